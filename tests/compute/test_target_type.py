@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ops.columns.target_type import as_target
+from parquet_variant.layouts.type_grammar import as_target
 
 
 @pytest.mark.parametrize(

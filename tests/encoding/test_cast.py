@@ -25,9 +25,9 @@ from parquet_variant.encoding.cast.texts import (
     round_to_decimal,
     text_to_float32,
     to_local,
+    zone_of,
 )
 from parquet_variant.encoding.cast.values import cast_variant
-from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.json_writer import date_text, timestamp_text
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar

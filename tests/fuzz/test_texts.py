@@ -14,7 +14,7 @@ from fuzz.samples import damaged_bytes, damaged_text
 from fuzz.seeds import random_source, tries
 from parquet_variant.cli.app import main
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.columns.target_type import as_target
+from parquet_variant.layouts.type_grammar import as_target
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import TableColumns
 from parquet_variant.query.sql_expression import read_expression

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import MetadataParts, binary_parts, metadata_parts, valid_bytes
+from parquet_variant.arrays.parts import MetadataParts, binary_parts, metadata_parts, valid_mask
 from parquet_variant.kernels.arrow_buffers import (
     Int64s,
     Mask,
@@ -41,12 +41,6 @@ def value_chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
     return row_chunks(binary_parts(storage.field("value")).offsets, CHUNK_BYTES)
 
 
-def present_rows(storage: pa.StructArray) -> Mask:
-    """Return a mask of the rows that are not SQL NULL."""
-    valid = valid_bytes(storage)
-    return valid != 0 if len(valid) else np.ones(len(storage), np.bool_)
-
-
 class Spans(NamedTuple):
     """The positions of encoded values, in the form that the kernel takes."""
 
@@ -69,7 +63,7 @@ class Spans(NamedTuple):
     def of_storage(cls, storage: pa.StructArray, present: Mask | None = None) -> Spans:
         """Return the values of an unshredded storage, without the rows that are not present (default: SQL NULL)."""
         metadata = metadata_parts(storage.field("metadata"))
-        return cls.of(storage.field("value"), metadata, present_rows(storage) if present is None else present)
+        return cls.of(storage.field("value"), metadata, valid_mask(storage) if present is None else present)
 
     @property
     def valid(self) -> npt.NDArray[np.uint8] | None:

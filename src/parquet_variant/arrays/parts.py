@@ -23,7 +23,7 @@ import pyarrow as pa
 from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
-from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, from_numpy, numpy_type, scalar, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_bytes, from_numpy, numpy_type, scalar, to_numpy
 from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
@@ -185,6 +185,12 @@ def valid_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:
     return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :]
 
 
+def valid_mask(array: pa.Array) -> Mask:
+    """Return the mask of the entries that are not null."""
+    valid = valid_bytes(array)
+    return valid != 0 if len(valid) else np.ones(len(array), np.bool_)
+
+
 def _without_encodings(array: pa.Array) -> pa.Array:
     """Return an array without dictionaries, run ends or views."""
     array = one_chunk(array)
@@ -301,6 +307,17 @@ def _bytes_of(array: pa.Array) -> pa.Array:
     return array.view(_BYTES[array.type]) if array.type in _BYTES else array
 
 
+def variant_at(storage: pa.StructArray, row: int) -> Variant:
+    """Return the value of a row of an unshredded storage that is not SQL NULL."""
+    metadata, value = storage.field("metadata")[row].as_py(), storage.field("value")[row].as_py()
+    return Variant(metadata or b"", value or b"")
+
+
+def struct_of(columns: Mapping[str, pa.Array], missing: pa.Array | None = None) -> pa.StructArray:
+    """Return a struct of optional fields, null where `missing` is true."""
+    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns), mask=missing)
+
+
 def storage_of(metadata: pa.Array, value: pa.Array, missing: pa.Array | None = None) -> pa.StructArray:
     """Return the storage of values; rows that are `missing` are SQL NULL."""
     fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
@@ -410,16 +427,15 @@ def scatter(array: pa.Array, positions: Int64s, size: int) -> pa.Array:
 
 
 def with_fallback_rows(
-    storage: pa.StructArray,
-    refused: npt.NDArray[Any],
-    by_fallback: Callable[[int], pa.StructArray],
-    *,
-    null_on_error: bool = False,
-) -> pa.StructArray:
-    """Return a storage made by a kernel with its refused rows replaced; the function returns the storage of one row."""
+    column: pa.Array, refused: npt.NDArray[Any], by_fallback: Callable[[int], pa.Array], *, null_on_error: bool = False
+) -> pa.Array:
+    """Return a column made by a kernel with its refused rows replaced; the function returns an array of one row.
+
+    Rows for which the function raises become null with ``null_on_error``; otherwise the error names the row.
+    """
     rows = np.flatnonzero(refused)
     if not len(rows):
-        return storage
-    pieces = row_by_row(rows.tolist(), lambda row: by_fallback(row).cast(storage.type), null_on_error=null_on_error)
-    replacement = pa.concat_arrays([pa.nulls(1, storage.type) if piece is None else piece for piece in pieces])
-    return patched(storage, rows, replacement)
+        return column
+    pieces = row_by_row(rows.tolist(), lambda row: by_fallback(row).cast(column.type), null_on_error=null_on_error)
+    replacement = pa.concat_arrays([pa.nulls(1, column.type) if piece is None else piece for piece in pieces])
+    return patched(column, rows, replacement)

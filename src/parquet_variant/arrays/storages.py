@@ -26,7 +26,15 @@ from parquet_variant.arrays.final_columns import (
     with_minimal_metadata,
 )
 from parquet_variant.arrays.node_tables import NameNumbers, Spans
-from parquet_variant.arrays.parts import MetadataParts, columns_of, metadata_of_all, metadata_parts, variants_of
+from parquet_variant.arrays.parts import (
+    MetadataParts,
+    columns_of,
+    metadata_of_all,
+    metadata_parts,
+    struct_of,
+    valid_mask,
+    variants_of,
+)
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
 from parquet_variant.kernels.shredding.schema_table import schema_table
@@ -76,12 +84,6 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     return scalar.unshredded_storage(storage, on_conflict) if refused.any() else plain
 
 
-def _struct_of(columns: dict[str, pa.Array], missing: pa.Array | None) -> pa.StructArray:
-    """Return a group of optional columns, null where `missing` is true."""
-    fields = [pa.field(name, column.type) for name, column in columns.items()]
-    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=missing)
-
-
 def _list_parts(array: pa.Array) -> tuple[Int64s, pa.Array]:
     """Return the length of each list (0 for null), and the concatenated elements of all lists."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -96,10 +98,6 @@ def _list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array
         return pa.LargeListArray.from_arrays(from_numpy(offsets), elements, type=pa.large_list(element), mask=missing)
     offsets = offsets.astype(np.int32)
     return pa.ListArray.from_arrays(from_numpy(offsets), elements, type=pa.list_(element), mask=missing)
-
-
-def _valid_mask(column: pa.Array) -> Mask:
-    return column.is_valid().to_numpy(zero_copy_only=False)
 
 
 # ---- final to draft
@@ -117,16 +115,16 @@ def draft_of_final(storage: pa.StructArray, schema: ShreddingSchema, layout: Lay
     if layout == "draft-object":
         return _draft_group(columns, schema, metadata, names, layout, storage.is_null())
     residual, has_residual = _residual(columns, schema)
-    has_residual &= _valid_mask(storage)
+    has_residual &= valid_mask(storage)
     top = {name: pa.nulls(len(storage), pa.binary()) for name in ("value", "metadata")}
     if has_residual.any():
-        group = _struct_of({"metadata": columns["metadata"], **residual}, storage.is_null())
+        group = struct_of({"metadata": columns["metadata"], **residual}, storage.is_null())
         plain, refused = assembled_storage(group, schema_table(_skeleton(schema)), metadata)
         needs_reference_if(refused.any())
         value = pc.if_else(pa.array(has_residual), plain.field("value"), None)
         top["metadata"], top["value"] = with_minimal_metadata(Spans.of(value, metadata), names)
     paths = _draft_group(columns, schema, metadata, names, layout, None)
-    return _struct_of({**top, "paths": paths}, storage.is_null())
+    return struct_of({**top, "paths": paths}, storage.is_null())
 
 
 def _draft_group(
@@ -153,7 +151,7 @@ def _draft_group(
                 pair["value"].is_null(), pair["typed_value"].is_null() if "typed_value" in pair else True
             )
             fields[name] = _draft_group(pair, child, metadata, names, layout, is_empty)
-        nested = _struct_of(fields, typed.is_null())
+        nested = struct_of(fields, typed.is_null())
     if nested is not None and layout == "draft-paths":
         return nested
     value = columns.get("value")
@@ -166,7 +164,7 @@ def _draft_group(
         draft["array" if schema.element is not None else "object"] = nested
     elif schema.type is not None:
         draft = {"typed_value": typed, **draft} if layout == "draft-paths" else {**draft, "typed_value": typed}
-    return _struct_of(draft, missing)
+    return struct_of(draft, missing)
 
 
 def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[dict[str, pa.Array], Mask]:
@@ -175,24 +173,24 @@ def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[di
         length = len(columns["value"])
         return {"value": pa.nulls(length, pa.binary())}, np.zeros(length, np.bool_)
     value, typed = columns["value"], columns["typed_value"]
-    has_residual, is_typed = _valid_mask(value), _valid_mask(typed)
+    has_residual, is_typed = valid_mask(value), valid_mask(typed)
     if schema.element is not None:
         lengths, elements = _list_parts(typed)
         element, has_element = _residual(columns_of(elements), schema.element)
         ends = np.cumsum(lengths)
         residuals_before = np.concatenate([[0], np.cumsum(has_element)])
         in_elements = is_typed & (residuals_before[ends] > residuals_before[ends - lengths])
-        lists = _list_of(lengths, _struct_of(element, None), pa.array(~in_elements))
+        lists = _list_of(lengths, struct_of(element), pa.array(~in_elements))
         return {"value": value, "typed_value": lists}, has_residual | in_elements
     fields = {}
     in_fields = np.zeros(len(has_residual), np.bool_)
     groups = columns_of(typed)
     for name, child in schema.fields:
         field, has_field = _residual(columns_of(groups[name]), child)
-        fields[name] = _struct_of(field, None)
+        fields[name] = struct_of(field)
         in_fields |= has_field
     has_residual |= in_fields & is_typed
-    return {"value": value, "typed_value": _struct_of(fields, pa.array(~(is_typed & has_residual)))}, has_residual
+    return {"value": value, "typed_value": struct_of(fields, pa.array(~(is_typed & has_residual)))}, has_residual
 
 
 def _skeleton(node: ShreddingSchema | StorageNode) -> ShreddingSchema:
@@ -222,7 +220,7 @@ def final_of_draft(storage: pa.StructArray, layout: Layout) -> pa.StructArray:
     top = columns_of(storage) if layout == "draft-paths" else {}
     if "value" in top and top["value"].null_count < len(storage):
         parts = metadata_parts(top["metadata"])
-        needs_reference_if(np.any((parts.indices < 0) & _valid_mask(top["value"])))
+        needs_reference_if(np.any((parts.indices < 0) & valid_mask(top["value"])))
         binaries.append(Spans.of(top["value"], parts._replace(indices=np.maximum(parts.indices, 0))))
     has_residual, group = bool(binaries), top.get("paths", storage)
     _collect(group, plan, layout, binaries, names)
@@ -236,9 +234,9 @@ def final_of_draft(storage: pa.StructArray, layout: Layout) -> pa.StructArray:
     value = next(values) if has_residual else None
     columns = _final_group(group, plan, layout, values)
     if value is not None:
-        residual = _struct_of({"metadata": metadata, "value": value}, value.is_null())
+        residual = struct_of({"metadata": metadata, "value": value}, value.is_null())
         columns = _merged(columns, columns_of(shredded_final(residual, _skeleton(plan))), plan)
-    return _struct_of({"metadata": metadata, **columns}, storage.is_null())
+    return struct_of({"metadata": metadata, **columns}, storage.is_null())
 
 
 def _parts(group: pa.Array, node: StorageNode, layout: Layout) -> tuple[dict[str, pa.Array], Any]:
@@ -276,13 +274,12 @@ def _final_group(
     if node.fields is not None:
         groups = columns_of(nested)
         fields = {
-            name: _struct_of(_final_group(groups[name], child, layout, values), None)
-            for name, child in node.fields.items()
+            name: struct_of(_final_group(groups[name], child, layout, values)) for name, child in node.fields.items()
         }
-        final["typed_value"] = _struct_of(fields, nested.is_null())
+        final["typed_value"] = struct_of(fields, nested.is_null())
     elif node.element is not None:
         lengths, elements = _list_parts(nested)
-        element = _struct_of(_final_group(elements, node.element, layout, values), None)
+        element = struct_of(_final_group(elements, node.element, layout, values))
         final["typed_value"] = _list_of(lengths, element, nested.is_null())
     elif node.typed is not None:
         final["typed_value"] = columns["typed_value"]
@@ -294,17 +291,17 @@ def _merged(
 ) -> dict[str, pa.Array]:
     """Merge the residual at the top, shredded by the same schema, into the columns of ``paths``."""
     residual_value = residual["value"]
-    has_value = _valid_mask(residual_value)
+    has_value = valid_mask(residual_value)
     # The placeholder of an element that is stored completely in `paths`.
     is_placeholder = pc.equal(residual_value, NULL_VALUE).fill_null(False).to_numpy(zero_copy_only=False)
     if node.is_leaf:
-        in_paths = _valid_mask(columns["value"])
+        in_paths = valid_mask(columns["value"])
         if "typed_value" in columns:
-            in_paths = in_paths | _valid_mask(columns["typed_value"])
+            in_paths = in_paths | valid_mask(columns["typed_value"])
         needs_reference_if(np.any(in_paths & has_value & ~is_placeholder))
         return {**columns, "value": pc.if_else(pa.array(in_paths), columns["value"], residual_value)}
     typed, residual_typed = columns["typed_value"], residual["typed_value"]
-    in_paths, in_residual = _valid_mask(typed), _valid_mask(residual_typed)
+    in_paths, in_residual = valid_mask(typed), valid_mask(residual_typed)
     conflicts = in_paths & ~in_residual & has_value
     needs_reference_if(
         np.any(conflicts & ~is_placeholder) or (not element and node.fields is not None and np.any(conflicts))
@@ -317,10 +314,10 @@ def _merged(
     assert node.fields is not None
     groups, residual_groups = columns_of(typed), columns_of(residual_typed)
     fields = {
-        name: _struct_of(_merged(columns_of(groups[name]), columns_of(residual_groups[name]), child), None)
+        name: struct_of(_merged(columns_of(groups[name]), columns_of(residual_groups[name]), child))
         for name, child in node.fields.items()
     }
-    return {"value": value, "typed_value": _struct_of(fields, missing)}
+    return {"value": value, "typed_value": struct_of(fields, missing)}
 
 
 def _merged_lists(
@@ -336,7 +333,7 @@ def _merged_lists(
         node,
         element=True,
     )
-    return _list_of(sizes, _struct_of(merged, None), pa.array(~(in_paths | in_residual)))
+    return _list_of(sizes, struct_of(merged), pa.array(~(in_paths | in_residual)))
 
 
 def _scatter_lists(elements: pa.Array, is_list: Mask, lengths: Int64s, sizes: Int64s) -> pa.Array:

@@ -48,7 +48,7 @@ from parquet_variant.encoding.scalars import (
     narrowest_decimal,
     narrowest_integer,
 )
-from parquet_variant.encoding.walk import END, KEY, Event, Node, check_depth, encode_value, put
+from parquet_variant.encoding.walk import Node, check_depth, encode_value, put
 from parquet_variant.errors import CastError, check_count
 from parquet_variant.types import VariantType
 
@@ -241,29 +241,3 @@ def _datetime64(count: int, unit: Literal["us", "ns"]) -> np.datetime64:
         message = f"timestamp {count} {unit} has no Python object, since numpy uses it for NaT: use to_json"
         raise CastError(message, reason="no-python-value")
     return instant
-
-
-def events_to_python(events: Iterator[Event]) -> Any:
-    """Return the Python object of a walk: a dict, list or scalar; fields in the stored order."""
-    root: list[Any] = []
-    open_containers: list[Any] = [root]
-    keys: list[str | None] = [None]
-    for kind, raw, _, _ in events:
-        if kind == END:
-            open_containers.pop()
-            keys.pop()
-            continue
-        if kind == KEY:
-            keys[-1] = raw
-            continue
-        is_container = kind in (VariantType.OBJECT, VariantType.ARRAY)
-        item: Any = ({} if kind == VariantType.OBJECT else []) if is_container else scalar_to_python(kind, raw)
-        parent, key = open_containers[-1], keys[-1]
-        if key is None:
-            parent.append(item)
-        else:
-            parent[key] = item
-        if is_container:
-            open_containers.append(item)
-            keys.append(None)
-    return root[0]

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, reduce
+from typing import Any
 
 from parquet_variant.encoding.scalars import MAX_DIGITS
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.encoding.walk import END, KEY
+from parquet_variant.encoding.walk import tree_of_events
 from parquet_variant.errors import VariantError
 from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
 from parquet_variant.types.path import quote_name
@@ -86,31 +87,22 @@ def schema_of(variant: Variant) -> SparkType:
     >>> str(schema_of(Variant.from_python({"a": [1, 2.5], "b c": None})))
     'OBJECT<a: ARRAY<DOUBLE>, `b c`: VOID>'
     """
-    # The open containers: their kinds, the types of their children by key, and the next key of each.
-    opened: list[tuple[VariantType | str, dict[str, SparkType]]] = []
-    keys: list[str] = []
-    for kind, raw, _, _ in variant._walk():
-        if kind == KEY:
-            keys[-1] = raw
-            continue
-        if kind in (VariantType.OBJECT, VariantType.ARRAY):
-            opened.append((kind, {}))
-            keys.append("")
-            if len(opened) > MAX_DEPTH:
-                raise VariantError(f"the value is nested deeper than {MAX_DEPTH} levels", reason="depth")
-            continue
-        if kind == END:
-            container, fields = opened.pop()
-            keys.pop()
-            is_object = container == VariantType.OBJECT
-            spark_type = object_type(fields) if is_object else SparkType("ARRAY", element=fields.get("", VOID))
-        else:
-            spark_type = decimal_type(*raw) if kind in DECIMAL_TYPES else scalar_type(VariantType(kind))
-        if not opened:
-            return spark_type
-        key, children = keys[-1], opened[-1][1]
-        children[key] = merged(children[key], spark_type) if key in children else spark_type
-    raise AssertionError("a walk ends with the end of its value")
+    tree = tree_of_events(
+        variant._walk(),
+        lambda kind, raw, start, stop: decimal_type(*raw) if kind in DECIMAL_TYPES else scalar_type(VariantType(kind)),
+    )
+    return _type_of_tree(tree, MAX_DEPTH)
+
+
+def _type_of_tree(tree: SparkType | list[Any] | dict[str, Any], levels: int) -> SparkType:
+    """Return the type of lists and dicts of types."""
+    if isinstance(tree, SparkType):
+        return tree
+    if not levels:
+        raise VariantError(f"the value is nested deeper than {MAX_DEPTH} levels", reason="depth")
+    if isinstance(tree, dict):
+        return object_type({name: _type_of_tree(child, levels - 1) for name, child in tree.items()})
+    return SparkType("ARRAY", element=merge_all([_type_of_tree(child, levels - 1) for child in tree]))
 
 
 def merge_all(types: Iterable[SparkType]) -> SparkType:

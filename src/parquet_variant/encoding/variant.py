@@ -15,9 +15,19 @@ from typing import Any
 from parquet_variant.encoding.header import Container, read_container, value_size
 from parquet_variant.encoding.json_writer import json_pieces
 from parquet_variant.encoding.metadata import dictionary_of, metadata_length
-from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, events_to_python, scalar_to_python
+from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, scalar_to_python
 from parquet_variant.encoding.scalars import value_type
-from parquet_variant.encoding.walk import END, KEY, Event, Node, duplicate_key, field_names, node_of_value, walk
+from parquet_variant.encoding.walk import (
+    END,
+    KEY,
+    Event,
+    Node,
+    duplicate_key,
+    field_names,
+    node_of_value,
+    tree_of_events,
+    walk,
+)
 from parquet_variant.errors import MalformedVariantError, PathError, check_count
 from parquet_variant.types import EXACT_NUMERIC, BasicType, VariantType
 from parquet_variant.types.path import VariantPath
@@ -228,7 +238,7 @@ class Variant:
         MalformedVariantError
             If the bytes are malformed.
         """
-        return events_to_python(self._walk())
+        return tree_of_events(self._walk(), lambda kind, raw, start, stop: scalar_to_python(kind, raw))
 
     def to_json(self) -> str:
         """Return the value as compact JSON text (see `encoding.json_writer`).

@@ -9,7 +9,7 @@ values in the order of the keys' UTF-8 bytes, so that equal values have equal by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from parquet_variant.encoding.header import Container, array_bytes, object_bytes, read_container, value_size
@@ -117,34 +117,46 @@ def duplicate_key(name: str, container: Container) -> MalformedVariantError:
 Node: TypeAlias = "bytes | list[Node] | dict[str, Node]"
 
 
+def tree_of_events(
+    events: Iterable[Event], of_scalar: Callable[[Any, Any, int, int], Any], max_depth: float = float("inf")
+) -> Any:
+    """Return a walk as nested lists and dicts, fields in the order of the walk.
+
+    `of_scalar`: returns the object of a scalar from the parts of its event.
+    Raises `CastError` for values that are nested deeper than ``max_depth``.
+    """
+    root: list[Any] = []
+    open_containers: list[Any] = [root]
+    key = ""
+    for kind, raw, start, stop in events:
+        if kind == END:
+            open_containers.pop()
+        elif kind == KEY:
+            key = raw
+        elif kind == VariantType.OBJECT or kind == VariantType.ARRAY:
+            node: Any = {} if kind == VariantType.OBJECT else []
+            put(open_containers[-1], key, node)
+            check_depth(len(open_containers), max_depth)
+            open_containers.append(node)
+        else:
+            put(open_containers[-1], key, of_scalar(kind, raw, start, stop))
+    return root[0]
+
+
 def node_of_value(metadata: bytes, data: bytes, at: int, stop: int, max_depth: float = float("inf")) -> Node:
     """Return the encoded value at ``at`` as nodes; scalars keep their bytes, but strings get their shortest form.
 
     Raises `MalformedVariantError` if it is malformed, `CastError` if it is nested deeper than ``max_depth``.
     """
-    root: list[Node] = []
-    open_containers: list[list[Node] | dict[str, Node]] = [root]
-    key = ""
-    for kind, raw, start, end in walk(metadata, data, at, stop):
-        if kind == END:
-            open_containers.pop()
-            continue
-        if kind == KEY:
-            key = raw
-            continue
-        parent = open_containers[-1]
-        node: Node
-        if kind == VariantType.OBJECT or kind == VariantType.ARRAY:
-            node = {} if kind == VariantType.OBJECT else []
-            check_depth(len(open_containers), max_depth)
-            open_containers.append(node)
-        else:
-            node = encode_scalar(VariantType.STRING, raw) if kind == VariantType.STRING else data[start:end]
-        put(parent, key, node)
-    return root[0]
+
+    def of_scalar(kind: Any, raw: Any, start: int, end: int) -> bytes:
+        return encode_scalar(VariantType.STRING, raw) if kind == VariantType.STRING else data[start:end]
+
+    node: Node = tree_of_events(walk(metadata, data, at, stop), of_scalar, max_depth)
+    return node
 
 
-def put(container: list[Node] | dict[str, Node], key: str, node: Node) -> None:
+def put(container: list[Any] | dict[str, Any], key: str, node: Any) -> None:
     """Add a node to a container. In an object it replaces an earlier node of the same key."""
     if isinstance(container, dict):
         container[key] = node

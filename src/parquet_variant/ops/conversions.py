@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import metadata_of_all, row_by_row
+from parquet_variant.arrays.parts import metadata_of_all, row_by_row, struct_of
 from parquet_variant.arrays.tapes import python_objects
 from parquet_variant.arrays.variant_array import VariantArray, is_one_value
 from parquet_variant.encoding.metadata import NULL_VALUE
@@ -97,10 +97,7 @@ def cast_to_variant(values: Any) -> VariantArray:
     names: set[str] = set()
     columns = _group(array, names)
     metadata = metadata_of_all(names, len(array))
-    storage = pa.StructArray.from_arrays(
-        [metadata, *columns.values()], names=["metadata", *columns], mask=array.is_null()
-    )
-    return VariantArray(storage).to_unshredded()
+    return VariantArray(struct_of({"metadata": metadata, **columns}, array.is_null())).to_unshredded()
 
 
 def _is_variant(arrow: pa.DataType) -> bool:
@@ -127,11 +124,11 @@ def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
         if not fields:
             return {"value": pc.if_else(array.is_null(), NULL_VALUE, _EMPTY_OBJECT)}
         names.update(fields)
-        children = [_as_struct(_group(array.field(index), names)) for index in range(len(fields))]
-        typed = pa.StructArray.from_arrays(children, names=fields, mask=array.is_null())
+        children = {name: struct_of(_group(array.field(index), names)) for index, name in enumerate(fields)}
+        typed = struct_of(children, array.is_null())
     elif _is_any_list(array.type):
         offsets = offsets_of(pc.list_value_length(array).fill_null(0))
-        elements = _as_struct(_group(list_elements(array), names))
+        elements = struct_of(_group(list_elements(array), names))
         typed = pa.LargeListArray.from_arrays(from_numpy(offsets), elements, mask=array.is_null())
     elif pa.types.is_null(array.type):
         return {"value": pa.repeat(pa.scalar(NULL_VALUE, pa.binary()), len(array))}
@@ -140,10 +137,6 @@ def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
         narrow(slots.kinds, slots.a, slots.b, slots.scales)
         return {"value": slots.encoded()}
     return {"value": pc.if_else(array.is_null(), NULL_VALUE, pa.scalar(None, pa.binary())), "typed_value": typed}
-
-
-def _as_struct(columns: dict[str, pa.Array]) -> pa.StructArray:
-    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _slots(array: pa.Array) -> ScalarSlots:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes, present_rows
-from parquet_variant.arrays.parts import metadata_parts, row_by_row
+from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes
+from parquet_variant.arrays.parts import metadata_parts, row_by_row, valid_mask
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
@@ -75,7 +75,7 @@ def equals(left: Any, right: Any, *, errors: Errors = "raise") -> bool | pa.Bool
     if len(first) != len(second):
         message = f"cannot compare columns of {len(first):,} and {len(second):,} rows: pass columns of the same length"
         raise SchemaError(message, reason="length")
-    valid = present_rows(first.storage) & present_rows(second.storage)
+    valid = valid_mask(first.storage) & valid_mask(second.storage)
     result = valid & _same_bytes(first.storage, second.storage)
     # Equal bytes are equal values unless they are malformed: an object may have a key twice.
     equal_rows = np.flatnonzero(result)

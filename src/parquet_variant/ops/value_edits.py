@@ -16,8 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_arrow
-from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes, present_rows, value_chunks
-from parquet_variant.arrays.parts import joined_storages, metadata_parts, storage_of, with_fallback_rows
+from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes, value_chunks
+from parquet_variant.arrays.parts import (
+    joined_storages,
+    metadata_parts,
+    storage_of,
+    valid_mask,
+    variant_at,
+    with_fallback_rows,
+)
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, apply_edit, value_path
 from parquet_variant.encoding.variant import Variant
@@ -389,23 +396,18 @@ def _edit_chunk(
     storage: pa.StructArray, edits: Sequence[Edit], operand: VariantArray | None, null_on_error: bool
 ) -> pa.StructArray:
     """Return the changed rows of a chunk."""
-    present = present_rows(storage)
+    present = valid_mask(storage)
     if operand is not None:
-        present &= present_rows(operand.storage)
+        present &= valid_mask(operand.storage)
     changed, state = _by_kernel(Spans.of_storage(storage, present), edits, operand)
 
     def by_fallback(row: int) -> pa.StructArray:
-        value = None if operand is None else _variant(operand.storage, row if len(operand) > 1 else 0)
-        return VariantArray.from_variants([_by_fallback(_variant(storage, row), edits, value)]).storage
+        value = None if operand is None else variant_at(operand.storage, row if len(operand) > 1 else 0)
+        return VariantArray.from_variants([_by_fallback(variant_at(storage, row), edits, value)]).storage
 
     if np.any(present & (state != CHANGED) & (state != LEFT)):
         changed = _with_unchanged(changed, storage, state != CHANGED, present)
     return with_fallback_rows(changed, present & (state == LEFT), by_fallback, null_on_error=null_on_error)
-
-
-def _variant(storage: pa.StructArray, row: int) -> Variant:
-    metadata, value = storage.field("metadata")[row].as_py(), storage.field("value")[row].as_py()
-    return Variant(metadata or b"", value or b"")
 
 
 def _by_kernel(

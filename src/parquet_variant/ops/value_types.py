@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes, value_chunks
-from parquet_variant.arrays.parts import binary_parts, valid_bytes
+from parquet_variant.arrays.parts import binary_parts, struct_of, valid_bytes, variant_at, with_fallback_rows
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.header import value_size
@@ -45,12 +45,10 @@ from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arguments import (
     as_variant_array,
     check_errors,
-    only_rows,
     or_none,
     or_null,
     readable_storage,
     text_column,
-    with_fallback_strings,
 )
 from parquet_variant.ops.columns.extract_path import Group, assembled_values, follow, storage_group
 from parquet_variant.ops.columns.value_positions import ValuePositions
@@ -247,8 +245,8 @@ def _type_names(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArr
     pieces = [_chunk_types(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
     types = pa.concat_arrays([text for text, _ in pieces])
     refused = np.concatenate([flags for _, flags in pieces])
-    return with_fallback_strings(
-        types, storage, refused, lambda value: str(schema_of(value)), null_on_error=null_on_error
+    return with_fallback_rows(
+        types, refused, lambda row: pa.array([str(schema_of(variant_at(storage, row)))]), null_on_error=null_on_error
     )
 
 
@@ -335,7 +333,8 @@ def schema_of_variant_agg(array: Any, *, errors: Errors = "raise") -> str:
             raise
     storage = readable_storage(column)
     is_readable = to_numpy(_type_names(storage, null_on_error=True).is_valid())
-    return _common_type(only_rows(storage, is_readable))
+    columns = {name: storage.field(name) for name in ("metadata", "value")}
+    return _common_type(VariantArray(struct_of(columns, from_numpy(~is_readable))))
 
 
 def _common_type(column: VariantArray) -> str:

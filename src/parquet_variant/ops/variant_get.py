@@ -19,9 +19,9 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, bad_option
 from parquet_variant.layouts.similar_paths import missing_path_hint
+from parquet_variant.layouts.type_grammar import as_target, value_target
 from parquet_variant.ops.columns.arguments import as_variant_array, check_errors
 from parquet_variant.ops.columns.extract_path import array_group, extract_from, extract_variant
-from parquet_variant.ops.columns.target_type import as_target, value_target
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import BasicType, VariantType
@@ -42,7 +42,7 @@ def variant_get(
         The path of the values: ``$.a.b[0]['x.y']``. Every ``[*]`` makes a list with one entry per element of an
         array, null where an element lacks the path that follows.
     type
-        ``"variant"``, a type's name (see `ops.columns.target_type`) or an Arrow type; ``pyarrow.json_()`` gives JSON
+        ``"variant"``, a type's name (see `layouts.type_grammar`) or an Arrow type; ``pyarrow.json_()`` gives JSON
         text. For a path with wildcards it is the type of the result (``"array<double>"``), or the type of every value
         (``"double"``).
     zone

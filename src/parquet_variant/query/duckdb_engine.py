@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
-from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.support.fork_safety import in_forked_child

@@ -1,7 +1,7 @@
 """Local times in SQL that DuckDB evaluates: one that occurs twice is the earlier instant, as in Spark and in casts.
 
 Owns the rewriting of literals and casts, since DuckDB takes the later instant, and the function that it calls. Leaves
-time zones to `encoding.cast.zones`, and local times of Variants to casts.
+time zones to `encoding.cast.texts`, and local times of Variants to casts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.support import arrow_compute as pc
 
 EARLIER = "_earlier_instant"  # the function's name in the engine

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.inference.statistics import order_key
 from parquet_variant.kernels.arrow_buffers import scalar

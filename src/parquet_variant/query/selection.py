@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import VariantError, VariantFileError, check_column_name, strings_of
-from parquet_variant.ops.columns.target_type import as_target, result_type, value_target
+from parquet_variant.layouts.type_grammar import as_target, result_type, value_target
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
 from parquet_variant.query.predicate_text import parse_predicate

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined
 

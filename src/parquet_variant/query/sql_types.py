@@ -1,7 +1,7 @@
 """The types that SQL casts a Variant to: Spark's names, and the usual names of SQL as in DuckDB.
 
 Owns the Arrow type of each name. Leaves the type names of the other surfaces to
-`ops.columns.target_type`.
+`layouts.type_grammar`.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ from parquet_variant.encoding.cast.texts import (
     text_to_float32,
     text_to_integer,
     to_local,
+    zone_of,
 )
-from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.json_writer import json_pieces, timestamp_text
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.scalars import read_scalar

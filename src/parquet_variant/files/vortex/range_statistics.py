@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.scanning.projection import scalar_statistics
 from parquet_variant.files.vortex.dtype import final_variant
 from parquet_variant.inference.statistics import TEXT_LENGTH, LeafStatistics, lower_text, upper_text
 from parquet_variant.kernels.memory import KIND
-from parquet_variant.ops.columns.target_type import as_target
+from parquet_variant.layouts.type_grammar import as_target
 from parquet_variant.ops.variant_get import get_variant_element
 from parquet_variant.query.predicate import Compare, Operator, Predicate, bind, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match

@@ -21,11 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import imported, is_arrow, refuse_objects
-from parquet_variant.arrays.parts import one_chunk, patched, refuse_unsound, row_by_row
+from parquet_variant.arrays.parts import one_chunk, refuse_unsound
 from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value
-from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError, check_choice
-from parquet_variant.kernels.arrow_buffers import bitmap, from_bytes, from_numpy
+from parquet_variant.kernels.arrow_buffers import bitmap, from_bytes
 from parquet_variant.support.choices import OnConflict
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import without_null_entries
@@ -182,12 +181,6 @@ def readable_storage(values: Any, on_conflict: OnConflict = "error") -> pa.Struc
         return or_null(column, lambda part: unshredded(part).cast(canonical))
 
 
-def only_rows(storage: pa.StructArray, keep: npt.NDArray[Any]) -> VariantArray:
-    """Return an unshredded column in which the rows that are not kept are SQL NULL."""
-    fields = [storage.field("metadata"), storage.field("value")]
-    return VariantArray(pa.StructArray.from_arrays(fields, names=["metadata", "value"], mask=from_numpy(~keep)))
-
-
 def or_null(values: Any, function: Callable[[VariantArray], pa.Array]) -> pa.Array:
     """Apply a function to a column, with null for rows that it raises for."""
     column = as_variant_array(values)
@@ -215,29 +208,3 @@ def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], val
             pa.py_buffer(data).slice(0, int(offsets[-1])),
         ],
     )
-
-
-def with_fallback_strings(
-    text: pa.Array,
-    storage: pa.StructArray,
-    refused: npt.NDArray[Any],
-    text_of: Callable[[Variant], str],
-    *,
-    null_on_error: bool = False,
-) -> pa.Array:
-    """Replace the rows that a kernel refused by the strings that a function returns for their values.
-
-    Rows for which the function raises become null with ``null_on_error``; otherwise the error names the row.
-    """
-    rows = np.flatnonzero(refused)
-    if not len(rows):
-        return text
-    array = VariantArray(storage)
-
-    def of_row(row: int) -> str:
-        variant = array[row]
-        assert variant is not None, "a row that is SQL NULL is not refused"
-        return text_of(variant)
-
-    texts = row_by_row(rows.tolist(), of_row, null_on_error=null_on_error)
-    return patched(text, rows, pa.array(texts, text.type))

@@ -11,25 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import in_offsets
-from parquet_variant.arrays.parts import MetadataParts, metadata_parts, patched, scatter, valid_bytes
+from parquet_variant.arrays.parts import MetadataParts, metadata_parts, patched, scatter, struct_of, valid_bytes
 from parquet_variant.arrays.variant_array import VariantArray, remembered
-from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of, scalar
 from parquet_variant.layouts.layout import Step, walk_path
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.storages import ArrowGroup
+from parquet_variant.layouts.type_grammar import result_type
 from parquet_variant.ops.columns.column_slots import refuse_faulty_slots, slots_of_column
 from parquet_variant.ops.columns.slot_casts import CastOptions, Lossless, array_of_slots, list_array
-from parquet_variant.ops.columns.target_type import result_type
 from parquet_variant.ops.columns.value_positions import MetadataDictionaries, ValuePositions
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
@@ -42,24 +42,11 @@ from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
 Finish: TypeAlias = "Callable[[Group | ValuePositions], pa.Array]"
 
 
-class LazyMetadata:
-    """The metadata of a storage struct, decoded on first use."""
-
-    def __init__(self, column: pa.Array | None, size: int) -> None:
-        self._column = column
-        self._size = size
-
-    @cached_property
-    def parts(self) -> MetadataParts:
-        """The distinct metadata; empty if the column was not read."""
-        if self._column is None:
-            return MetadataParts(np.full(self._size, -1, np.int32), pa.array([], pa.binary()))
-        return metadata_parts(self._column)
-
-    @cached_property
-    def dictionaries(self) -> MetadataDictionaries:
-        """The distinct metadata with the ids of keys."""
-        return MetadataDictionaries(self.parts)
+def _metadata_of(column: pa.Array | None, size: int) -> MetadataDictionaries:
+    """Return the distinct metadata of a column; none if the column was not read."""
+    if column is None:
+        return MetadataDictionaries(MetadataParts(np.full(size, -1, np.int32), pa.array([], pa.binary())))
+    return MetadataDictionaries(metadata_parts(column))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +58,7 @@ class Group:
     typed: pa.Array | None
     present: Mask | None  # Rows in which the group is present; None for all.
     rows: Int64s | None  # The row of the storage struct that each entry belongs to; None if entry i belongs to row i.
-    metadata: LazyMetadata  # The metadata of the storage struct.
+    metadata: Callable[[], MetadataDictionaries]  # The metadata of the storage struct, decoded on first use.
     # An entry without a value is Variant null (a top-level value, an element) if true, else missing (a field).
     is_required: bool
     size: int  # Number of entries.
@@ -85,9 +72,9 @@ class Group:
 
         The struct may be shredded or not, and may lack ``metadata``.
         """
-        metadata, present = LazyMetadata(_child_column(storage, "metadata"), len(storage)), _valid_mask(storage)
+        metadata = cache(partial(_metadata_of, _child_column(storage, "metadata"), len(storage)))
         value, typed = _child_column(storage, "value"), _child_column(storage, "typed_value")
-        return cls(value, typed, present, None, metadata, True, len(storage), is_checked)
+        return cls(value, typed, _valid_mask(storage), None, metadata, True, len(storage), is_checked)
 
     def typed_valid(self) -> Mask | None:
         """Return a mask of the entries whose typed column is set; None for all."""
@@ -138,7 +125,7 @@ class Group:
     def storage(self) -> pa.StructArray:
         """Return the group as a storage struct, null where the value is missing."""
         rows = np.arange(self.size) if self.rows is None else self.rows
-        parts = self.metadata.parts
+        parts = self.metadata().metadata
         metadata = MetadataParts(parts.indices[rows], parts.dictionary).column
         columns = {"metadata": metadata, "value": self.value, "typed_value": self.typed}
         present = self.present
@@ -152,8 +139,7 @@ class Group:
         arrays = {name: column for name, column in columns.items() if column is not None}
         if "value" not in arrays and "typed_value" not in arrays:
             arrays["value"] = pa.nulls(self.size, pa.binary())
-        mask = None if present is None else from_numpy(~present)
-        return pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays), mask=mask)
+        return struct_of(arrays, None if present is None else from_numpy(~present))
 
     def in_bytes(self, *, partly_typed: bool = False) -> tuple[Int64s, ValuePositions]:
         """Find the entries stored in the ``value`` column and return their positions and their byte spans.
@@ -173,11 +159,9 @@ class Group:
 
     def _positions_of(self, positions: Int64s, values: pa.Array) -> tuple[Int64s, ValuePositions]:
         rows = positions if self.rows is None else self.rows[positions]
-        parts = self.metadata.parts
-        value_positions = ValuePositions.of_column(
-            values, MetadataParts(parts.indices[rows], parts.dictionary), self.metadata.dictionaries
-        )
-        return positions, replace(value_positions, rows=rows)
+        dictionaries = self.metadata()
+        metadata = dictionaries.metadata._replace(indices=dictionaries.metadata.indices[rows])
+        return positions, replace(ValuePositions.of_column(values, metadata, dictionaries), rows=rows)
 
 
 def _child_column(struct: pa.StructArray, name: str) -> pa.Array | None:

@@ -13,10 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.final_columns import assembled_nodes
-from parquet_variant.arrays.parts import binary_parts, metadata_parts, valid_bytes
+from parquet_variant.arrays.parts import binary_parts, metadata_parts, valid_bytes, variant_at, with_fallback_rows
 from parquet_variant.arrays.storages import unshredded_storage
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import check_choice
 from parquet_variant.kernels.buffer_pool import adopt_bytes, release
 from parquet_variant.kernels.memory import address_of
@@ -25,7 +24,7 @@ from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.columns.arguments import joined_slices, readable_storage, text_column, with_fallback_strings
+from parquet_variant.ops.columns.arguments import joined_slices, readable_storage, text_column
 from parquet_variant.support.choices import OnConflict
 
 _MAX_DEPTH = 1000
@@ -91,4 +90,6 @@ def _unshredded_json(storage: pa.StructArray, *, null_on_error: bool = False) ->
         QuotedNames(address_of(names_text), starts), offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
     text = text_column(adopt_bytes(*exported), offsets, valid)
-    return with_fallback_strings(text, storage, refused, Variant.to_json, null_on_error=null_on_error)
+    return with_fallback_rows(
+        text, refused, lambda row: pa.array([variant_at(storage, row).to_json()]), null_on_error=null_on_error
+    )

@@ -23,7 +23,7 @@ from parquet_variant.arrays.parts import (
     binary_parts,
     metadata_parts,
     storage_of,
-    valid_bytes,
+    valid_mask,
 )
 from parquet_variant.encoding.metadata import EMPTY_METADATA, dictionary_of
 from parquet_variant.encoding.variant import Variant
@@ -44,6 +44,7 @@ class MetadataDictionaries:
     """The distinct metadata of a column, with the ids of the keys that were looked up."""
 
     def __init__(self, metadata: MetadataParts) -> None:
+        self.metadata = metadata
         self.array = metadata.dictionary
         self.parts: BinaryParts = binary_parts(metadata.dictionary)
         self._ids: dict[bytes, Int64s] = {}
@@ -94,7 +95,7 @@ class MetadataDictionaries:
         ]
         return numbers, np.array(table, np.int64), offsets_of(self.sizes)
 
-    def metadata(self, index: int) -> bytes:
+    def blob(self, index: int) -> bytes:
         """Return the bytes of one metadata; empty for the index of a null."""
         return bytes(self.array[index].as_py()) if index >= 0 else b""
 
@@ -213,9 +214,7 @@ class ValuePositions:
     def of_storage(cls, storage: pa.StructArray) -> ValuePositions:
         """Return the values of an unshredded storage struct; SQL NULL is absent."""
         metadata = metadata_parts(storage.field("metadata"))
-        valid = valid_bytes(storage)
-        present = np.ones(len(storage), np.bool_) if not len(valid) else valid != 0
-        return cls.of_column(storage.field("value"), metadata, MetadataDictionaries(metadata), present)
+        return cls.of_column(storage.field("value"), metadata, MetadataDictionaries(metadata), valid_mask(storage))
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -368,7 +367,7 @@ class ValuePositions:
         end = get.value_end(start, int(self.stops[position]))
         if start < 0 or end < 0:
             self._refuse(position)
-        metadata = self.dictionaries.metadata(int(self.metas[position]))
+        metadata = self.dictionaries.blob(int(self.metas[position]))
         return Variant(metadata, ctypes.string_at(start, end - start))
 
     def _refuse(self, position: int) -> None:
@@ -383,7 +382,7 @@ class ValuePositions:
         for index in entries:
             start, stop = int(root.starts[index]), int(root.stops[index])
             if start > 0:
-                metadata = root.dictionaries.metadata(int(root.metas[index]))
+                metadata = root.dictionaries.blob(int(root.metas[index]))
                 try:
                     Variant(metadata, ctypes.string_at(start, stop - start)).validate()
                 except VariantError as fault:

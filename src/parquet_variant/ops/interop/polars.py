@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.ops.columns.target_type import as_target, result_type, value_target
+from parquet_variant.layouts.type_grammar import as_target, result_type, value_target
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_get import variant_get

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.ops.columns.target_type import wildcard_count
+from parquet_variant.layouts.type_grammar import wildcard_count
 from parquet_variant.query.path_dialect import key_in_brackets
 from parquet_variant.query.path_hints import missing_path_hints
 from parquet_variant.query.rewriting.scopes import (

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
-from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import VariantError, bad_option, choice_of
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, filesystem_of

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import IcebergError, check_count, check_mapping, strings_of
-from parquet_variant.ops.columns.target_type import as_target
+from parquet_variant.layouts.type_grammar import as_target
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata import updates
