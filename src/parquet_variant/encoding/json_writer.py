@@ -81,7 +81,10 @@ def _scalar_text(kind: VariantType, raw: Any) -> str:
         case VariantType.DOUBLE | VariantType.FLOAT:
             return number_text(raw, is_float=kind == VariantType.FLOAT)
         case VariantType.DECIMAL4 | VariantType.DECIMAL8 | VariantType.DECIMAL16:
-            return _decimal_text(*raw)
+            unscaled, scale = raw
+            digits, sign = str(abs(unscaled)).rjust(scale + 1, "0"), "-" if unscaled < 0 else ""
+            integer, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
+            return f"{sign}{integer}.{fraction}" if fraction else f"{sign}{integer}"
         case VariantType.STRING:
             return _quote_string(raw)
         case VariantType.BINARY:
@@ -97,13 +100,6 @@ def _scalar_text(kind: VariantType, raw: Any) -> str:
         case _:
             assert kind in INTEGERS
             return str(raw)
-
-
-def _decimal_text(unscaled: int, scale: int) -> str:
-    sign = "-" if unscaled < 0 else ""
-    digits = str(abs(unscaled)).rjust(scale + 1, "0")
-    integer, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
-    return f"{sign}{integer}.{fraction}" if fraction else f"{sign}{integer}"
 
 
 def number_text(number: float, *, is_float: bool = False) -> str:

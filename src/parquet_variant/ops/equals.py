@@ -85,8 +85,12 @@ def equals(left: Any, right: Any, *, errors: Errors = "raise") -> bool | pa.Bool
     undecided = np.flatnonzero(valid & ~result)
     if len(undecided):
         sides = [side.take(undecided) for side in (first, second)]
-        equal, decided = _same_meaning(sides[0].storage, sides[1].storage)
-        result[undecided[equal]] = True
+        batches = [Spans.of_storage(side.storage) for side in sides]
+        tables = map(canonical_nodes, batches, NameNumbers(batches).maps)
+        (nodes, row_start, refused), (other_nodes, other_start, other_refused) = tables
+        same, decided = np.zeros(len(undecided), np.uint8), (refused == 0) & (other_refused == 0)
+        compare_rows(nodes, row_start, other_nodes, other_start, same)
+        result[undecided[(same != 0) & decided]] = True
         undecided = undecided[~decided]
         results = row_by_row(undecided.tolist(), lambda row: first[row] == second[row], null_on_error=null_on_error)
         result[undecided] = [answer is True for answer in results]
@@ -106,14 +110,3 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
     same = to_numpy(pc.equal(*values).fill_null(False))
     equal: npt.NDArray[np.bool_] = (first[left_metadata.indices] == other[right_metadata.indices]) & same
     return equal
-
-
-def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return a mask of the rows that are equal, and a mask of those that the kernel could decide."""
-    batches = [Spans.of_storage(left), Spans.of_storage(right)]
-    table = NameNumbers(batches)
-    (nodes, row_start, refused), (other, other_start, other_refused) = map(canonical_nodes, batches, table.maps)
-    same = np.zeros(len(left), np.uint8)
-    compare_rows(nodes, row_start, other, other_start, same)
-    decided = (refused == 0) & (other_refused == 0)
-    return (same != 0) & decided, decided

@@ -133,17 +133,11 @@ def parse_json(
     null_on_error = check_errors(errors)
     options = JsonOptions(floats, on_duplicate_key, on_lone_surrogate, max_depth, max_size)
     if isinstance(source, TEXT_TYPES):
-        parse = partial(_parse_one, source, types, options)
-        return or_none(parse, JsonError) if null_on_error else parse()
+        if types is None:
+            parse = partial(json_reader.parse_json, source if isinstance(source, str) else bytes(source), options)
+            return or_none(parse, JsonError) if null_on_error else parse()
+        return _parse_column([source], options, types, null_on_error=null_on_error)[0]
     return _parse_column(source, options, types, schema, dictionary, threads, null_on_error=null_on_error)
-
-
-def _parse_one(source: Any, types: Mapping[str, str] | str | None, options: JsonOptions) -> Variant:
-    if types is None:
-        return json_reader.parse_json(source if isinstance(source, str) else bytes(source), options)
-    value = _parse_column([source], options, types)[0]
-    assert value is not None
-    return value
 
 
 def _parse_column(

@@ -8,7 +8,7 @@ by `kernels.operations.type_text`, and rows that the kernel refuses by `encoding
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from parquet_variant.encoding.schema_of import (
 )
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
-from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.memory import KIND, address_of
 from parquet_variant.kernels.operations import get
@@ -255,45 +255,32 @@ def _chunk_types(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint
     batch = Spans.of_storage(storage)
     table = NameNumbers([batch])
     starts, ranks = table.maps[0]
-    quoted, order = _quoted_names(table.values)
-    nodes, row_start, refused = canonical_nodes(batch, (starts, order[ranks]))
-    words = _words()
-    offsets = np.empty(len(storage) + 1, np.int64)
-    exported = write_types(
-        nodes, row_start, MergeRules(words.code_of_kind, words.merged, BIGINT_DIGITS), MAX_DEPTH,
-        Strings(address_of(words.text), words.starts), Strings(quoted.address, quoted.offsets), offsets, refused,
-    )  # fmt: skip
-    return text_column(adopt_bytes(*exported), offsets, valid_bytes(storage)), refused
-
-
-def _quoted_names(names: pa.Array) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Return the quoted names in the order of their fields in a type, and the position of each name in it."""
-    strings = [name.decode() for name in names.to_pylist()]
+    # The names in the order of their fields in a type, and the position of each name in it.
+    strings = table.values.cast(pa.large_string()).to_pylist()
     in_order = sorted(range(len(strings)), key=lambda number: name_order(strings[number]))
     order = np.empty(len(strings), np.int64)
     order[in_order] = np.arange(len(strings))
-    quoted = [f"{quote_name(strings[number])}: " for number in in_order]
-    return binary_parts(pa.array([*quoted, " " * 8], pa.large_string())), order  # the kernel reads beyond a name
-
-
-class _Words(NamedTuple):
-    """The tables of the kernel: see `kernels.operations.type_text.write_types`."""
-
-    code_of_kind: npt.NDArray[np.int64]
-    merged: npt.NDArray[np.int64]
-    text: npt.NDArray[np.uint8]
-    starts: npt.NDArray[np.int64]
+    quoted_names = [f"{quote_name(strings[number])}: " for number in in_order]
+    quoted = binary_parts(pa.array([*quoted_names, " " * 8], pa.large_string()))  # the kernel reads beyond a name
+    nodes, row_start, refused = canonical_nodes(batch, (starts, order[ranks]))
+    rules, text, text_starts = _words()
+    offsets = np.empty(len(storage) + 1, np.int64)
+    words, quoted_text = Strings(address_of(text), text_starts), Strings(quoted.address, quoted.offsets)
+    exported = write_types(nodes, row_start, rules, MAX_DEPTH, words, quoted_text, offsets, refused)
+    return text_column(adopt_bytes(*exported), offsets, valid_bytes(storage)), refused
 
 
 @cache
-def _words() -> _Words:
+def _words() -> tuple[MergeRules, npt.NDArray[np.uint8], Int64s]:
+    """Return the tables of the kernel: the rules, the text of all names, and the start of each name."""
     scalars = {int(kind): scalar_type(info.type).name for kind, info in TYPE_OF_ID.items()}
     names = [*CODES, *sorted(set(scalars.values()) - set(CODES))]
     code_of_kind = np.array([names.index(scalars[kind]) for kind in range(len(scalars))], np.int64)
     types = [SparkType(name, element=VOID if name == "ARRAY" else None) for name in names]
     table = np.array([[names.index(merged(left, right).name) for right in types] for left in types], np.int64)
     starts = offsets_of([len(name) for name in names])
-    return _Words(code_of_kind, table, np.frombuffer(("".join(names) + " " * 8).encode(), np.uint8), starts)
+    text = np.frombuffer(("".join(names) + " " * 8).encode(), np.uint8)
+    return MergeRules(code_of_kind, table, BIGINT_DIGITS), text, starts
 
 
 def schema_of_variant_agg(array: Any, *, errors: Errors = "raise") -> str:

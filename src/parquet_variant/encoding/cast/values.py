@@ -253,14 +253,13 @@ def _timestamp(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> 
             nanos = local_to_instant(parsed.local, parsed.zone or zone)
     elif kind in LOCAL_TYPES or kind == _V.DATE:
         nanos = local_to_instant(raw * NANOS_OF[kind], zone)
-    return _ticks(nanos, target)
+    return _in_range(None if nanos is None else nanos // target.tick, target)
 
 
 def _timestamp_ntz(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int | None:
-    if kind == _V.STRING:
-        parsed = parse_timestamp(raw)
-        return _ticks(None if parsed is None else parsed.local, target)
-    return _ticks(_local(kind, raw, zone), target)
+    parsed = parse_timestamp(raw) if kind == _V.STRING else None
+    nanos = _local(kind, raw, zone) if parsed is None else parsed.local
+    return _in_range(None if nanos is None else nanos // target.tick, target)
 
 
 def _local(kind: VariantType, raw: Any, zone: dt.tzinfo) -> int | None:
@@ -271,10 +270,6 @@ def _local(kind: VariantType, raw: Any, zone: dt.tzinfo) -> int | None:
         nanos: int = raw * NANOS_OF[kind]
         return nanos
     return None
-
-
-def _ticks(nanos: int | None, target: Target) -> int | None:
-    return _in_range(nanos if nanos is None else nanos // target.tick, target)
 
 
 def _in_range(number: int | None, target: Target) -> int | None:

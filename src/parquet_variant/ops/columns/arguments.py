@@ -46,7 +46,13 @@ def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
         refuse_one_value(values)
         if not is_arrow(values):
             strings = _strings(values) if arrow_type == pa.string() else None
-            values = _of_objects(values, arrow_type) if strings is None else strings
+            try:
+                values = pa.array(values, arrow_type) if strings is None else strings
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+                if arrow_type is not None:
+                    raise
+                message = f"cannot convert the values to an Arrow array ({error}); use from_python for Python objects"
+                raise SchemaError(message, reason="bad-data") from None
         elif arrow_type is None:
             values = imported(values)
         else:  # unlike `imported`, raises pyarrow's error for values of other types
@@ -55,16 +61,6 @@ def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
     array = values if isinstance(values, pa.Array) else one_chunk(without_null_entries(values))
     refuse_unsound(array)
     return array
-
-
-def _of_objects(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
-    try:
-        return pa.array(values, arrow_type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
-        if arrow_type is not None:
-            raise
-        message = f"cannot convert the values to an Arrow array ({error}); use from_python for Python objects"
-        raise SchemaError(message, reason="bad-data") from None
 
 
 def _strings(values: Any) -> pa.Array | None:

@@ -71,14 +71,6 @@ def bytes_of_slots(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> p
         raise
 
 
-def _scatter(done: Mask, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return the cast values at their positions, null elsewhere."""
-    if taken.nbytes > MAX_OFFSET and (pa.types.is_string(arrow) or pa.types.is_binary(arrow)):
-        message = f"{taken.nbytes:,} bytes may exceed the limit of a {arrow} array: use the type large_{arrow}"
-        raise CastError(message, reason="too-large")
-    return scatter(taken.cast(arrow), np.flatnonzero(done), len(done))
-
-
 def _of_kinds(slots: ScalarSlots, *kinds: int) -> Mask:
     matches: Mask = slots.kinds == kinds[0]
     for kind in kinds[1:]:
@@ -233,7 +225,10 @@ def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         taken = taken.cast(pa.binary()).cast(pa.binary(16))
     if len(taken) == 0:
         return pa.nulls(len(slots), target.arrow), done
-    return _scatter(done, taken, target.arrow), done
+    if taken.nbytes > MAX_OFFSET and (pa.types.is_string(target.arrow) or pa.types.is_binary(target.arrow)):
+        limit = f"{taken.nbytes:,} bytes may exceed the limit of a {target.arrow} array"
+        raise CastError(f"{limit}: use the type large_{target.arrow}", reason="too-large")
+    return scatter(taken.cast(target.arrow), np.flatnonzero(done), len(done)), done
 
 
 def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import metadata_of_all, metadata_parts, storage_of
+from parquet_variant.arrays.parts import metadata_of_all, storage_of, variants_of
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
@@ -81,20 +81,24 @@ def sort_keys(values: VariantArray) -> pa.BinaryArray:
     headers = np.array([value[0] if value else 0 for value in distinct], np.uint8)
     # Keys of arrays and objects need the dictionary of their row; those of scalars need the bytes of the value alone.
     nested = headers & 3 >= 2
-    keys = _number_keys(encoded.dictionary, np.isin(headers, _NUMBER_HEADERS))
+    keys: list[bytes | None] = [None] * len(distinct)
+    numbers = np.flatnonzero(np.isin(headers, _NUMBER_HEADERS))
+    if len(numbers):
+        storage_of_numbers = storage_of(metadata_of_all((), len(numbers)), encoded.dictionary.take(from_numpy(numbers)))
+        texts = json_column(VariantArray(storage_of_numbers))
+        for number, key in zip(numbers.tolist(), number_keys(texts).to_pylist(), strict=True):
+            keys[number] = key  # None for NaN
     for number in np.flatnonzero(~nested).tolist():
-        if keys[number] is None:
-            keys[number] = _scalar_key(distinct[number])
+        value = distinct[number]
+        if value and value[0] & 3 == _SHORT_STRING and value[0] >> 2 == len(value) - 1:
+            keys[number] = _STRING_CLASS + value[1:]
+        elif keys[number] is None:
+            keys[number] = sort_key(Variant(EMPTY_METADATA, value))
     result = [keys[index] if ok else None for index, ok in zip(indices.tolist(), valid.tolist(), strict=True)]
     rows = np.flatnonzero(valid & nested[indices]) if len(distinct) else np.zeros(0, np.int64)
-    if len(rows):
-        dictionary_of = metadata_parts(storage.field("metadata")).indices[rows].astype(np.int64)
-        places = dictionary_of * len(distinct) + indices[rows]
-        _, first, place_of_row = np.unique(places, return_index=True, return_inverse=True)
-        variants = VariantArray(storage.take(from_numpy(rows[first])))
-        nested_keys = [_nested_key(variant.metadata, variant.value) for variant in variants if variant is not None]
-        for row, place in zip(rows.tolist(), place_of_row.tolist(), strict=True):
-            result[row] = nested_keys[place]
+    for row, variant in zip(rows.tolist(), variants_of(storage.take(from_numpy(rows))), strict=True):
+        assert variant is not None
+        result[row] = _nested_key(variant.metadata, variant.value)
     return pa.array(result, pa.binary())
 
 
@@ -102,18 +106,6 @@ def class_codes(keys: pa.BinaryArray) -> npt.NDArray[np.uint8]:
     """Return the class of each sort key: a key of `CLASS_NAMES`, and 0 for null."""
     firsts = pc.binary_slice(keys, 0, 1).fill_null(b"\x00").cast(pa.binary())
     return np.frombuffer(b"".join(firsts.to_pylist()), np.uint8)
-
-
-def _number_keys(values: pa.Array, are_numbers: npt.NDArray[np.bool_]) -> list[bytes | None]:
-    """Return the keys of the values that are numbers, made from their JSON; None for others, and for NaN."""
-    keys: list[bytes | None] = [None] * len(values)
-    numbers = np.flatnonzero(are_numbers)
-    if not len(numbers):
-        return keys
-    storage = storage_of(metadata_of_all((), len(numbers)), values.take(from_numpy(numbers)))
-    for number, key in zip(numbers.tolist(), number_keys(json_column(VariantArray(storage))).to_pylist(), strict=True):
-        keys[number] = key
-    return keys
 
 
 def number_keys(texts: pa.Array) -> pa.BinaryArray:
@@ -214,12 +206,6 @@ def number_key(number: int | float | Decimal) -> bytes:
 @lru_cache(maxsize=1 << 16)  # the engine calls with a few thousand rows at a time, which often repeat
 def _nested_key(metadata: bytes, value: bytes) -> bytes | None:
     return sort_key(Variant(metadata, value))
-
-
-def _scalar_key(value: bytes) -> bytes | None:
-    if value and value[0] & 3 == _SHORT_STRING and value[0] >> 2 == len(value) - 1:
-        return _STRING_CLASS + value[1:]
-    return sort_key(Variant(EMPTY_METADATA, value))
 
 
 def _payload(kind: VariantType, raw: Any, is_inside: bool) -> bytes:

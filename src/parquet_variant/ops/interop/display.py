@@ -111,7 +111,14 @@ def json_texts(column: pa.Array, field: pa.Field | None = None) -> list[str]:
         items = json_texts(lists.values, kind.value_field)
         rows = ["[" + ",".join(items[start:stop]) + "]" for start, stop in pairwise(lists.offsets.to_pylist())]
     else:
-        return _scalar_json(column)
+        with suppress(CastError):  # durations, intervals, and decimals of more digits
+            texts = _json_of_variants(cast_to_variant(column))
+            is_moment = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+            # Years of more digits have a sign, also those of DuckDB's infinite dates, which `_moment_text` names.
+            if not (is_moment and any(text[1] in "+-" for text in texts)):
+                return texts
+        write = str if pa.types.is_decimal(kind) else partial(json.dumps, ensure_ascii=False)
+        return ["null" if text is None else write(text) for text in _scalar_texts(column)]
     return [row if good else "null" for row, good in zip(rows, valid, strict=True)]
 
 
@@ -125,18 +132,6 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 def _json_of_variants(variants: VariantArray) -> list[str]:
     return ["null" if text is None else text for text in to_json(variants).to_pylist()]
-
-
-def _scalar_json(column: pa.Array) -> list[str]:
-    kind = column.type
-    with suppress(CastError):  # durations, intervals, and decimals of more digits
-        texts = _json_of_variants(cast_to_variant(column))
-        is_moment = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-        # Years of more digits have a sign, also those of DuckDB's infinite dates, which `_moment_text` names.
-        if not (is_moment and any(text[1] in "+-" for text in texts)):
-            return texts
-    write = str if pa.types.is_decimal(kind) else partial(json.dumps, ensure_ascii=False)
-    return ["null" if text is None else write(text) for text in _scalar_texts(column)]
 
 
 def _scalar_texts(column: pa.Array) -> list[str | None]:

@@ -32,7 +32,6 @@ from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.types.forms import (
     chunks_in_form,
-    in_form,
     is_json_type,
     plain_form,
     with_fields,
@@ -87,8 +86,7 @@ def rows_of(data: Any) -> pa.Table:
     fields = [_without_json(field) for field in table.schema]
     for index, (field, new) in enumerate(zip(table.schema, fields, strict=True)):
         if new.type != field.type:
-            chunks = [in_form(chunk, new.type, _json_as_variants) for chunk in table.column(index).chunks]
-            table = table.set_column(index, new, pa.chunked_array(chunks, new.type))
+            table = table.set_column(index, new, chunks_in_form(table.column(index), new.type, _json_as_variants))
     return table
 
 
@@ -195,8 +193,7 @@ def _stored_column(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, 
     """Return a column and its field with marked Variants, without views and run ends, which file writers refuse."""
     marked = with_extension(field)  # Spark's marks, nested ones too
     if marked is not field:
-        chunks = [in_form(chunk, marked.type, _with_extension) for chunk in column.chunks]
-        field, column = marked, pa.chunked_array(chunks, marked.type)
+        field, column = marked, chunks_in_form(column, marked.type, _with_extension)
     # pyarrow drops the mark of a `VariantArray`: only its columns are structs with metadata in a dictionary.
     at = field.type.get_field_index("metadata") if pa.types.is_struct(field.type) else -1
     is_exported = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
