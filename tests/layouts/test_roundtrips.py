@@ -21,7 +21,6 @@ from parquet_variant.layouts.reference.storages import (
     array_of_rows,
     rows_of_array,
     shredded_storage,
-    unshredded_storage,
     variants_of_storage,
 )
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -59,7 +58,7 @@ def test_a_chain_through_all_layouts_returns_the_start(
     for layout in chain[1:]:
         storage = shredded_storage(variants_of_storage(storage), schema, layout)
 
-    assert variants_of_storage(unshredded_storage(storage)) == values
+    assert variants_of_storage(shredded_storage(variants_of_storage(storage), schema, "unshredded")) == values
 
 
 @given(columns())

@@ -23,6 +23,7 @@ from parquet_variant.arrays.parts import (
     joined_storages,
     metadata_parts,
     storage_of,
+    storage_of_variants,
     valid_bytes,
     variants_of,
     with_fallback_rows,
@@ -200,7 +201,11 @@ def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error")
         positions = np.arange(len(plain))
         positions[rows] = len(plain) + np.arange(len(rows))
         plain = joined_storages([plain, assembled]).take(from_numpy(positions))
-    return with_fallback_rows(plain, refused, lambda row: scalar.unshredded_storage(storage.slice(row, 1), on_conflict))
+
+    def by_fallback(row: int) -> pa.StructArray:
+        return storage_of_variants(scalar.variants_of_storage(storage.slice(row, 1), on_conflict))
+
+    return with_fallback_rows(plain, refused, by_fallback)
 
 
 class AssembledNodes(NamedTuple):

@@ -31,6 +31,7 @@ from parquet_variant.arrays.parts import (
     columns_of,
     metadata_of_all,
     metadata_parts,
+    storage_of_variants,
     struct_of,
     valid_mask,
     variants_of,
@@ -77,11 +78,12 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
         return unshredded_final(storage, on_conflict)
     try:
         final = final_of_draft(storage, layout)
+        table = schema_table(ShreddingSchema.from_storage(final.type))
+        plain, refused = assembled_storage(final, table, metadata_parts(final.field("metadata")))
+        needs_reference_if(refused.any())
     except NeedsReference:
-        return scalar.unshredded_storage(storage, on_conflict)
-    table = schema_table(ShreddingSchema.from_storage(final.type))
-    plain, refused = assembled_storage(final, table, metadata_parts(final.field("metadata")))
-    return scalar.unshredded_storage(storage, on_conflict) if refused.any() else plain
+        return storage_of_variants(scalar.variants_of_storage(storage, on_conflict))
+    return plain
 
 
 def _list_parts(array: pa.Array) -> tuple[Int64s, pa.Array]:

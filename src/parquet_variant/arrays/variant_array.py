@@ -21,8 +21,10 @@ from parquet_variant.arrays.parts import (
     metadata_parts,
     one_chunk,
     refuse_unsound,
-    storage_of,
+    storage_of_variants,
+    stored_columns,
     variants_of,
+    with_columns,
 )
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
@@ -34,6 +36,7 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Layout
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.types.forms import in_form
 
 Value = TypeVar("Value")
 
@@ -116,13 +119,10 @@ class VariantArray:
         """Return the array of `Variant` values with their bytes unchanged; None is SQL NULL."""
         refuse_one_value(values)
         try:
-            rows = [None if v is None else {"metadata": v.metadata, "value": v.value} for v in values]
+            storage = storage_of_variants(values)
         except AttributeError:
             raise SchemaError("a value is not a Variant: use from_python for Python values") from None
-        empty = {"metadata": Variant.from_python(None).metadata, "value": b""}
-        metadata = pa.array([(row or empty)["metadata"] for row in rows], pa.binary()).dictionary_encode()
-        value = pa.array([(row or empty)["value"] for row in rows], pa.binary())
-        return cls(storage_of(metadata, value, pa.array([row is None for row in rows], pa.bool_())))
+        return cls(storage)
 
     @classmethod
     def from_pylist(cls, values: Iterable[Any]) -> VariantArray:
@@ -454,11 +454,7 @@ def _with_dictionary(storage: pa.StructArray) -> pa.StructArray:
     metadata = storage.field(at)
     if len(metadata.dictionary) and not metadata.dictionary.null_count:
         return storage
-    if len(metadata.dictionary):
-        parts = metadata_parts(metadata)
-        indices = from_numpy(parts.indices, parts.indices < 0).cast(metadata.indices.type)
-        column = metadata_array(indices, parts.dictionary.cast(metadata.dictionary.type))
-    else:
-        column = metadata_array(pa.array([0] * len(storage), metadata.indices.type), metadata.dictionary)
-    children = [column if number == at else storage.field(number) for number in range(storage.type.num_fields)]
-    return pa.StructArray.from_arrays(children, fields=list(storage.type), mask=storage.is_null())
+    parts = metadata_parts(metadata)
+    missing = (parts.indices < 0) & (len(metadata.dictionary) > 0)
+    column = metadata_array(from_numpy(np.maximum(parts.indices, 0), missing), parts.dictionary)
+    return with_columns(storage, {**stored_columns(storage), "metadata": in_form(column, metadata.type)})

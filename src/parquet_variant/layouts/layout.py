@@ -180,6 +180,8 @@ def tree_of_layout(storage: pa.DataType) -> TypeTree:
     Raises `SchemaError` if the layout does not allow the struct; for a struct without a layout, what the final layout
     requires.
     """
+    if not isinstance(storage, pa.StructType):
+        raise SchemaError(f"expected a struct, got {storage!r}", reason="not-a-group", path="$")
     return read_storage(storage, _layout_of_names(storage) or "final").tree()
 
 

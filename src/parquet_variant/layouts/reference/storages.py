@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.layouts.layout import detect_layout
@@ -80,19 +79,3 @@ def shredded_storage(
             error.at(row=number)
             raise
     return array_of_rows(rows, storage)
-
-
-def unshredded_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
-    """Return a storage array of any layout as an unshredded one: ``struct<metadata: dictionary, value>``.
-
-    Raises `VariantError` as `variants_of_storage`.
-    """
-    variants = variants_of_storage(storage, on_conflict)
-    metadata = pa.array([EMPTY_METADATA if v is None else v.metadata for v in variants], pa.binary())
-    value = pa.array([b"" if v is None else v.value for v in variants], pa.binary())
-    columns = [metadata.dictionary_encode(), value]
-    fields = [
-        pa.field(name, column.type, nullable=False) for name, column in zip(("metadata", "value"), columns, strict=True)
-    ]
-    mask = pa.array([v is None for v in variants], pa.bool_())
-    return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)

@@ -59,41 +59,37 @@ class MetadataDictionaries:
         return ids
 
     @cached_property
-    def names(self) -> list[list[str | None]]:
-        """The names of each metadata by id: None for an unreadable name, an empty list for a bad header."""
-        table: list[list[str | None]] = []
+    def _name_table(self) -> tuple[pa.Array, Int64s, Int64s]:
+        """All distinct names; the position of each name in them, -1 for an unreadable name; and the first name of each
+        metadata in these positions. A metadata with a bad header has no names.
+        """
+        numbers: dict[str, int] = {}
+        positions: list[int] = []
+        starts = [0]
         for metadata in self.array.to_pylist():
-            table.append([])
             with suppress(MalformedVariantError):
                 dictionary = dictionary_of(metadata)
                 for field_id in range(len(dictionary)):
-                    table[-1].append(None)
+                    positions.append(-1)
                     with suppress(MalformedVariantError):
-                        table[-1][-1] = dictionary.name(field_id)
-        return table
+                        positions[-1] = numbers.setdefault(dictionary.name(field_id), len(numbers))
+            starts.append(len(positions))
+        return pa.array(list(numbers), pa.string()), np.array(positions, np.int64), np.array(starts, np.int64)
 
-    @cached_property
+    @property
     def sizes(self) -> Int64s:
         """The number of names of each metadata."""
-        return np.array([len(names) for names in self.names], np.int64)
+        return np.diff(self._name_table[2])
 
-    @cached_property
+    @property
     def distinct_names(self) -> pa.Array:
         """All distinct names of all metadata."""
-        return pa.array(list(self._name_table[0]), pa.string())
+        return self._name_table[0]
 
     def name_numbers(self, metas: npt.NDArray[np.int32], ids: Int64s) -> Int64s:
         """Return the positions in `distinct_names` of some ids; -1 for an unreadable name."""
-        _, table, bases = self._name_table
-        return table[bases[metas] + ids]
-
-    @cached_property
-    def _name_table(self) -> tuple[dict[str, int], Int64s, Int64s]:
-        numbers: dict[str, int] = {}
-        table = [
-            -1 if name is None else numbers.setdefault(name, len(numbers)) for names in self.names for name in names
-        ]
-        return numbers, np.array(table, np.int64), offsets_of(self.sizes)
+        _, positions, starts = self._name_table
+        return positions[starts[metas] + ids]
 
     def blob(self, index: int) -> bytes:
         """Return the bytes of one metadata; empty for the index of a null."""

@@ -19,6 +19,7 @@ from parquet_variant.arrays.variant_array import VariantArray, is_one_value, ref
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, check_choice
 from parquet_variant.ops.conversions import from_python, to_json
+from parquet_variant.ops.equals import equals
 from parquet_variant.ops.value_types import schema_of_variant_agg, variant_type
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.support.choices import Errors
@@ -96,9 +97,10 @@ class VariantExtensionArray(ExtensionArray):
     def __eq__(self, other: Any) -> Any:
         if isinstance(other, (pd.Series, pd.Index, pd.DataFrame)):
             return NotImplemented
-        right = other if isinstance(other, VariantExtensionArray) else [other] * len(self)
-        results = [_is_equal(value, other_value) for value, other_value in zip(self, right, strict=True)]
-        return pd.array(results, dtype="boolean")
+        if _is_missing(other):
+            return pd.array([pd.NA] * len(self), dtype="boolean")
+        right = other.variants if isinstance(other, VariantExtensionArray) else from_python([other])[0]
+        return pd.array(equals(self.variants, right).to_pylist(), dtype="boolean")
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -154,12 +156,6 @@ class VariantExtensionArray(ExtensionArray):
 
 def _is_missing(value: Any) -> bool:
     return value is None or bool(pd.api.types.is_scalar(value) and pd.isna(value))
-
-
-def _is_equal(value: Any, other: Any) -> Any:
-    if value is pd.NA or _is_missing(other):
-        return pd.NA
-    return value == (other if isinstance(other, Variant) else Variant.from_python(other))
 
 
 @register_series_accessor("variant")
