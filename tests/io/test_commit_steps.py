@@ -227,9 +227,9 @@ def test_two_jobs_that_replace_the_same_files_do_not_both_win(tmp_path):
     first, second = (open_staging(str(tmp_path), "overwrite").begin() for _ in range(2))
     mine, theirs = _stage(first, 0, text="mine"), _stage(second, 0, text="theirs")
     # The second has said what it will do, and has not done it yet.
-    from parquet_variant.io.commit_journal import Journal, publish
+    from parquet_variant.io.commit_journal import Journal
 
-    publish(pafs.LocalFileSystem(), second.directory, Journal((theirs.name,), ("old-a.parquet",)))
+    Journal((theirs.name,), ("old-a.parquet",)).publish(pafs.LocalFileSystem(), second.directory)
     with pytest.raises(pv.VariantFileError, match="another job") as raised:
         first.commit([mine])
     assert raised.value.reason == "conflict"
@@ -251,9 +251,9 @@ def test_files_that_were_replaced_meanwhile_are_not_compacted(tmp_path):
 def test_a_partition_alone_obeys_the_journal_of_the_whole(tmp_path):
     staging = open_staging(str(tmp_path)).begin()
     file = _stage(staging, 0, "day=1/")
-    from parquet_variant.io.commit_journal import Journal, publish
+    from parquet_variant.io.commit_journal import Journal
 
-    publish(pafs.LocalFileSystem(), staging.directory, Journal((file.name,)))
+    Journal((file.name,)).publish(pafs.LocalFileSystem(), staging.directory)
     target = tmp_path / file.name
     target.parent.mkdir()
     Path(file.path).rename(target)

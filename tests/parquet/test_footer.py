@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.format.footer import annotate_footer, footer_bytes, parse_schema, patch_tail
+from parquet_variant.files.parquet.format.footer import annotate_footer, footer_bytes, parse_schema
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value, struct_fields
 
 NAMES = st.sampled_from(["v", "w", "x.y", "é", "element", "list"])
@@ -44,6 +44,13 @@ def files(draw):
     options = {"write_page_index": draw(st.booleans()), "store_schema": draw(st.booleans())}
     pq.write_table(pa.table([pa.nulls(0, kind) for kind in schema.types], schema=schema), sink, **options)
     return sink.getvalue()
+
+
+def patch_tail(data: bytes, columns: set[tuple[str, ...]]) -> bytes:
+    """The file with annotations on exactly the groups at `columns`."""
+    footer = footer_bytes(io.BytesIO(data))
+    patched = annotate_footer(footer, columns)
+    return data[: -8 - len(footer)] + patched + len(patched).to_bytes(4, "little") + data[-4:]
 
 
 @given(files(), st.data())

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.files.parquet.reading.chunk_pages import rows_of_pages
+from parquet_variant.files.parquet.pages.stored_chunks import rows_of_pages
 from random_tables import CODECS, tables, write_in_batches
 
 

@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.files.parquet.format.facts import leaf_pages, row_groups
-from parquet_variant.files.parquet.format.footer import footer_bytes, parse_schema
+from parquet_variant.files.parquet.format.footer import footer_bytes
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
-from parquet_variant.files.parquet.reading.chunk_pages import rows_of_pages
+from parquet_variant.files.parquet.pages.stored_chunks import StoredFile, rows_of_pages
 from parquet_variant.files.parquet.writing.patch import plan_shrink
 from random_tables import CODECS, tables, write_in_batches
 
@@ -136,11 +135,10 @@ def test_pages_that_lose_no_row_are_copied_and_their_bounds_hold(tmp_path: Path,
 def pages_of(path: Path) -> dict[str, list[bytes]]:
     """The bytes of each data page, by column."""
     data, pages = path.read_bytes(), {}
-    footer = footer_bytes(io.BytesIO(data))
-    for chunks, rows in row_groups(footer):
-        for chunk, leaf in zip(chunks, parse_schema(footer).leaves(), strict=True):
-            known = leaf_pages(pa.BufferReader(data), footer, chunk, leaf, rows)
-            pages.setdefault(leaf.dotted, []).extend(data[p.start : p.start + p.size] for p in known.pages)
+    stored = StoredFile(pa.BufferReader(data))
+    for group in range(len(stored.row_groups)):
+        for known in stored.chunks(group, stored.root.leaves()):
+            pages.setdefault(known.leaf.dotted, []).extend(data[p.start : p.start + p.size] for p in known.pages)
     return pages
 
 

@@ -59,14 +59,14 @@ def test_each_file_comes_once_and_a_batch_is_the_same_again(reader, tmp_path):
 
 
 def test_what_is_not_committed_is_not_seen(reader, tmp_path):
-    from parquet_variant.io.commit_journal import Journal, publish
+    from parquet_variant.io.commit_journal import Journal
 
     first = reader.latestOffset(reader.initialOffset(), _ALL)
     staging = open_staging(str(tmp_path / "in"), "append").begin()
     file = _staged(staging, [3])
     import pyarrow.fs as pafs
 
-    publish(pafs.LocalFileSystem(), staging.directory, Journal((file.name,)))
+    Journal((file.name,)).publish(pafs.LocalFileSystem(), staging.directory)
     Path(file.path).rename(tmp_path / "in" / file.name)
     assert reader.latestOffset(first, _ALL) == first
     Path(staging.directory, "prepared.json").rename(Path(staging.directory, "committed.json"))

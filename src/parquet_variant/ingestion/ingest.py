@@ -14,7 +14,7 @@ from typing import Any, Literal, Unpack
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import check_names
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.files.parquet.reading.read import profile_column
+from parquet_variant.files.parquet.operations.rewrite import profile_task
 from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.infer import infer as infer_from_profile
 from parquet_variant.inference.policies.decision import InferenceResult
@@ -251,7 +251,7 @@ def profile(
     files = find_files(names, text_options)
     if text_options.json_column is not None or not all(file.head.startswith(b"PAR1") for file in files):
         return profile_files(ThreadEngine(threads, progress), files, text_options)
-    parts = (profile_column(file, column) for file in locate([file.name for file in files]))
+    parts = (profile_task(0, 0, file, column=column) for file in locate([file.name for file in files]))
     return reduce(Profile.merge, parts, Profile())
 
 

@@ -20,13 +20,13 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.files import ParquetSource, open_file
-from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.similar_paths import similar_path
 from parquet_variant.layouts.storage_shape import TypeTree, common_numeric
 from parquet_variant.query.selection import read_selection
+from parquet_variant.support.report_text import counted
 from parquet_variant.types import DECIMAL_IDS, EXACT_NUMERIC, INTEGER_IDS, TYPE_OF_ARROW, TYPE_OF_ID, PrimitiveId
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath, parse_pattern
 

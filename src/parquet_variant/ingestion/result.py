@@ -10,12 +10,12 @@ from html import escape
 from typing import Any
 
 from parquet_variant.errors import VariantError, without_secrets
-from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.inference.contracts.report import ContractCounts, ContractReport
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import StringCounts
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.report_text import counted
 
 _NOTED_PATHS = 3  # The other paths share a line.
 

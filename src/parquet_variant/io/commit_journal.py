@@ -45,19 +45,14 @@ class Journal:
     markers: tuple[str, ...] = ()  # Empty files that mark the end of the commit.
     partition_types: Mapping[str, str] = field(default_factory=dict)  # Types that the directory declares, as DDL.
 
-    def to_json(self) -> str:
-        """Return the journal as JSON text."""
-        return json.dumps(asdict(self))
-
     @classmethod
     def from_json(cls, text: str) -> Journal:
         """Parse a journal, and check that its paths are below its directory.
 
         Raises `VariantFileError` with reason ``"bad-journal"``.
 
-        >>> journal = Journal(("new.parquet",), ("old.parquet",))
-        >>> Journal.from_json(journal.to_json()) == journal
-        True
+        >>> Journal.from_json('{"add": ["new.parquet"]}').add
+        ('new.parquet',)
         """
         try:
             parts = json.loads(text)
@@ -69,6 +64,12 @@ class Journal:
             if not isinstance(path, str) or not path or path.startswith("/") or ".." in path.split("/"):
                 raise _bad_journal(f"the path {path!r} is outside of its directory")
         return journal
+
+    def publish(self, filesystem: pafs.FileSystem, directory: str) -> None:
+        """Write ``prepared.json`` to the directory of a job in one step."""
+        with filesystem.open_output_stream(f"{directory}/draft.json") as stream:
+            stream.write(json.dumps(asdict(self)).encode())
+        filesystem.move(f"{directory}/draft.json", f"{directory}/{PREPARED}")
 
     def complete(self, filesystem: pafs.FileSystem, root: str) -> None:
         """Perform the steps after the switch. Repeating them has no effect.
@@ -107,14 +108,6 @@ def _bad_journal(why: str) -> VariantFileError:
         f"invalid commit journal in {TEMPORARY}/: {why}; remove that directory",
         reason="bad-journal",
     )
-
-
-def publish(filesystem: pafs.FileSystem, directory: str, journal: Journal) -> None:
-    """Write ``prepared.json`` to the directory of a job in one step."""
-    draft = f"{directory}/draft.json"
-    with filesystem.open_output_stream(draft) as stream:
-        stream.write(journal.to_json().encode())
-    filesystem.move(draft, f"{directory}/{PREPARED}")
 
 
 def journal_of(filesystem: pafs.FileSystem, directory: str) -> tuple[Journal, bool] | None:

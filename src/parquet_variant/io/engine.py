@@ -72,7 +72,8 @@ class Engine(Protocol):
 
     @property
     def local(self) -> Engine:
-        """An engine in this process, for small tasks."""
+        """An engine in this process, for small tasks: this one, unless it runs tasks elsewhere."""
+        return self
 
     def run(
         self, step: str, function: Callable[[int, int, Item], Result], items: Sequence[Item], sizes: Sequence[int] = ()
@@ -91,9 +92,10 @@ class Engine(Protocol):
         sizes: Sequence[int] = (),
     ) -> Result:
         """Run the tasks and merge their results, in any order."""
+        return reduce(merge, self.run(step, function, items, sizes))
 
 
-class ThreadEngine:
+class ThreadEngine(Engine):
     """An engine that runs tasks in threads (default: one per CPU that this process may use).
 
     Raises `VariantError` for fewer threads than 1.
@@ -102,6 +104,8 @@ class ThreadEngine:
     60
     """
 
+    parallelism = 1
+
     def __init__(self, threads: int | None, progress: Progress | None) -> None:
         self.parallelism = thread_count(threads)
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
@@ -109,11 +113,6 @@ class ThreadEngine:
                 f"progress is {progress!r}: give True, or a function of a step, a number of tasks and their total"
             )
         self.progress = progress
-
-    @property
-    def local(self) -> ThreadEngine:
-        """This engine."""
-        return self
 
     def run(
         self, step: str, function: Callable[[int, int, Item], Result], items: Sequence[Item], sizes: Sequence[int] = ()
@@ -157,17 +156,6 @@ class ThreadEngine:
                 pool.shutdown(wait=False, cancel_futures=True)
         failed = next((future for future in futures if not future.cancelled() and future.exception()), None)
         return [future.result() for future in ([failed] if failed else futures)]
-
-    def reduce(
-        self,
-        step: str,
-        function: Callable[[int, int, Item], Result],
-        items: Sequence[Item],
-        merge: Callable[[Result, Result], Result],
-        sizes: Sequence[int] = (),
-    ) -> Result:
-        """Run the tasks and merge their results."""
-        return reduce(merge, self.run(step, function, items, sizes))
 
 
 def engine_or_threads(engine: Engine | None, threads: int | None, progress: Progress | None) -> Engine:

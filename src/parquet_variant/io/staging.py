@@ -55,18 +55,15 @@ class Staging:
     """The staging area of one job in a directory; the same on the driver and, pickled, in every task.
 
     A task attempt writes to its own directory (`attempt`). `commit` moves only the files that it is given, so files of
-    failed, repeated or speculative attempts never become visible. After a commit that was interrupted at any point,
-    every reader of this package sees either the old files or all new ones; the next job completes the commit or undoes
-    it.
+    failed, repeated or speculative attempts never become visible. After an interruption at any point, every reader of
+    this package sees either the old files or all new ones; the next job completes the commit or undoes it.
     """
 
     dest: str  # The directory, as a path or URI.
     overwrite: bool = False  # Whether the commit removes the existing data files.
     job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])  # A unique name, which is part of all file names.
-    # Whether the driver recorded the owner (`begin`): tasks then write only while the job runs.
-    begun: bool = False
-    # Whether the job created the directory: it is removed if it stays empty.
-    made: bool = False
+    begun: bool = False  # Whether the driver recorded the owner (`begin`): tasks then write only while the job runs.
+    made: bool = False  # Whether the job created the directory: it is removed if it stays empty.
 
     @classmethod
     def into(cls, dest: str) -> Staging:
@@ -227,7 +224,17 @@ class Staging:
             self.abort()
             raise
         except OSError as error:
-            if not is_switching or not self._is_committed(directory, error):
+            state = None
+            with suppress(OSError):
+                state = journal_of(filesystem, directory) if is_switching else (journal, False)
+            if state is None:
+                raise VariantFileError(
+                    f"it is unknown whether the new files are committed to {self.dest} ({error}): read the directory "
+                    "before you write the rows again",
+                    reason="unknown-outcome",
+                    file=self.dest,
+                ) from error
+            if not state[1]:
                 self.abort()
                 raise VariantFileError(
                     f"cannot write {self.dest} ({error}); the directory is unchanged", reason="commit-failed"
@@ -242,20 +249,6 @@ class Staging:
                 stacklevel=2,
             )
 
-    def _is_committed(self, directory: str, error: OSError) -> bool:
-        """Return whether a switch that failed with an error happened all the same."""
-        state = None
-        with suppress(OSError):
-            state = journal_of(self._places()[0], directory)
-        if state is None:
-            raise VariantFileError(
-                f"it is unknown whether the new files are committed to {self.dest} ({error}): read the directory "
-                "before you write the rows again",
-                reason="unknown-outcome",
-                file=self.dest,
-            ) from error
-        return state[1]
-
     def _prepare(
         self, journal: Journal, replaced: tuple[str, ...] | None, loads: Collection[str] | None = None
     ) -> None:
@@ -263,7 +256,7 @@ class Staging:
         filesystem, root, directory = self._places()
         while True:
             old_files = _replaceable(filesystem, root) if self.overwrite and replaced is None else replaced or ()
-            commit_journal.publish(filesystem, directory, replace(journal, remove=tuple(old_files)))
+            replace(journal, remove=tuple(old_files)).publish(filesystem, directory)
             if not old_files and loads is None:
                 return
             # Two jobs both publish their plan before they check, so at least one of them sees the other.
@@ -340,12 +333,10 @@ def sweep(dest: str, *, only_journals: bool = False) -> list[str]:
         if journal is None or not journal[1]:
             below = filesystem.get_file_info(pafs.FileSelector(info.path, recursive=True, allow_not_found=True))
             changed = [file.mtime.timestamp() for file in (*below, info) if file.mtime is not None]
-            is_over = is_dead(commit_journal.job_owner(filesystem, info.path), changed)
-        else:
-            is_over = True
-        if is_over:
-            Staging(dest, job=info.base_name).abort()
-            swept.append(info.base_name)
+            if not is_dead(commit_journal.job_owner(filesystem, info.path), changed):
+                continue
+        Staging(dest, job=info.base_name).abort()
+        swept.append(info.base_name)
     _remove_empty(filesystem, temporary)
     return swept
 
@@ -382,13 +373,7 @@ def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
 
 
 def replaces(mode: FileMode) -> bool:
-    """Return whether a mode replaces an existing file.
-
-    Raises `VariantFileError` with reason ``"bad-mode"`` for an unknown mode.
-
-    >>> replaces("overwrite"), replaces("error")
-    (True, False)
-    """
+    """Return whether a mode replaces a file. Raises `VariantFileError` (``bad-mode``) for an unknown mode."""
     if mode not in get_args(FileMode):
         raise VariantFileError(f"mode is {mode!r}: for a single file use 'error' or 'overwrite'", reason="bad-mode")
     return mode == "overwrite"

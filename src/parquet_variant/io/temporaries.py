@@ -48,11 +48,7 @@ class JobOwner:
 
     @classmethod
     def current(cls) -> JobOwner:
-        """Return this process, or in a Python worker of Spark, which may end before its job, the JVM that started it.
-
-        >>> JobOwner.current().is_gone()
-        False
-        """
+        """Return this process; in a Python worker of Spark, which may end before its job, the JVM that started it."""
         pid: int | None = os.getpid()
         if any(name.startswith(_WORKER) for name in os.environ):
             pid = _java_above(os.getpid())

@@ -6,7 +6,6 @@ tree), Arrow and storage types, and the union to the other modules of this packa
 
 from __future__ import annotations
 
-import html
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from parquet_variant.layouts.storage_shape import (
 )
 from parquet_variant.layouts.storages import storage_type, tree_from_arrow, tree_to_arrow
 from parquet_variant.layouts.type_grammar import parse_ddl, render_ddl, render_tree, tree_from_json, tree_to_json
+from parquet_variant.support.report_text import Printed
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 # The number of characters of a schema that fit on a screen.
@@ -38,7 +38,7 @@ Kind = Literal["variant", "primitive", "array", "object"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ShreddingSchema:
+class ShreddingSchema(Printed):
     """An immutable, hashable tree of the typed columns of a Variant.
 
     Build it with `variant`, `primitive`, `array` and `object`, or read it with one of the ``from_`` methods.
@@ -387,9 +387,6 @@ class ShreddingSchema:
 
     def __repr__(self) -> str:
         return f"<ShreddingSchema {textwrap.shorten(self.to_ddl(), _REPR_WIDTH, placeholder=' …')}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         return self.to_tree()

@@ -15,7 +15,6 @@ from math import sqrt
 from typing import Any
 
 from parquet_variant.errors import bad_option, check_number
-from parquet_variant.files.parquet.report_text import Report, counted
 from parquet_variant.quality.findings import (
     CHANGES,
     Change,
@@ -28,6 +27,7 @@ from parquet_variant.quality.findings import (
 )
 from parquet_variant.quality.sources import data_of
 from parquet_variant.quality.summaries import Evidence, PathSummary, Summary, places_of, summarize
+from parquet_variant.support.report_text import Report, counted
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, is_within, outer_paths

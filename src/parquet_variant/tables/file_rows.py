@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.errors import TableError, VariantFileError
 from parquet_variant.files.parquet.format.footer_cache import without_views
-from parquet_variant.files.parquet.reading.chunk_pages import rows_of_pages
+from parquet_variant.files.parquet.pages.stored_chunks import rows_of_pages
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet

@@ -17,13 +17,13 @@ from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.reading.read import plain_field
-from parquet_variant.files.parquet.report_text import Report
-from parquet_variant.files.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
-from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
+from parquet_variant.files.parquet.scanning.scan import FOOTERS, Scan, tables_of_parts
+from parquet_variant.files.parquet.scanning.scan_plan import FilePart, ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
+from parquet_variant.support.report_text import Report
 from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type, reachable_variants, variant_paths
 from parquet_variant.types.path import VariantPath

@@ -17,7 +17,7 @@ from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Versi
 from parquet_variant.cli.options.sources import open_table
 from parquet_variant.cli.output import human_bytes, print_grid, print_json, print_report, print_result, report_warning
 from parquet_variant.errors import TableError, VariantError
-from parquet_variant.files.parquet.report_text import counted
+from parquet_variant.support.report_text import counted
 
 if TYPE_CHECKING:
     from parquet_variant.sql_query.tables import BoundTable

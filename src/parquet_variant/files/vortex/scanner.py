@@ -17,7 +17,6 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import without_views
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.reading.read import plain_storage
-from parquet_variant.files.parquet.report_text import Report
 from parquet_variant.files.vortex.dtype import unstored_rows
 from parquet_variant.files.vortex.json_columns import json_errors
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex
@@ -31,6 +30,7 @@ from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.report_text import Report
 from parquet_variant.types.forms import in_form, with_fields
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import Any
 
 from parquet_variant.errors import VariantError, VariantFileError
@@ -23,11 +22,12 @@ from parquet_variant.inference.contracts.path_rules import (
     rules_of,
 )  # fmt: skip
 from parquet_variant.io.filesystems import filesystem_of, write_errors
+from parquet_variant.support.report_text import Printed
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Contract:
+class Contract(Printed):
     """The rules that the values of a Variant column satisfy, by path.
 
     Parameters
@@ -295,9 +295,6 @@ class Contract:
     def __repr__(self) -> str:
         named = "" if self.name is None else f" {self.name}"
         return f"<Contract{named}: rules for {len(self.paths):,} {'path' if len(self.paths) == 1 else 'paths'}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         """Return the contract as YAML."""

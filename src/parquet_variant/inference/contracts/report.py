@@ -10,11 +10,11 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from html import escape
 from typing import Any
 
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import RULES, repr_of
+from parquet_variant.support.report_text import Report
 from parquet_variant.types.path import VariantPath
 
 # Characters of a value in reports.
@@ -137,7 +137,7 @@ class ContractCounts:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ContractReport:
+class ContractReport(Report):
     """The violations of a contract in some data. It is true if there are none.
 
     Parameters
@@ -193,9 +193,6 @@ class ContractReport:
         fields = {name: getattr(self, name) for name in self.__slots__}
         violations = [violation.to_dict() for violation in self.violations]
         return {"source": self.source, "ok": bool(self)} | fields | {"violations": violations}
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         """Return the report as text."""

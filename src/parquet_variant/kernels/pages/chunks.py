@@ -3,7 +3,7 @@
 Owns levels, and values that are PLAIN, in a dictionary, or numbers in deltas. The columns of a table of pages are named
 below. Every bound is checked before a byte is read. Fills ``valid``, which marks the rows that have a value, and the
 values. Leaves byte arrays in deltas to `runs`, and headers and compression of pages to
-`files.parquet.reading.chunk_pages`.
+`files.parquet.reading.column_values`.
 """
 
 from __future__ import annotations

@@ -25,12 +25,12 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError, check_names, strings_of
 from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.files.parquet.operations.rewrite import rewrite
-from parquet_variant.files.parquet.report_text import Report, counted
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.equals import equals
 from parquet_variant.quality.compatibility import engine_programs
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.report_text import Report, counted
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.table import Table

@@ -365,7 +365,7 @@ def _parquet_rows(files: Sequence[DataFile]) -> VariantArray:
                 continue
             leaves = [leaf.leaf for leaf in column.node.leaves() if leaf.leaf is not None]
             size = SAMPLE_BYTES // len(sampled)
-            row_bytes = opened.facts.plain_size(leaves, [0]) // rows + 1
+            row_bytes = opened.facts.size(leaves, [0], plain=True) // rows + 1
             limit = max(min(SAMPLE_ROWS // len(sampled), size // row_bytes), 1)
             for values in first_rows(opened, column, 0, limit, leaves):
                 parts.append(values.to_unshredded())

@@ -18,9 +18,9 @@ import pyarrow as pa
 from parquet_variant.files.parquet.format.columns import VariantColumn, shredded_groups
 from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.quality.sources import DataFile
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.report_text import counted
 from parquet_variant.types.path import VariantPath, outer_paths
 
 # Largest number of leaf columns times row groups: a page of 3 MB, read in a second.
@@ -54,7 +54,7 @@ class Leaf:
     def add(self, facts: FileFacts, node: SchemaNode, group: int) -> None:
         """Add a row group of a file."""
         statistics = facts.statistics(node, group)
-        self.plain += facts.plain_size([node], [group])
+        self.plain += facts.size([node], [group], plain=True)
         self.values += statistics.values
         self.nulls = None if self.nulls is None or statistics.nulls is None else self.nulls + statistics.nulls
         state = NO_NULLS if statistics.no_nulls else MAY_HOLD

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parquet_variant.errors import TableError, VariantError
-from parquet_variant.files.parquet.report_text import counted
+from parquet_variant.support.report_text import counted
 from parquet_variant.tables.changes.change_plan import ChangeableTable, TableChange
 from parquet_variant.tables.changes.operations import run_change
 from parquet_variant.tables.changes.row_changes import Clause, RowChange, change_rows

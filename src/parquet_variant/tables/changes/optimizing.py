@@ -17,11 +17,11 @@ import numpy as np
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.operations.rewrite import pack_files
-from parquet_variant.files.parquet.report_text import rewritten
 from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drift
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.report_text import rewritten
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, TableChange
 from parquet_variant.tables.columns import shredding_schemas
 from parquet_variant.tables.commits import planned_again

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.files.parquet.format.facts import PAGE_ERRORS
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.reading.chunk_pages import PAGE_ERRORS
 from parquet_variant.files.parquet.writing.conform import conform_table
 from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch, plan_shrink
 from parquet_variant.files.parquet.writing.writer import FileInfo
@@ -162,7 +162,7 @@ def _with_new_columns(
     old, places = conform_table(to_stored(table, columns), (), value_first=True)
     with plan.storage.open(plan.path(file)) as source:
         file_patch = plan_patch(source, old, new, updated, places)
-        if file_patch is None or (file_patch.is_shredded and not write.shred):
+        if file_patch is None or (file_patch.file.is_shredded and not write.shred):
             return None
         collector = write.metrics_collector(stored_schema(columns))
         collector.add_rows(file_patch.rows)
@@ -199,9 +199,9 @@ def without_rows(plan: ChangePlan[File], file: File, deleted: Mask) -> FileChang
     before, partition = plan.known_metrics(file), plan.partition(file)
     with plan.storage.open(plan.path(file)) as source:
         shrink = plan_shrink(source, ~deleted)
-        if shrink is None or (shrink.is_shredded and not write.shred):
+        if shrink is None or (shrink.file.is_shredded and not write.shred):
             return None
-        if _has_bounds_of_values(before, write.data_schema, shrink.root):
+        if _has_bounds_of_values(before, write.data_schema, shrink.file.root):
             return None
         path = write.new_path(partition)
         try:

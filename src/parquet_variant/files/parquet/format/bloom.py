@@ -106,11 +106,8 @@ class BloomFilters:
 
 
 def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: Collection[str]) -> list[str]:
-    """Return the dotted leaf columns of shredded paths.
+    """Return the dotted leaf columns of shredded paths, such as ``"$.id"``, in the Variants of a new file.
 
-    `schema`: the Arrow schema of the new file.
-    `variants`: the places of its Variant columns, in which paths are searched.
-    `paths`: Variant paths of shredded primitives, such as ``"$.id"``.
     Raises `VariantFileError` if no column shreds a path as a primitive type.
     """
     bloom_paths = []

@@ -2,21 +2,17 @@
 
 Owns the only walk over row groups and column chunks: rows, bytes, statistics, encodings, and the meaning of level
 histograms for the values at a path. Scans, reports and metrics of files filter or format these facts. Owns also the
-rule that a doubtful bound is ignored, and the places of column chunks and their data pages, with the rows of each page
-(spec: ``PageIndex.md``). Leaves the content of pages to `pages` and `reading`, the columns of a path to `columns` and
+rule that a doubtful bound is ignored. Leaves pages to `pages` and `reading`, the columns of a path to `columns` and
 `scanning.projection`, and conclusions to `query.prune`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -28,46 +24,11 @@ from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.types import TYPE_OF_ARROW
 
-_DETAILS = {thrift.DATA_PAGE: 5, thrift.DATA_PAGE_V2: 8}
-
-
-class PagePlace(NamedTuple):
-    """The place of a data page, header included, its rows, and the bytes of its byte arrays (None if unknown)."""
-
-    start: int
-    size: int
-    first_row: int
-    rows: int
-    text_bytes: int | None
-
-
-class PageHeader(NamedTuple):
-    """The header of a data page; `size` is the size of the header, `plain` of the uncompressed page."""
-
-    size: int
-    plain: int
-    values: int
-    encoding: int
-
-
-@dataclass(frozen=True, slots=True)
-class LeafPages:
-    """A column chunk in the footer, and its data pages."""
-
-    leaf: SchemaNode  # The leaf column.
-    struct: Mapping[int, Any]  # The fields of its ``ColumnChunk``.
-    start: int  # The offset of the chunk, which begins with the dictionary if it has one.
-    pages: tuple[PagePlace, ...]  # The data pages.
-
-    @property
-    def metadata(self) -> Mapping[int, Any]:
-        """The fields of its ``ColumnMetaData``."""
-        metadata: Mapping[int, Any] = self.struct[thrift.METADATA]
-        return metadata
-
-    def holding(self, rows: npt.NDArray[np.bool_]) -> tuple[PagePlace, ...]:
-        """Return the pages that contain some rows of the row group."""
-        return tuple(page for page in self.pages if rows[page.first_row : page.first_row + page.rows].any())
+# The errors of damaged or unsupported pages: pyarrow then reads the column, and reports any error.
+PAGE_ERRORS = (
+    thrift.ThriftError, pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError,
+    OverflowError,
+)  # fmt: skip
 
 
 def row_groups(footer: bytes) -> list[tuple[list[int], int]]:
@@ -80,66 +41,10 @@ def row_groups(footer: bytes) -> list[tuple[list[int], int]]:
     return groups
 
 
-def chunk_start(metadata: Mapping[int, Any]) -> int:
-    """Return the offset of a column chunk, which begins with the dictionary if it has one."""
-    return min(at for at in (metadata[thrift.DATA_AT], metadata.get(thrift.DICTIONARY_AT)) if at)
-
-
 def chunk_start_of(chunk: pq.ColumnChunkMetaData) -> int:
     """Return the offset of a column chunk from pyarrow's metadata."""
     start: int = chunk.data_page_offset
     return min(start, chunk.dictionary_page_offset or start) if chunk.has_dictionary_page else start
-
-
-def read_at(source: pa.NativeFile, start: int, size: int) -> bytes:
-    """Return bytes of a file. Raises OSError if the file ends early."""
-    source.seek(start)
-    data = source.read(size)
-    if len(data) != size:
-        raise OSError("the file ends inside a column chunk")
-    return bytes(data)
-
-
-def leaf_pages(source: pa.NativeFile, footer: bytes, chunk: int, leaf: SchemaNode, rows: int) -> LeafPages:
-    """Return the places of the pages of a column chunk, whose struct is at an offset in the footer.
-
-    Raises ValueError without a valid offset index.
-    """
-    struct, _ = thrift.read_value(footer, chunk, thrift.STRUCT)
-    metadata = struct[thrift.METADATA]
-    if thrift.OFFSET_INDEX not in struct or struct.get(thrift.FILE_PATH):
-        raise thrift.ThriftError("a column chunk has no offset index")
-    index, _ = thrift.read_value(
-        read_at(source, struct[thrift.OFFSET_INDEX], struct[thrift.OFFSET_INDEX_SIZE]), 0, thrift.STRUCT
-    )
-    start = chunk_start(metadata)
-    pages = tuple(_places(index, rows))
-    if not pages or pages[0].start < start or pages[-1].start + pages[-1].size != start + metadata[thrift.SIZE]:
-        raise thrift.ThriftError("an offset index does not fit its column chunk")
-    return LeafPages(leaf, struct, start, pages)
-
-
-def _places(index: Mapping[int, Any], rows: int) -> Iterator[PagePlace]:
-    locations = index[thrift.LOCATIONS]
-    texts = index.get(thrift.TEXT_BYTES) or [None] * len(locations)
-    first_rows = [place[thrift.FIRST_ROW] for place in locations]
-    after = 0
-    for place, first, end, text_bytes in zip(locations, first_rows, [*first_rows[1:], rows], texts, strict=True):
-        start, size = place[thrift.PAGE_AT], place[thrift.PAGE_SIZE]
-        if not 0 <= first < end <= rows or start < after or size <= 0:
-            raise thrift.ThriftError("an offset index is damaged")
-        after = start + size
-        yield PagePlace(start, size, first, end - first, text_bytes)
-
-
-def page_header(page: bytes) -> PageHeader:
-    """Return the header of a data page. Raises ValueError for other pages and contradicting sizes."""
-    header, size = thrift.read_value(page, 0, thrift.STRUCT)
-    if header[1] not in _DETAILS or size + header[3] != len(page):
-        raise thrift.ThriftError("a data page is not where an offset index has it")
-    details = header[_DETAILS[header[1]]]
-    encoding = details[2] if header[1] == thrift.DATA_PAGE else details[4]
-    return PageHeader(size, header[2], details[1], encoding)
 
 
 # Key-value metadata of this library's writer: no float or double column of the file contains a NaN.
@@ -165,27 +70,6 @@ def leaf_type(node: SchemaNode) -> pa.DataType | None:
         precision, scale = node.logical[8:-1].split(", ")
         return pa.decimal128(int(precision), int(scale)) if 1 <= int(precision) <= 38 else None
     return _TYPES.get(node.spelled())
-
-
-def leaf_statistics(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStatistics:
-    """Return the statistics of a column chunk, with bounds only if their order is the order of values."""
-    # pyarrow crashes on a damaged footer in which the types of a column contradict each other.
-    statistics = chunk.statistics if chunk.physical_type == node.physical and chunk.is_stats_set else None
-    values = chunk.num_values
-    if statistics is None:
-        return LeafStatistics(values)
-    nulls = statistics.null_count if statistics.has_null_count else None
-    if nulls is not None and not 0 <= nulls <= values:
-        nulls = None
-    if nulls == values and statistics.has_min_max:
-        return LeafStatistics(values)  # bounds without values: the count or the bounds are wrong
-    arrow = leaf_type(node)
-    if not statistics.has_min_max or arrow is None:
-        return LeafStatistics(values, nulls)
-    lower, upper = _scalar(statistics.min_raw, arrow), _scalar(statistics.max_raw, arrow)
-    if lower is None or upper is None:
-        return LeafStatistics(values, nulls)
-    return LeafStatistics(values, nulls, lower, upper)
 
 
 def _scalar(raw: Any, arrow: pa.DataType) -> pa.Scalar | None:
@@ -274,19 +158,29 @@ class FileFacts:
 
     def rows(self, groups: Iterable[int] | None = None) -> int:
         """Return the number of rows of row groups (default: all), because some writers do not store the total."""
-        return sum(self._metadata.row_group(group).num_rows for group in self._chosen(groups))
+        return sum(self._metadata.row_group(group).num_rows for group in (self.groups if groups is None else groups))
 
     def chunk(self, leaf: SchemaNode | int, group: int) -> pq.ColumnChunkMetaData:
         """Return pyarrow's metadata of a column chunk."""
         return self._metadata.row_group(group).column(leaf if isinstance(leaf, int) else leaf.leaf)
 
-    def size(self, leaves: Iterable[SchemaNode | int] | None = None, groups: Iterable[int] | None = None) -> int:
-        """Return the compressed bytes of leaf columns in row groups (default: all)."""
-        return sum(chunk.total_compressed_size for chunk in self._chunks(leaves, groups))
+    def size(
+        self,
+        leaves: Iterable[SchemaNode | int] | None = None,
+        groups: Iterable[int] | None = None,
+        *,
+        plain: bool = False,
+    ) -> int:
+        """Return the compressed bytes, or with `plain` the decompressed ones, of leaf columns in row groups.
 
-    def plain_size(self, leaves: Iterable[SchemaNode | int] | None = None, groups: Iterable[int] | None = None) -> int:
-        """Return the decompressed bytes of leaf columns in row groups (default: all)."""
-        return sum(chunk.total_uncompressed_size for chunk in self._chunks(leaves, groups))
+        `leaves` and `groups`: the leaf columns and the numbers of row groups (default: all).
+        """
+        numbers = range(self._metadata.num_columns) if leaves is None else list(leaves)
+        total = 0
+        for group in map(self._metadata.row_group, self.groups if groups is None else groups):
+            chunks = (group.column(leaf if isinstance(leaf, int) else leaf.leaf) for leaf in numbers)
+            total += sum(chunk.total_uncompressed_size if plain else chunk.total_compressed_size for chunk in chunks)
+        return total
 
     def statistics(self, leaf: SchemaNode, group: int | None = None) -> LeafStatistics:
         """Return the statistics of a leaf column in a row group, or in the whole file."""
@@ -295,27 +189,35 @@ class FileFacts:
             return reduce(LeafStatistics.merge, of_groups, LeafStatistics(0, 0))
         key = leaf.leaf, group
         if key not in self._statistics:
-            self._statistics[key] = leaf_statistics(self.chunk(leaf, group), leaf)
+            self._statistics[key] = self._statistics_of(self.chunk(leaf, group), leaf)
         return self._statistics[key]
+
+    @staticmethod
+    def _statistics_of(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStatistics:
+        """Return the statistics of a column chunk, with bounds only if their order is the order of values."""
+        # pyarrow crashes on a damaged footer in which the types of a column contradict each other.
+        statistics = chunk.statistics if chunk.physical_type == node.physical and chunk.is_stats_set else None
+        values = chunk.num_values
+        if statistics is None:
+            return LeafStatistics(values)
+        nulls = statistics.null_count if statistics.has_null_count else None
+        if nulls is not None and not 0 <= nulls <= values:
+            nulls = None
+        if nulls == values and statistics.has_min_max:
+            return LeafStatistics(values)  # bounds without values: the count or the bounds are wrong
+        arrow = leaf_type(node)
+        if not statistics.has_min_max or arrow is None:
+            return LeafStatistics(values, nulls)
+        lower, upper = _scalar(statistics.min_raw, arrow), _scalar(statistics.max_raw, arrow)
+        bounds = () if lower is None or upper is None else (lower, upper)
+        return LeafStatistics(values, nulls, *bounds)
 
     def is_empty(
         self, residual: SchemaNode, *, variant_nulls: bool = False, groups: Iterable[int] | None = None
     ) -> bool:
         """Return whether a residual column certainly has no value, or (with `variant_nulls`) only Variant nulls."""
-        statistics = (self.statistics(residual, group) for group in self._chosen(groups))
+        statistics = (self.statistics(residual, group) for group in (self.groups if groups is None else groups))
         return all(only_nulls(leaf, variant_nulls=variant_nulls) for leaf in statistics)
-
-    def _chosen(self, groups: Iterable[int] | None) -> Iterable[int]:
-        return self.groups if groups is None else groups
-
-    def _chunks(
-        self, leaves: Iterable[SchemaNode | int] | None, groups: Iterable[int] | None
-    ) -> Iterator[pq.ColumnChunkMetaData]:
-        numbers = range(self._metadata.num_columns) if leaves is None else list(leaves)
-        for number in self._chosen(groups):
-            group = self._metadata.row_group(number)
-            for leaf in numbers:
-                yield group.column(leaf if isinstance(leaf, int) else leaf.leaf)
 
     # ---- levels
 
@@ -323,7 +225,13 @@ class FileFacts:
         """Return the entries of a column chunk by level, from its histograms or from its null count."""
         key = leaf.leaf, group
         if key not in self._levels:
-            sizes, statistics = self._size_statistics(leaf, group), self.statistics(leaf, group)
+            if not self._chunks_at:
+                self._thrift = self._footer() if callable(self._footer) else self._footer
+                self._chunks_at = [chunks for chunks, _ in row_groups(self._thrift)]
+            metadata = thrift.find_field(self._thrift, self._chunks_at[group][leaf.leaf or 0], thrift.METADATA)
+            start = None if metadata is None else thrift.find_field(self._thrift, metadata, thrift.SIZE_STATISTICS)
+            sizes = {} if start is None else thrift.read_value(self._thrift, start, thrift.STRUCT)[0]
+            statistics = self.statistics(leaf, group)
             definition: list[int] | None = sizes.get(_DEFINITION)
             if definition is None and leaf.max_definition == 1 and statistics.nulls is not None:
                 definition = [statistics.nulls, statistics.values - statistics.nulls]
@@ -336,14 +244,6 @@ class FileFacts:
                 sizes.get(_TEXT_BYTES),
             )
         return self._levels[key]
-
-    def _size_statistics(self, leaf: SchemaNode, group: int) -> dict[int, Any]:
-        if not self._chunks_at:
-            self._thrift = self._footer() if callable(self._footer) else self._footer
-            self._chunks_at = [chunks for chunks, _ in row_groups(self._thrift)]
-        metadata = thrift.find_field(self._thrift, self._chunks_at[group][leaf.leaf or 0], thrift.METADATA)
-        start = None if metadata is None else thrift.find_field(self._thrift, metadata, thrift.SIZE_STATISTICS)
-        return {} if start is None else thrift.read_value(self._thrift, start, thrift.STRUCT)[0]
 
     def present(self, node: SchemaNode, group: int) -> int | None:
         """Return the number of entries in which a node that is not a list is present; None if unknown."""

@@ -38,6 +38,7 @@ from parquet_variant.io.filesystems import filesystem_of, info_of
 from parquet_variant.io.hive import Partition, declared_types, partition_texts, typed_partitions
 from parquet_variant.io.table_directories import A_TABLE, is_inside, table_directories
 from parquet_variant.types import MAX_OFFSET
+from parquet_variant.types.forms import chunks_in_form
 
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
 # Bytes that one thread decodes in a few milliseconds.
@@ -130,7 +131,14 @@ class OpenFile:
         """Return a table that pyarrow read from some leaf columns (by number) with the types that the file defines."""
         table = footer_cache.without_views(table, self.metadata)
         every = self.schema.leaves()
-        return footer_cache.with_wide_decimals(table, [every[leaf] for leaf in sorted(set(leaves))], self.name)
+        decimals = [footer_cache.wide_decimal(every[leaf]) for leaf in sorted(set(leaves))]
+        remaining = iter(decimals)
+        for number, declared in enumerate(table.schema if any(decimals) else ()):
+            kind = footer_cache.with_leaf_types(declared.type, remaining)
+            if kind != declared.type:
+                column = chunks_in_form(table.column(number), kind, partial(footer_cache.as_decimals, self.name))
+                table = table.set_column(number, declared.with_type(kind), column)
+        return table
 
     def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """Read some leaf columns (by number) of some row groups.
@@ -248,33 +256,28 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
     `filesystem`: any pyarrow filesystem (default: the local one, or the one of the URI).
     Raises `VariantFileError` if a path does not exist, a directory has no Parquet files, or a glob matches no file.
     """
-    files = list_files(source, filesystem)
-    texts = [partition_texts(relative.split("/")[:-1]) for _, relative in files.values()]
+    files = list_files(source, filesystem).values()
+    texts = [partition_texts(relative.split("/")[:-1]) for _, relative in files]
     if not any(texts):
-        return [file for file, _ in files.values()]
+        return [file for file, _ in files]
     declared: dict[str, Mapping[str, pa.DataType]] = {}
-    for file, relative in files.values():
-        root = _partition_root(file.path, relative)
+    types = []
+    for file, relative in files:
+        # The directory above the partition directories, which may be above the one that was listed.
+        folders = relative.split("/")[:-1]
+        first = next((number for number, folder in enumerate(folders) if "=" in folder), len(folders))
+        above = file.path[: len(file.path) - len(relative)].rstrip("/")
+        root = committed_directory("/".join([above, *folders[:first]]))
         if root not in declared:
             declared[root] = declared_types(file.filesystem, root)
-    types = [declared[_partition_root(file.path, relative)] for file, relative in files.values()]
-    return [
-        replace(file, partition=partition)
-        for (file, _), partition in zip(files.values(), typed_partitions(texts, types), strict=True)
-    ]
+        types.append(declared[root])
+    partitions = typed_partitions(texts, types)
+    return [replace(file, partition=partition) for (file, _), partition in zip(files, partitions, strict=True)]
 
 
 def data_files(source: Source, filesystem: fs.FileSystem | None = None) -> list[str]:
     """Return the paths of the Parquet files of a path, directory, glob or list; see `Table.data_files`."""
     return [file.path for file in locate(source, filesystem)]
-
-
-def _partition_root(path: str, relative: str) -> str:
-    """Return the directory above the partition directories of a file, which may be above the one that was listed."""
-    folders = relative.split("/")[:-1]
-    first = next((number for number, folder in enumerate(folders) if "=" in folder), len(folders))
-    above = path[: len(path) - len(relative)].rstrip("/")
-    return committed_directory("/".join([above, *folders[:first]]))
 
 
 def with_current_files(
@@ -314,56 +317,55 @@ def list_files(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _R
     if info.type == fs.FileType.File:
         return {path: (ParquetSource(path, system, info.size), "")}
     if info.type == fs.FileType.Directory:
-        return _with_relative_paths(_in_directory(system, path), path)
+        return _in_directory(system, path, path)
     if any(character in path for character in "*?["):
-        return _with_relative_paths(_matching(system, path), fixed_part(path))
+        return _matching(system, path)
     name = os.fspath(source)
     raise VariantFileError(f"{name} does not exist: check the path", reason="no-such-file", file=name)
 
 
-def _with_relative_paths(files: list[ParquetSource], base: str) -> dict[str, _RelativeFile]:
-    start = len(base.rstrip("/"))
-    return {file.path: (file, file.path[start:].strip("/")) for file in files}
-
-
-def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
-    base = path.rstrip("/")
+def _in_directory(system: fs.FileSystem, path: str, base: str) -> dict[str, _RelativeFile]:
+    """Return the files of a directory, with their paths relative to `base`."""
+    start = len(path.rstrip("/"))
     entries = visible_entries(system, path)
-    tables = table_directories(info.path[len(base) + 1 :] for info in entries)
+    tables = table_directories(info.path[start + 1 :] for info in entries)
     if (format := tables.get("")) is not None:
         raise VariantFileError(
             f"{path} is {A_TABLE[format]}, which lists its current files: open it with pv.open",
             reason=f"{format}-table",
         )
-    files = []
-    for info in entries:
-        relative = info.path[len(base) :].strip("/")
+    files: dict[str, _RelativeFile] = {}
+    for info in sorted(entries, key=lambda info: str(info.path)):
+        relative = info.path[start:].strip("/")
         is_visible = not any(name.startswith((".", "_")) for name in relative.split("/"))
         if info.is_file and is_visible and relative.lower().endswith(_SUFFIXES) and not is_inside(relative, tables):
-            files.append(info)
+            source = ParquetSource(info.path, system, info.size)
+            files[info.path] = source, info.path[len(base.rstrip("/")) :].strip("/")
     if not files:
         raise VariantFileError(
             f"the directory {path} has no Parquet files (*.parquet): check the path",
             reason="no-files",
             file=path,
         )
-    return [ParquetSource(info.path, system, info.size) for info in sorted(files, key=lambda info: str(info.path))]
+    return files
 
 
-def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
+def _matching(system: fs.FileSystem, pattern: str) -> dict[str, _RelativeFile]:
+    """Return the files that match a glob, or are in a matching directory."""
     base = fixed_part(pattern)
-    files: dict[str, ParquetSource] = {}
+    files: dict[str, _RelativeFile] = {}
     for info in sorted(visible_entries(system, base), key=lambda info: str(info.path)):
         name = posixpath.normpath(info.path)
         if not glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
             continue
         if info.type == fs.FileType.Directory:
-            files |= {file.path: file for file in _in_directory(system, info.path)}
+            files |= _in_directory(system, info.path, base)
         elif info.type == fs.FileType.File and not posixpath.basename(name).startswith((".", "_")):
-            files[info.path] = ParquetSource(info.path, system, info.size)
+            source = ParquetSource(info.path, system, info.size)
+            files[info.path] = source, info.path[len(base.rstrip("/")) :].strip("/")
     if not files:
         raise VariantFileError(f"no file matches {pattern}: check the pattern", reason="no-files", file=pattern)
-    return list(files.values())
+    return files
 
 
 def open_file(source: ParquetSource) -> OpenFile:
@@ -454,23 +456,14 @@ def fetched_chunks(
     padding = _PADDING if writer_of(metadata).startswith(_MISCOUNTING) else 0
     starts = [min(max(chunk_start_of(chunk), 0), size) for chunk in chunks]
     sizes = [max(chunk.total_compressed_size, 0) + padding for chunk in chunks]
-    ranges = [(start, min(start + length, size)) for start, length in zip(starts, sizes, strict=True)]
-    for start, stop in _merged_ranges(ranges):
+    ranges: list[tuple[int, int]] = []
+    for start, length in sorted(zip(starts, sizes, strict=True)):
+        stop = min(start + length, size)
+        if ranges and start - ranges[-1][1] <= _HOLE:
+            ranges[-1] = ranges[-1][0], max(ranges[-1][1], stop)
+        else:
+            ranges.append((start, stop))
+    for start, stop in ranges:
         data = np.frombuffer(stream.read_at(stop - start, start), np.uint8)
         file_bytes[start : start + len(data)] = data
     return pa.BufferReader(buffer)
-
-
-def _merged_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return sorted ranges, with close ones merged.
-
-    >>> _merged_ranges([(90_000, 90_010), (0, 10), (20, 40)])
-    [(0, 40), (90000, 90010)]
-    """
-    merged: list[tuple[int, int]] = []
-    for start, stop in sorted(ranges):
-        if merged and start - merged[-1][1] <= _HOLE:
-            merged[-1] = merged[-1][0], max(merged[-1][1], stop)
-        else:
-            merged.append((start, stop))
-    return merged

@@ -325,7 +325,8 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
 
     The annotation of every other group is removed. Parquet's ``LogicalTypes.md``: the annotation is
     ``LogicalType.VARIANT`` (union field 16) with ``specification_version`` 1. Only the ``logicalType`` of the
-    changed elements differs. Raises `VariantFileError` for a path that is not a group.
+    changed elements differs. Raises `VariantFileError` for a path that is not a group, and with reason ``encrypted``
+    for a signed footer, as in files with encrypted columns, that would change.
     """
     nodes = list(parse_schema(footer, file).walk())
     paths = {tuple(path) for path in columns}
@@ -343,34 +344,14 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
             annotation = _ANNOTATION if node.path in paths else None
             pieces += [footer[done:start], thrift.with_fields(footer, start, {thrift.LOGICAL_TYPE: annotation})]
             done = end
-    return b"".join([*pieces, footer[done:]])
-
-
-def refuse_signed(footer: bytes, file: str | None = None) -> None:
-    """Refuse a signed footer, as in files with encrypted columns: it must not be modified.
-
-    Raises `VariantFileError` with reason ``bad-footer`` or ``encrypted``.
-    """
     try:
-        signed = thrift.find_field(footer, 0, thrift.ENCRYPTION) is not None
+        is_signed = thrift.find_field(footer, 0, thrift.ENCRYPTION) is not None
     except thrift.ThriftError as error:
         raise _refuse(error, file) from None
-    if signed:
+    if pieces and is_signed:
         raise VariantFileError(
             "the file has encrypted columns, and a change would invalidate the signature of its footer: write it again",
             reason="encrypted",
             file=file,
         )
-
-
-def patch_tail(tail: bytes, columns: Collection[tuple[str, ...]]) -> bytes:
-    """Return the end of a file (from any offset up to the magic bytes) with annotations on the groups at `columns`.
-
-    Raises `VariantFileError` if the bytes do not end like a Parquet file, or a path is not a group.
-    """
-    length = int.from_bytes(tail[-TAIL:-4], "little")
-    if tail[-4:] != MAGIC or length + TAIL > len(tail):
-        raise _refuse(ValueError("the last bytes are not a footer"), None)
-    body = len(tail) - TAIL - length
-    footer = annotate_footer(tail[body:-TAIL], columns)
-    return tail[:body] + footer + len(footer).to_bytes(4, "little") + MAGIC
+    return b"".join([*pieces, footer[done:]])

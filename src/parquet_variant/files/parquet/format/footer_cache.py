@@ -12,13 +12,11 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -68,68 +66,40 @@ def footer_for_pyarrow(footer: bytes, schema: SchemaNode) -> bytes | None:
     return None if changed == footer else changed
 
 
-def with_wide_decimals(table: pa.Table, leaves: Sequence[SchemaNode], file: str) -> pa.Table:
-    """Return a table that pyarrow read from some leaf columns, with decimals where the file has wide ones.
-
-    `leaves`: the leaf columns that were read, in the order of the file.
-    Raises `VariantFileError` if a value has more digits than its column's type.
-    """
-    decimals = [wide_decimal(leaf) for leaf in leaves]
-    if not any(decimals):
-        return table
-    remaining = iter(decimals)
-    for number, declared in enumerate(table.schema):
-        kind = _with_types(declared.type, remaining)
-        if kind != declared.type:
-            column = chunks_in_form(table.column(number), kind, partial(_as_decimals, file))
-            table = table.set_column(number, declared.with_type(kind), column)
-    return table
-
-
-def _with_types(kind: pa.DataType, leaf_types: Iterator[pa.DataType | None]) -> pa.DataType:
-    """Return the type with other types of leaves: the leaves of an Arrow type are in the order of Parquet's."""
+def with_leaf_types(kind: pa.DataType, leaf_types: Iterator[pa.DataType | None]) -> pa.DataType:
+    """Return a type with other types of leaves, or None to keep one: its leaves are in the order of Parquet's."""
     if not kind.num_fields or pa.types.is_dictionary(kind):
         return next(leaf_types) or kind
-    return with_fields(kind, lambda field: field.with_type(_with_types(field.type, leaf_types)))
+    return with_fields(kind, lambda field: field.with_type(with_leaf_types(field.type, leaf_types)))
 
 
-def _as_decimals(file: str, array: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """Return an array of bytes as decimals, if `kind` is a decimal; None for anything else."""
+def as_decimals(file: str, array: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """Return an array of bytes as decimals, if `kind` is a decimal; None for anything else.
+
+    Raises `VariantFileError` if a value has more digits than its type.
+    """
     if not (pa.types.is_fixed_size_binary(array.type) and pa.types.is_decimal128(kind)):
         return None
     width = array.type.byte_width
     places = np.frombuffer(array.buffers()[1] or b"", np.uint8)
     values = places[array.offset * width : (array.offset + len(array)) * width].reshape(-1, width)
     sign = np.where(values[:, -16] >= 0x80, 0xFF, 0).astype(np.uint8)
-    digits = np.ascontiguousarray(values[:, :-17:-1])
     is_valid = array.is_valid().to_numpy(zero_copy_only=False)
-    fits = (values[:, :-16] == sign[:, None]).all(axis=1) & _within_precision(digits, kind.precision)
-    if not (fits | ~is_valid).all():
+    nulls = bitmap(is_valid) if array.null_count else None
+    digits = pa.py_buffer(np.ascontiguousarray(values[:, :-17:-1]))
+    decimals = pa.Array.from_buffers(kind, len(array), [nulls, digits])
+    try:
+        if not ((values[:, :-16] == sign[:, None]).all(axis=1) | ~is_valid).all():
+            raise pa.ArrowInvalid("a value has more than 16 bytes")
+        decimals.validate(full=True)
+    except pa.ArrowInvalid:
         raise VariantFileError(
             f"a value does not fit {kind}: the column has values of more than {kind.precision} digits; "
             "write the file again with a larger precision",
             reason="bad-data",
             file=file,
-        )
-    nulls = bitmap(is_valid) if array.null_count else None
-    return pa.Array.from_buffers(kind, len(array), [nulls, pa.py_buffer(digits)])
-
-
-def _within_precision(digits: npt.NDArray[np.uint8], precision: int) -> npt.NDArray[np.bool_]:
-    """Return which 16-byte little-endian integers have at most `precision` digits."""
-    limit = 10**precision
-    words = digits.view(np.int64)
-    high = words[:, 1]
-    bound = limit >> 64
-    certain = (high > -bound) & (high < bound)
-    if certain.all():
-        return certain
-    return np.array(
-        [
-            is_certain or -limit < (int(upper) << 64 | (int(lower) & (2**64 - 1))) < limit
-            for is_certain, (lower, upper) in zip(certain.tolist(), words.tolist(), strict=True)
-        ]
-    )
+        ) from None
+    return decimals
 
 
 # The identity of a version of a local file: device, inode, size, modification time, change time.

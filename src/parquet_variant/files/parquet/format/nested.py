@@ -63,20 +63,16 @@ def is_recovered(kind: pa.DataType) -> bool:
     return bool(number) or kind in _RECOVERED
 
 
-def schema_for_others(schema: pa.Schema) -> pa.Schema:
-    """Return the Arrow schema to store in the file, without dictionaries, which other Variant readers do not expect.
+def stored_field(field: pa.Field) -> pa.Field:
+    """Return a field of the Arrow schema to store in a file, without dictionaries, which other readers do not expect.
 
     Field ids are kept, because readers of Rust take them from this schema: without them, Sail reads null.
     """
-    return pa.schema([_plain_field(field) for field in schema])
-
-
-def _plain_field(field: pa.Field) -> pa.Field:
     kind = field.type
     if pa.types.is_dictionary(kind) and pa.types.is_binary(kind.value_type):
         kind = kind.value_type
     ids = {name: value for name, value in (field.metadata or {}).items() if name == FIELD_ID}
-    return pa.field(field.name, with_fields(kind, _plain_field), field.nullable, ids or None)
+    return pa.field(field.name, with_fields(kind, stored_field), field.nullable, ids or None)
 
 
 def null_rows(table: pa.Table, place: tuple[str, ...]) -> int | None:
@@ -104,6 +100,18 @@ def leaf_arrays(array: pa.Array, path: str = "") -> Iterator[tuple[str, pa.Array
         yield from leaf_arrays(list_elements(array), f"{path}.list.element")
     else:
         yield path, array
+
+
+def only_leaf(array: pa.Array) -> pa.Array:
+    """Return the only leaf that was read of a nested column; lists are flattened, and missing parents are null."""
+    while pa.types.is_nested(array.type):
+        if pa.types.is_struct(array.type):
+            array = array.flatten()[0]
+        elif pa.types.is_map(array.type):
+            array = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+        else:
+            array = list_elements(array)
+    return array
 
 
 def may_have_nan(kind: pa.DataType) -> bool:

@@ -19,7 +19,7 @@ from parquet_variant.files.parquet.format.columns import (
     shredded_groups,
 )
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
-from parquet_variant.files.parquet.report_text import Report, counted
+from parquet_variant.support.report_text import Report, counted
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:
             compressed = file.facts.size([leaf])
             path.bytes += compressed
             path.residual_bytes += compressed if name == "residual" else 0
-            path.uncompressed_bytes += file.facts.plain_size([leaf])
+            path.uncompressed_bytes += file.facts.size([leaf], plain=True)
         elif name == "residual" or group.typed is None:
             count = 0  # The column does not exist, so it has no values.
         before = getattr(path, name)

@@ -13,8 +13,8 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Protocol, Unpack, get_args
+from functools import partial, reduce
+from typing import Any, Unpack, get_args
 
 import pyarrow as pa
 from pyarrow import fs
@@ -24,17 +24,9 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, check_choice, check_count
 from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.files.parquet.format.footer import (
-    MAGIC,
-    TAIL,
-    annotate_footer,
-    footer_bytes,
-    parse_schema,
-    refuse_signed,
-)
+from parquet_variant.files.parquet.format.footer import MAGIC, TAIL, annotate_footer, footer_bytes, parse_schema
 from parquet_variant.files.parquet.format.nested import Place, map_variants
-from parquet_variant.files.parquet.reading.read import profile_column, row_group_arrays, tagged_table
-from parquet_variant.files.parquet.report_text import rewritten
+from parquet_variant.files.parquet.reading.read import row_group_arrays, tagged_table
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
@@ -52,6 +44,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
 from parquet_variant.support.choices import FileMode, Layout, OnConflict
 from parquet_variant.support.keywords import with_keywords
+from parquet_variant.support.report_text import rewritten
 
 _COPY_BYTES = 4 << 20
 
@@ -78,7 +71,6 @@ def annotate(
             paths = {dotted.get(column, (column,)) for column in columns}
         patched = annotate_footer(footer, paths, name)
         if patched != footer:
-            refuse_signed(footer, name)
             _replace(system, name, source, size - TAIL - len(footer), patched)
     return tuple(".".join(column) for column in sorted(paths))
 
@@ -169,8 +161,10 @@ def plan_rewrite(
 
 
 def profile_task(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:
-    """Return the profile of a file, as a task of an engine."""
-    return profile_column(source, column)
+    """Return the profile of a Variant column of a file; `column` is optional if there is only one."""
+    with open_file(source) as file:
+        arrays = row_group_arrays(file, choose_column(file.schema, column, file.name))
+        return reduce(Profile.merge, (Profile.of_array(array) for _, array in arrays), Profile())
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,21 +202,27 @@ def _rewrite_file(
     task: int, attempt: int, target: tuple[ParquetSource, str], *, form: VariantForm, threads: int, **options: Any
 ) -> FileInfo:
     source, dest = target
-    with open_file(source) as file:
+    with open_file(source) as file, VariantWriter(dest, threads=threads, **options) as writer:
         main = form.main(file)
-
-        def converted(groups: list[int]) -> pa.Table:
-            with file.place_errors(groups):
-                table = tagged_table(file.for_one_thread(), groups)
-                return map_variants(table, lambda array, path: form.of(VariantArray(array), is_main=path == main))
-
-        row_groups = [[number] for number in file.facts.groups] or [[]]
-        with VariantWriter(dest, threads=threads, **options) as writer:
-            for groups, table in zip(row_groups, in_order(converted, row_groups, threads, ahead=0), strict=True):
-                with file.place_errors(groups):
-                    writer.write_batch(table)
+        _copy_rows(file, writer, lambda array, place: form.of(array, is_main=place == main), threads)
     assert writer.info is not None
     return writer.info
+
+
+def _copy_rows(
+    file: OpenFile, writer: VariantWriter, convert: Callable[[VariantArray, Place], pa.StructArray], threads: int
+) -> None:
+    """Write the rows of a file with other storages of its Variants."""
+
+    def converted(groups: list[int]) -> pa.Table:
+        with file.place_errors(groups):
+            table = tagged_table(file.for_one_thread(), groups)
+            return map_variants(table, lambda storage, place: convert(VariantArray(storage), place))
+
+    row_groups = [[number] for number in file.facts.groups] or [[]]
+    for groups, table in zip(row_groups, in_order(converted, row_groups, threads, ahead=0), strict=True):
+        with file.place_errors(groups):
+            writer.write_batch(table)
 
 
 # Also the default of Delta tables.
@@ -255,38 +255,21 @@ class OptimizeResult:
         return f"<OptimizeResult {rewritten(self)}{drift}>"
 
 
-class File(Protocol):
-    """A file of a directory, as the functions of its format take it."""
-
-    @property
-    def path(self) -> str:
-        """Its path."""
-
-    @property
-    def size(self) -> int:
-        """Its size in bytes."""
-
-
 @dataclass(frozen=True, slots=True)
 class ShreddedFile:
     """A file with its shredding schema, its rows, and its other columns, which must be equal in files to be merged."""
 
-    source: Any  # A `File`.
+    source: Any  # The file, with its ``path`` and ``size``, as the functions of its format take it.
     schema: ShreddingSchema | None  # None if the layout has no schema, so that the file cannot be re-shredded.
     rows: int
     other_columns: str
-
-    @property
-    def folder(self) -> str:
-        """The directory of the file."""
-        return posixpath.dirname(self.source.path)
 
 
 @dataclass(frozen=True, slots=True)
 class FormatToOptimize:
     """The functions by which `optimize_directory` finds, describes, profiles and merges the files of a format."""
 
-    files: Callable[[str], Sequence[File]]  # The files of a directory.
+    files: Callable[[str], Sequence[Any]]  # The files of a directory.
     describe: Callable[[Any], ShreddedFile]
     # Tasks: the profile of a file; and one file from several, as its staged place, rows and bytes.
     profile: Callable[[int, int, Any], Profile]
@@ -341,7 +324,16 @@ def optimize_directory(
 ) -> OptimizeResult:
     """Compact and re-shred the files of a directory, in any file format; see `optimize`."""
     root = path_text(path).rstrip("/")
-    _check_directory(root)
+    if info_of(*filesystem_of(root)).type != fs.FileType.Directory:
+        raise VariantFileError(
+            f"{root} is not a directory: pass a directory of Parquet files, or a Delta table",
+            reason="not-found",
+            file=root,
+        )
+    if (table_format := format_of_directory(root)) is not None:
+        raise VariantFileError(
+            f"{root} is {A_TABLE[table_format]}: open it with pv.open", reason=f"{table_format}-table", file=root
+        )
     if not options.dry_run:
         sweep(root)
     sources = format.files(root)
@@ -352,14 +344,24 @@ def optimize_directory(
     if not shredded:
         reshreds = False
     elif options.schema is None:
-        current, drift = _drift_of(root, shredded, format, options, engine)
+        # The schema of most rows, and the drift of the data from it.
+        rows: Counter[str] = Counter()
+        for file in shredded:
+            rows[(file.schema or ShreddingSchema.variant()).to_json()] += file.rows
+        current = ShreddingSchema.from_json(max(rows, key=lambda text: (rows[text], text)))
+        profile = engine.reduce("profile", format.profile, [file.source for file in shredded], Profile.merge)
+        drift = find_drift(current, profile, options.policy, min_saving=options.min_saving)
+        of_current = [file for file in shredded if file.schema == current]
+        infos = filesystem_of(root)[0].get_file_info([file.source.path for file in of_current])
+        oldest = min((info.mtime for info in infos if info.mtime is not None), default=None)
+        drift = replace(drift, origin=SchemaOrigin(sum(file.rows for file in of_current), rows.total(), oldest))
         schema = drift.to_shred(current, reshred=options.reshred)
         reshreds = options.reshred or drift.pays
     else:
         schema = ShreddingSchema.of(options.schema)
         reshreds = True
     packed = pack_files(
-        [((file.folder, file.other_columns), file.source.size) for file in files],
+        [((posixpath.dirname(file.source.path), file.other_columns), file.source.size) for file in files],
         options.file_bytes,
         [reshreds and file.schema not in (None, schema) for file in files],
     )
@@ -388,35 +390,6 @@ def optimize_directory(
         raise
     added = sum(size for _, _, size in results)
     return OptimizeResult(len(old), len(results), sum(file.size for file in old), added, schema, drift)
-
-
-def _drift_of(
-    root: str, files: Sequence[ShreddedFile], format: FormatToOptimize, options: OptimizeOptions, engine: Engine
-) -> tuple[ShreddingSchema, DriftReport]:
-    """Return the schema of most rows, and the drift of the data from it."""
-    rows: Counter[str] = Counter()
-    for file in files:
-        rows[(file.schema or ShreddingSchema.variant()).to_json()] += file.rows
-    current = ShreddingSchema.from_json(max(rows, key=lambda text: (rows[text], text)))
-    profile = engine.reduce("profile", format.profile, [file.source for file in files], Profile.merge)
-    drift = find_drift(current, profile, options.policy, min_saving=options.min_saving)
-    infos = filesystem_of(root)[0].get_file_info([file.source.path for file in files if file.schema == current])
-    oldest = min((info.mtime for info in infos if info.mtime is not None), default=None)
-    current_rows = sum(file.rows for file in files if file.schema == current)
-    return current, replace(drift, origin=SchemaOrigin(current_rows, rows.total(), oldest))
-
-
-def _check_directory(root: str) -> None:
-    if info_of(*filesystem_of(root)).type != fs.FileType.Directory:
-        raise VariantFileError(
-            f"{root} is not a directory: pass a directory of Parquet files, or a Delta table",
-            reason="not-found",
-            file=root,
-        )
-    if (format := format_of_directory(root)) is not None:
-        raise VariantFileError(
-            f"{root} is {A_TABLE[format]}: open it with pv.open", reason=f"{format}-table", file=root
-        )
 
 
 def _shredded_file(source: ParquetSource, column: str | None) -> ShreddedFile:
@@ -474,10 +447,9 @@ def _rewrite(
             with open_file(source) as file:
                 main = choose_column(file.schema, column, file.name).path
 
-                def shredded(array: pa.StructArray, place: Place, main: Place = main) -> pa.StructArray:
-                    return form.of(VariantArray(array), is_main=True) if place == main else array
+                def shredded(array: VariantArray, place: Place, main: Place = main) -> pa.StructArray:
+                    return form.of(array, is_main=True) if place == main else array.storage
 
-                for group in file.facts.groups:
-                    writer.write_batch(map_variants(tagged_table(file, [group]), shredded))
+                _copy_rows(file, writer, shredded, 1)
     assert writer.info is not None
     return staged, writer.info.rows, writer.info.bytes

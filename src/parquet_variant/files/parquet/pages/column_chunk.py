@@ -26,12 +26,12 @@ from parquet_variant.files.parquet.pages.encodings import (
     encode_parts,
     encode_values,
     is_encodable,
-    max_index_bytes,
     max_value_bytes,
     new_dictionary,
 )
 from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical
 from parquet_variant.files.parquet.pages.leaf_values import (
+    ArrowByteArrays,
     Bounds,
     Entries,
     LeafValues,
@@ -44,6 +44,7 @@ from parquet_variant.files.parquet.pages.leaf_values import (
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.pages.dictionary import mark_used
+from parquet_variant.kernels.pages.runs import most_run_bytes
 
 Bytes: TypeAlias = "bytes | pa.Buffer"
 # An array with a value or null per slot, or values without nulls.
@@ -188,7 +189,7 @@ class ColumnChunk:
             else:
                 if self._indices:  # Values that are indexed already become a page.
                     self.flush()
-                values = self._plain_values(slots)
+                values = slots if isinstance(slots, LeafValues) else leaf_values(_decoded(slots), self.leaf.type)
                 self._values.append(values)
                 self._waiting_bytes += len(values.data) + 4 * values.count * (values.lengths is not None)
         elif self._is_indexing and _has_dictionary(slots):
@@ -198,9 +199,6 @@ class ColumnChunk:
         self._waiting_rows += rows
         if self._waiting_bytes >= self.options.page_bytes:
             self.flush()
-
-    def _plain_values(self, slots: Slots) -> LeafValues:
-        return slots if isinstance(slots, LeafValues) else leaf_values(_decoded(slots), self.leaf.type)
 
     def _indexed(self, slots: Slots) -> npt.NDArray[np.int32] | None:
         """Return dictionary indices; None, and no indices from now on, if the dictionary would become too large."""
@@ -220,11 +218,12 @@ class ColumnChunk:
                 self._is_indexing = False
                 return None
             assert self._dictionary is not None
-            values = (
-                byte_arrays_of(_decoded(slots))
-                if isinstance(slots, pa.Array) and self.leaf.type.physical == Physical.BYTE_ARRAY
-                else self._plain_values(slots)
-            )
+            values: LeafValues | ArrowByteArrays
+            if isinstance(slots, LeafValues):
+                values = slots
+            else:
+                is_text = self.leaf.type.physical == Physical.BYTE_ARRAY
+                values = byte_arrays_of(_decoded(slots)) if is_text else leaf_values(_decoded(slots), self.leaf.type)
             max_bytes = self.options.dictionary_bytes
             if not is_requested:
                 max_bytes = min(max_bytes, values.span // _DICTIONARY_SHARE)
@@ -275,7 +274,7 @@ class ColumnChunk:
         plain[: len(levels)] = np.frombuffer(levels, np.uint8)
         body = self._compressed(plain)
         details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
-        header = _header(DATA_PAGE, len(plain), len(body), (5, STRUCT, details))
+        header = encode_struct((1, I32, DATA_PAGE), (2, I32, len(plain)), (3, I32, len(body)), (5, STRUCT, details))
         return Page(
             header=header,
             body=body,
@@ -292,10 +291,7 @@ class ColumnChunk:
         )
 
     def _encode_page(self, start: int) -> tuple[int, Encoding, Bounds, int]:
-        """Encode the values of the page into the shared memory from ``start``.
-
-        Return their size, encoding and bounds, and the bytes of byte arrays.
-        """
+        """Encode values into the shared memory; return their size, encoding, bounds, and the bytes of byte arrays."""
         leaf, options = self.leaf, self.options
         if self._values:
             parts = self._values
@@ -310,7 +306,7 @@ class ColumnChunk:
         assert self._dictionary is not None
         indices = self._indices[0] if len(self._indices) == 1 else np.concatenate([_NO_INDEX, *self._indices])
         width = max((self._dictionary.count - 1).bit_length(), 1)
-        out = self.shared.room(start + max_index_bytes(len(indices), width))[start:]
+        out = self.shared.room(start + 1 + most_run_bytes(len(indices), width))[start:]
         size = encode_indices(indices, width, out)
         entries = self._dictionary.values()
         bounds = None
@@ -318,7 +314,7 @@ class ColumnChunk:
             if not self._uses_all:
                 is_used = np.zeros(entries.count, np.uint8)
                 mark_used(indices, is_used)
-                entries = _used_entries(entries, is_used)
+                entries = entries.chosen(is_used.view(bool))
             bounds = bounds_of(entries, leaf.type)
         text_bytes, self._text_bytes, self._uses_all = self._text_bytes, 0, False
         return size, Encoding.RLE_DICTIONARY, bounds, text_bytes
@@ -327,9 +323,8 @@ class ColumnChunk:
         return plain.tobytes() if self.options.compress is None else self.options.compress(plain)
 
     def take_dictionary(self, page: bytes, plain_bytes: int, entries: LeafValues | None) -> None:
-        """Begin with the dictionary page of another file, including its header; no value is added to it.
+        """Begin with the dictionary page of another file, and its uncompressed size; no value is added to it.
 
-        `plain_bytes`: its uncompressed size.
         `entries`: its values, or None if no new page uses it.
         """
         self.dictionary_page = b"", page, plain_bytes
@@ -368,17 +363,15 @@ class ColumnChunk:
         plain = out[: encode_values(entries, Encoding.PLAIN, self.leaf.type, out)]
         body = self._compressed(plain)
         details = encode_struct((1, I32, entries.count), (2, I32, Encoding.PLAIN), (3, BOOL, False))
-        self.dictionary_page = _header(DICTIONARY_PAGE, len(plain), len(body), (7, STRUCT, details)), body, len(plain)
+        sizes = (1, I32, DICTIONARY_PAGE), (2, I32, len(plain)), (3, I32, len(body))
+        self.dictionary_page = encode_struct(*sizes, (7, STRUCT, details)), body, len(plain)
         dictionary.release()
         self._dictionary = None
 
     @property
     def bounds(self) -> Bounds:
         """The bounds of the chunk; None if they are unknown."""
-        bounds: Bounds = None
-        for page in self.pages:
-            bounds = union(bounds, page.bounds)
-        return bounds
+        return reduce(union, (page.bounds for page in self.pages), None)
 
 
 def _has_dictionary(slots: Slots) -> TypeGuard[pa.DictionaryArray]:
@@ -387,19 +380,3 @@ def _has_dictionary(slots: Slots) -> TypeGuard[pa.DictionaryArray]:
 
 def _decoded(array: pa.Array) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-
-
-def _header(kind: int, plain: int, stored: int, details: tuple[int, int, bytes]) -> bytes:
-    return encode_struct((1, I32, kind), (2, I32, plain), (3, I32, stored), details)
-
-
-def _used_entries(entries: LeafValues, is_used: npt.NDArray[np.uint8]) -> LeafValues:
-    """Return the entries of a dictionary that a page uses."""
-    if is_used.all():
-        return entries
-    is_used = is_used.view(bool)
-    if entries.lengths is None:
-        data = entries.data.reshape(entries.count, entries.width)[is_used].reshape(-1)
-        return LeafValues(int(is_used.sum()), entries.width, data)
-    lengths = entries.lengths[is_used]
-    return LeafValues(len(lengths), 0, entries.data[np.repeat(is_used, entries.lengths)], lengths)

@@ -74,14 +74,8 @@ _NARROW_BYTES, _WINDOW_LOG = 512 << 10, 23
 _LEVELS = range(1, 23)
 
 
-class _Contexts(local):
-    """The zstd contexts of a thread, by level and whether the window is wide."""
-
-    def __init__(self) -> None:
-        self.by_level: dict[tuple[int, bool], Any] = {}
-
-
-_contexts = _Contexts()
+# The zstd contexts of a thread, by level and whether the window is wide.
+_contexts = local()
 
 
 def compressor(name: str, level: int | None) -> Codec | None:
@@ -103,7 +97,8 @@ def has_zstandard() -> bool:
 
 def _wide_zstd(level: int, data: PageBytes) -> bytes:
     key = level, len(data) > _NARROW_BYTES
-    context: Any = _contexts.by_level.get(key)
+    contexts: dict[tuple[int, bool], Any] = vars(_contexts).setdefault("by_level", {})
+    context: Any = contexts.get(key)
     if context is None:
         from zstandard import ZstdCompressionParameters, ZstdCompressor
 
@@ -112,7 +107,7 @@ def _wide_zstd(level: int, data: PageBytes) -> bytes:
             window = max(_WINDOW_LOG, ZstdCompressionParameters.from_level(level).window_log)
             parameters = ZstdCompressionParameters.from_level(level, window_log=window)
             context = ZstdCompressor(compression_params=parameters)
-        _contexts.by_level[key] = context
+        contexts[key] = context
     return bytes(context.compress(data))
 
 
@@ -293,14 +288,12 @@ def encode_levels(levels: npt.NDArray[np.uint8] | int, count: int, max_level: in
 
 
 def encode_indices(indices: npt.NDArray[np.int32], width: int, out: Bytes) -> int:
-    """Write dictionary indices, preceded by their width in bits; return the number of bytes."""
+    """Write dictionary indices, preceded by their width in bits; return the number of bytes.
+
+    `out`: at least ``1 + most_run_bytes(len(indices), width)`` bytes of memory.
+    """
     out[0] = width
     return int(index_runs(address_of(indices), len(indices), width, address_of(out) + 1)) + 1
-
-
-def max_index_bytes(count: int, width: int) -> int:
-    """Return the bytes that `count` encoded dictionary indices take at most."""
-    return most_run_bytes(count, width) + 1
 
 
 def max_value_bytes(values: LeafValues, encoding: Encoding) -> int:
@@ -330,9 +323,7 @@ def encode_parts(parts: Sequence[LeafValues], encoding: Encoding, leaf: LeafType
 def encode_values(values: LeafValues, encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
     """Write values in an encoding; return the number of bytes.
 
-    `values`: the values; `is_encodable` is true for their type.
-    `encoding`: any encoding except `Encoding.RLE_DICTIONARY`.
-    `leaf`: the type of the values.
+    `encoding`: any encoding except `Encoding.RLE_DICTIONARY` for which `is_encodable` is true.
     `out`: at least `max_value_bytes` bytes of memory.
     """
     at = address_of(out)

@@ -150,10 +150,8 @@ def is_written(kind: pa.DataType) -> bool:
 
 
 def file_schema(schema: pa.Schema, variants: Collection[tuple[str, ...]]) -> FileSchema:
-    """Return the Parquet schema of an Arrow schema.
+    """Return the Parquet schema of an Arrow schema, with the VARIANT annotation of the groups at `variants`.
 
-    `schema`: the Arrow schema.
-    `variants`: schema paths of the groups that get the VARIANT annotation.
     Raises `TypeError` for a column that only pyarrow writes (see `is_written`).
     """
     tree = FileSchema([], [])

@@ -185,10 +185,7 @@ def _walk(above: Entries, field: pa.Field, array: pa.Array, depth: int, leaves: 
         leaves.append((above.optional(array) if nullable else above, array))
 
 
-Bytes = npt.NDArray[np.uint8]
-Lengths = npt.NDArray[np.int32]
 _DTYPES = {Physical.INT32: np.int32, Physical.INT64: np.int64, Physical.FLOAT: np.float32, Physical.DOUBLE: np.float64}
-_NOTHING = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +194,8 @@ class LeafValues:
 
     count: int  # Number of values.
     width: int  # Bytes per value; 0 for byte arrays.
-    data: Bytes  # The bytes of all values: numbers are little-endian, a boolean takes one byte.
-    lengths: Lengths | None = None  # Lengths of byte arrays; None for values of one width.
+    data: npt.NDArray[np.uint8]  # The bytes of all values: numbers are little-endian, a boolean takes one byte.
+    lengths: npt.NDArray[np.int32] | None = None  # Lengths of byte arrays; None for values of one width.
 
     @property
     def address(self) -> int:
@@ -223,6 +220,16 @@ class LeafValues:
         else:
             hash_byte_arrays(self.address, self.lengths, hashes)
         return hashes
+
+    def chosen(self, mask: npt.NDArray[np.bool_]) -> LeafValues:
+        """Return some of the values."""
+        if mask.all():
+            return self
+        if self.lengths is None:
+            data = self.data.reshape(self.count, self.width)[mask].reshape(-1)
+            return LeafValues(int(mask.sum()), self.width, data)
+        lengths = self.lengths[mask]
+        return LeafValues(len(lengths), 0, self.data[np.repeat(mask, self.lengths)], lengths)
 
     def texts(self) -> ArrowByteArrays:
         """Return the values as byte arrays."""
@@ -316,7 +323,7 @@ def _fixed(array: pa.Array, width: int) -> LeafValues:
     validity, data = array.buffers()[:2]
     count = len(array) - array.null_count
     if not count:
-        return LeafValues(0, width, _NOTHING)
+        return LeafValues(0, width, _NONE)
     start = array.offset * width
     if not array.null_count:
         return LeafValues(count, width, np.frombuffer(data, np.uint8, count * width, start))
@@ -359,19 +366,19 @@ def _byte_arrays(array: pa.Array) -> LeafValues:
     count = len(array) - array.null_count
     lengths = np.empty(count, np.int32)
     if not count:
-        return LeafValues(0, 0, _NOTHING, lengths)
+        return LeafValues(0, 0, _NONE, lengths)
     slots = byte_arrays_of(array)
     arrays = ByteArrays(*slots[:6])
     _, total = valid_lengths(arrays, lengths)
     if total == slots.span:
-        data = np.frombuffer(slots.owner.buffers()[2], np.uint8, total, int(slots.bounds[0])) if total else _NOTHING
+        data = np.frombuffer(slots.owner.buffers()[2], np.uint8, total, int(slots.bounds[0])) if total else _NONE
         return LeafValues(count, 0, data, lengths)
     data = np.empty(total, np.uint8)
     gather_bytes(arrays, address_of(data))
     return LeafValues(count, 0, data, lengths)
 
 
-def _bits(buffer: pa.Buffer, first: int, count: int) -> Bytes:
+def _bits(buffer: pa.Buffer, first: int, count: int) -> Levels:
     packed = np.frombuffer(buffer, np.uint8)[first >> 3 : (first + count + 7) >> 3]
     return np.unpackbits(packed, bitorder="little")[first & 7 : (first & 7) + count]
 

@@ -1,31 +1,257 @@
 """Reading a leaf column from its pages: strings may stay dictionary-encoded, and only requested rows are copied.
 
-Owns the conversion of one column chunk, read by `chunk_pages`, to an Arrow array, and the spans of unshredded Variants
-in decompressed pages, for which pyarrow would copy every value once or twice. Leaves other encodings and types, lists,
-remote files and damaged chunks to pyarrow.
+Owns page headers and the checks of their sizes, decompression, the dictionary page, the conversion of one column chunk
+to an Arrow array, and the spans of unshredded Variants in decompressed pages, for which pyarrow would copy every value
+once or twice. Leaves decoding to kernels, and other encodings and types, lists, remote files and damaged chunks to
+pyarrow, which reports any error.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import metadata_parts
+from parquet_variant.files.parquet.format import thrift
 from parquet_variant.files.parquet.format.columns import VariantColumn
+from parquet_variant.files.parquet.format.facts import PAGE_ERRORS, chunk_start_of
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.reading.chunk_pages import PAGE_ERRORS, ChunkPages, Int32s, is_readable
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap
 from parquet_variant.kernels.buffer_pool import acquire, acquire_result, release
 from parquet_variant.kernels.memory import address_of, buffer_address
+from parquet_variant.kernels.pages import chunks, runs, values
 from parquet_variant.kernels.pages.values import copy_entries, copy_strings, entry_offsets
 from parquet_variant.types import MAX_OFFSET
 
 if TYPE_CHECKING:
     from parquet_variant.ops.columns.value_positions import ValuePositions
+
+_CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd"}
+# Bytes per value; 0 for values of variable length and for bits.
+_WIDTHS = {"BOOLEAN": 0, "BYTE_ARRAY": 0, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
+_ENCODINGS = frozenset({"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY"})
+_ENCODINGS_OF_TYPE = {
+    "BYTE_ARRAY": {"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"},
+    "INT32": {"DELTA_BINARY_PACKED"},
+    "INT64": {"DELTA_BINARY_PACKED"},
+}
+_INDICES = (chunks.PLAIN_DICTIONARY, chunks.RLE_DICTIONARY)
+_LENGTH = struct.Struct("<I")
+_PAGE_ENTRIES = 8
+_MAX_BYTES = _MAX_ROWS = 2**31 - 1
+Int32s = npt.NDArray[np.int32]
+UInt8s = npt.NDArray[np.uint8]
+
+
+def is_readable(chunk: pq.ColumnChunkMetaData, rows: int) -> bool:
+    """Return whether a chunk has one value or null per row, and only codecs and encodings that are supported here."""
+    encodings = _ENCODINGS.union(_ENCODINGS_OF_TYPE.get(chunk.physical_type, ()))
+    return (
+        chunk.physical_type in _WIDTHS
+        and chunk.num_values == rows <= _MAX_ROWS
+        and (chunk.compression == "UNCOMPRESSED" or chunk.compression in _CODECS)
+        and encodings.issuperset(chunk.encodings)
+        and not _is_in_another_file(chunk)
+    )
+
+
+def _is_in_another_file(chunk: pq.ColumnChunkMetaData) -> bool:
+    try:
+        return bool(chunk.file_path)
+    except UnicodeDecodeError:
+        return True
+
+
+class PackedStrings(NamedTuple):
+    """Concatenated strings: offsets, bytes, and whether all are ASCII."""
+
+    offsets: Int32s
+    data: UInt8s
+    is_ascii: bool
+
+
+def plain_strings(page: pa.Buffer, count: int) -> PackedStrings:
+    """Return the `count` strings of a PLAIN page. Raises ValueError if they do not fill it."""
+    if not 0 <= 4 * count <= page.size:
+        raise ValueError("a page has more strings than bytes")
+    texts = acquire_result(np.int32, count + 1), acquire_result(np.uint8, page.size - 4 * count)
+    is_sound, is_ascii = values.plain_strings(
+        buffer_address(page), buffer_address(page) + page.size, texts[0], address_of(texts[1])
+    )
+    _check(is_sound)
+    return PackedStrings(*texts, is_ascii)
+
+
+def _check(is_sound: bool) -> None:
+    if not is_sound:
+        raise ValueError("levels or values of a page are damaged")
+
+
+class ChunkPages:
+    """The values of a column chunk outside lists.
+
+    `file`, `row_group` and `leaf`: the chunk, for which `is_readable` is true.
+    `max_definition`: the definition level of a value; 0 if pages have no levels.
+    `mask`: the requested rows; None for all. Pages without a requested row are not decompressed: their rows are
+      undefined.
+    `valid`: one byte per row, whether it has a value; set when values are read.
+    `has_indices` and `is_indexed`: whether any page, and whether every page, is dictionary-encoded.
+    """
+
+    def __init__(
+        self, file: OpenFile, row_group: int, leaf: int, max_definition: int, mask: npt.NDArray[np.bool_] | None = None
+    ) -> None:
+        group = file.metadata.row_group(row_group)
+        chunk = group.column(leaf)
+        self.rows, self.max_definition = group.num_rows, max_definition
+        size = chunk.total_compressed_size
+        if not 0 <= size <= file.source.size:
+            raise ValueError("a column chunk is larger than its file")
+        self.data: Any = acquire_result(np.uint8, size).data
+        with file.stream.get_stream(chunk_start_of(chunk), size) as stream:
+            if stream.readinto(self.data) != size:
+                raise ValueError("a column chunk ends after its file")
+        self.codec = pa.Codec(_CODECS[chunk.compression]) if chunk.compression in _CODECS else None
+        self.remaining_bytes = chunk.total_uncompressed_size
+        self.is_boolean = chunk.physical_type == "BOOLEAN"
+        self.width = _WIDTHS[chunk.physical_type]
+        self.entries = self.numbers_at = 0
+        self.strings = PackedStrings(np.zeros(1, np.int32), np.empty(0, np.uint8), True)
+        self.owner: list[object] = []
+        self.valid = np.empty(self.rows, np.uint8)
+        self.pages = np.array(list(self._read(mask)), np.int64).reshape(-1, _PAGE_ENTRIES)
+        indexed = [encoding in _INDICES for encoding in self.pages[:, chunks.ENCODING].tolist()]
+        self.has_indices, self.is_indexed = any(indexed), bool(indexed) and all(indexed)
+
+    @property
+    def present(self) -> int:
+        """Number of rows with a value, after values were read."""
+        return int(self.pages[:, chunks.PRESENT].sum())
+
+    def _read(self, mask: npt.NDArray[np.bool_] | None) -> Iterator[tuple[int, ...]]:
+        """Yield the data pages that contain a requested row, as rows of the page table of `kernels.pages.chunks`."""
+        position = first_row = 0
+        while first_row < self.rows:
+            header, position = thrift.read_value(self.data, position, thrift.STRUCT)
+            size = header[3]
+            if size < 0 or position + size > len(self.data):
+                raise ValueError("a page is larger than its column chunk")
+            if header[1] == thrift.DICTIONARY_PAGE:
+                self._dictionary(header[7][1], self._decompressed(position, size, header[2]))
+            elif header[1] in (thrift.DATA_PAGE, thrift.DATA_PAGE_V2):
+                count = header[5 if header[1] == thrift.DATA_PAGE else 8][1]
+                if count < 0 or first_row + count > self.rows:
+                    raise ValueError("a page has more values than its column chunk")
+                if count and (mask is None or mask[first_row : first_row + count].any()):
+                    yield first_row, count, *self._page(header, position), 0
+                first_row += count
+            position += size
+
+    def _dictionary(self, count: int, page: pa.Buffer) -> None:
+        if count < 0 or (self.width or 4) * count > page.size:
+            raise ValueError("a dictionary has more values than bytes")
+        self.entries, self.numbers_at = count, buffer_address(page)
+        if not self.width:
+            self.strings = plain_strings(page, count)
+
+    def _page(self, header: dict[int, Any], position: int) -> tuple[int, int, int, int, int]:
+        """Return the encoding of a page, and where its levels and values start and end."""
+        size, plain = header[3], header[2]
+        if header[1] == thrift.DATA_PAGE:
+            page = self._decompressed(position, size, plain)
+            start, stop = buffer_address(page), buffer_address(page) + page.size
+            first = last = start
+            if self.max_definition:
+                if header[5][3] != chunks.RLE or page.size < 4:
+                    raise ValueError("levels of a page are not as specified")
+                first, last = start + 4, start + 4 + _LENGTH.unpack_from(page)[0]
+            if last > stop:
+                raise ValueError("levels of a page are larger than it is")
+            return header[5][2], first, last, last, stop
+        details = header[8]
+        definition_size, repetition_size = details[5], details[6]
+        before = definition_size + repetition_size  # uncompressed levels come before the compressed values
+        if before > size or definition_size < 0 or repetition_size < 0:
+            raise ValueError("levels of a page are larger than it is")
+        stored = pa.py_buffer(self.data[position : position + before])
+        self.owner.append(stored)
+        page = self._decompressed(position + before, size - before, plain - before, details.get(7, True))
+        first, last = buffer_address(stored) + repetition_size, buffer_address(stored) + before
+        return details[4], first, last, buffer_address(page), buffer_address(page) + page.size
+
+    def _decompressed(self, position: int, size: int, plain: int, is_compressed: bool = True) -> pa.Buffer:
+        """Return the decompressed bytes of a page."""
+        self.remaining_bytes -= plain
+        if plain < 0 or self.remaining_bytes < 0:
+            raise ValueError("a page is larger than its column chunk")
+        stored = pa.py_buffer(self.data[position : position + size])
+        page = self.codec.decompress(stored, plain) if self.codec is not None and is_compressed else stored
+        if page.size != plain:
+            raise ValueError("a page has another size than its header says")
+        self.owner.append(page)
+        return page
+
+    def indices(self) -> Int32s:
+        """Return dictionary indices, if every page has them; 0 for a null row."""
+        indices = acquire_result(np.int32, self.rows)
+        _check(chunks.chunk_indices(self.pages, self.max_definition, self.entries, self.valid, indices))
+        return indices
+
+    def numbers(self) -> npt.NDArray[Any]:
+        """Return numbers as integers of their width; 0 for a null row."""
+        numbers = acquire_result(np.int64 if self.width == 8 else np.int32, self.rows)
+        target = address_of(numbers)
+        _check(
+            chunks.chunk_numbers(
+                self.pages, self.max_definition, self.numbers_at, self.entries, self.width, self.valid, target
+            )
+        )
+        return numbers
+
+    def booleans(self) -> UInt8s:
+        """Return booleans as bytes; 0 for a null row."""
+        booleans = np.empty(self.rows, np.uint8)
+        _check(chunks.chunk_booleans(self.pages, self.max_definition, self.valid, booleans))
+        return booleans
+
+    def spans(self, starts: Int64s, sizes: Int64s) -> int:
+        """Fill in the addresses and sizes of byte arrays (size 0 for a null row); return the sum of sizes."""
+        texts = self.strings
+        indices = np.empty(self.rows if self.has_indices else 0, np.int32)
+        total = chunks.chunk_spans(
+            self.pages, self.max_definition, address_of(texts.data), texts.offsets, indices, self.valid, starts, sizes
+        )
+        _check(total >= 0)
+        for page in self.pages.tolist():
+            if page[chunks.ENCODING] in (chunks.SIZED, chunks.PREFIXED):
+                rows = slice(page[chunks.FIRST], page[chunks.FIRST] + page[chunks.COUNT])
+                total += self._delta_spans(page, self.valid[rows], starts[rows], sizes[rows])
+        return int(total)
+
+    def _delta_spans(self, page: list[int], valid: UInt8s, starts: Int64s, sizes: Int64s) -> int:
+        """Fill in addresses and sizes as `spans` does, for a page of a delta encoding."""
+        at, stop, count = page[chunks.VALUES], page[chunks.STOP], page[chunks.PRESENT]
+        prefixes = np.empty(count if page[chunks.ENCODING] == chunks.PREFIXED else 0, np.int64)
+        if page[chunks.ENCODING] == chunks.PREFIXED:
+            at = runs.delta_values(at, stop, prefixes)
+        lengths = np.empty(count, np.int64)
+        at = -1 if at < 0 else runs.delta_values(at, stop, lengths)
+        _check(at >= 0 and runs.sized_spans(at, stop, lengths, valid, starts, sizes))
+        total = int(prefixes.sum() + lengths.sum())
+        if len(prefixes):
+            _check(0 <= total <= _MAX_BYTES)
+            joined = acquire_result(np.uint8, total)
+            self.owner.append(joined)
+            _check(runs.joined_prefixes(starts, sizes, prefixes, valid, address_of(joined), total))
+        return total
+
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _NO_NULLS = np.empty(0, np.uint8)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pyarrow as pa
 from pyarrow import fs
@@ -41,9 +41,6 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
 from parquet_variant.types.forms import chunks_in_form, with_fields
 from parquet_variant.types.targets import VARIANT_STORAGE
-
-if TYPE_CHECKING:
-    from parquet_variant.inference.profile import Profile
 
 
 def read_table(
@@ -223,17 +220,6 @@ def read_column(
     from parquet_variant.ops.shred_variant import unshred_variant
 
     return _concatenated([unshred_variant(array, on_conflict=on_conflict) for array in arrays])
-
-
-def profile_column(source: ParquetSource, column: str | None) -> Profile:
-    """Return the profile of a Variant column of a file; `column` is optional if there is only one."""
-    from parquet_variant.inference.profile import Profile
-
-    total = Profile()
-    with open_file(source) as file:
-        for _, array in row_group_arrays(file, choose_column(file.schema, column, file.name)):
-            total = total.merge(Profile.of_array(array))
-    return total
 
 
 def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) -> Iterator[tuple[int, VariantArray]]:

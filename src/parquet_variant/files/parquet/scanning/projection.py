@@ -21,8 +21,9 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.files.parquet.format.facts import leaf_type, only_nulls
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.nested import only_leaf
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.layout import Step, walk_path
@@ -57,7 +58,6 @@ class PathColumns:
     def needed(self, statistics: Callable[[SchemaNode], LeafStatistics], *, scalar: bool) -> list[SchemaNode] | None:
         """Return the leaves to read in a row group; None if the path is null in every row.
 
-        `statistics`: returns the statistics of a leaf in the row group.
         `scalar`: whether the requested type is scalar: Variant null is NULL then, so residuals that contain only
           Variant nulls are not read.
         """
@@ -197,23 +197,26 @@ def path_statistics(
 ) -> ColumnStatistics:
     """Return statistics of a path extracted as `target` (None for a Variant) in a row group or file.
 
-    `columns`: the leaves that hold values of the path.
-    `target`: the requested Arrow type; failed casts are null.
-    `statistics`: returns the statistics of a leaf.
-    `hidden_nan`: whether a float column may hold a NaN outside its bounds.
+    Failed casts are null. With `hidden_nan`, a float column may hold a NaN outside its bounds.
     """
     scalar = target is not None and not pa.types.is_nested(target)
     if columns.repeated or columns.needs_all or not scalar:
         if columns.needed(statistics, scalar=scalar) is None:
             return _ONLY_NULL
-        return _wrong_type(columns, target, statistics)
+        typed, residual = columns.group.child("typed_value"), columns.group.child("value")
+        is_text = target is None or pa.types.is_string(target) or pa.types.is_large_string(target)
+        # A path that holds only objects or arrays is null for every scalar type except string.
+        is_nested = columns.reached and not columns.repeated and typed is not None and typed.leaf is None
+        if not scalar or is_text or not is_nested:
+            return UNKNOWN
+        if residual is not None and not only_nulls(statistics(residual), variant_nulls=True):
+            return UNKNOWN
+        return _ONLY_NULL
     if not all(only_nulls(statistics(leaf), variant_nulls=True) for leaf in columns.residuals):
         return UNKNOWN
     leaf = columns.primitive
-    if leaf is None:
-        return _ONLY_NULL
-    leaf_values = statistics(leaf)
-    if leaf_values.all_null:
+    leaf_values = None if leaf is None else statistics(leaf)
+    if leaf is None or leaf_values is None or leaf_values.all_null:
         return _ONLY_NULL
     stored = leaf_type(leaf)
     if stored is None or target is None:
@@ -229,21 +232,6 @@ def scalar_statistics(
     if stored_statistics.all_null or not families.isdisjoint(_IMPOSSIBLE_CASTS.get(_family(stored), ())):
         return _ONLY_NULL
     return _through_cast(stored_statistics, stored, target, hidden_nan)
-
-
-def _wrong_type(
-    columns: PathColumns, target: pa.DataType | None, statistics: Callable[[SchemaNode], LeafStatistics]
-) -> ColumnStatistics:
-    """Return statistics of a path that holds only objects or arrays: null for every type except string."""
-    typed = columns.group.child("typed_value")
-    residual = columns.group.child("value")
-    if target is None or pa.types.is_nested(target) or columns.repeated or not columns.reached or typed is None:
-        return UNKNOWN
-    if typed.leaf is not None or pa.types.is_string(target) or pa.types.is_large_string(target):
-        return UNKNOWN
-    if residual is not None and not only_nulls(statistics(residual), variant_nulls=True):
-        return UNKNOWN
-    return _ONLY_NULL
 
 
 def column_statistics(
@@ -272,10 +260,8 @@ def _through_cast(
 ) -> ColumnStatistics:
     if not cast_keeps_order(stored, target):
         return UNKNOWN
-    lower, upper = (
-        _cast(stored_statistics.lower, stored, target, -math.inf),
-        _cast(stored_statistics.upper, stored, target, math.inf),
-    )
+    lower = _cast(stored_statistics.lower, stored, target, -math.inf)
+    upper = _cast(stored_statistics.upper, stored, target, math.inf)
     # A failed cast is null; a cast that succeeds for both bounds succeeds for every value between them.
     never_fails = stored == target or pa.types.is_floating(target) or (lower is not None and upper is not None)
     return ColumnStatistics(
@@ -360,34 +346,27 @@ def leaf_of_elements(
     """
     leaves: dict[VariantPath, pa.DataType] | None = None
     for source in sources:
+        sizes: dict[VariantPath, tuple[int, pa.DataType]] = {}
         with open_file(source) as file:
-            of_file = _leaves_of_elements(file, column, path)
+            variant, facts = choose_column(file.schema, column, file.name), file.facts
+            columns = columns_of_path(variant, path, None)
+            typed, residual = columns.group.child("typed_value"), columns.group.child("value")
+            if not columns.reached or columns.repeated or typed is None or typed.is_leaf or not typed.is_list:
+                return None
+            if residual is not None and not facts.is_empty(residual):
+                return None
+            inner = typed.element.child("typed_value")
+            fields = {} if inner is None or inner.is_leaf else inner.fields
+            for candidate in (path / WILDCARD, *(path / WILDCARD / key for key in fields)):
+                part = columns_of_path(variant, candidate, None)
+                kind = None if part.primitive is None else leaf_type(part.primitive)
+                if part.primitive is not None and kind is not None and all(map(facts.is_empty, part.residuals)):
+                    sizes[candidate] = facts.size([part.primitive]), kind
+        of_file = {candidate: sizes[candidate][1] for candidate in sorted(sizes, key=lambda key: sizes[key][0])}
         leaves = of_file if leaves is None else {p: kind for p, kind in leaves.items() if of_file.get(p) == kind}
         if not leaves:
             return None
     return next(iter(leaves.items())) if leaves else None
-
-
-def _leaves_of_elements(file: OpenFile, column: str, path: VariantPath) -> dict[VariantPath, pa.DataType]:
-    """Return the typed paths inside the elements of arrays, the smallest column first; none if not all are arrays."""
-    variant = choose_column(file.schema, column, file.name)
-    columns = columns_of_path(variant, path, None)
-    typed, residual = columns.group.child("typed_value"), columns.group.child("value")
-    if not columns.reached or columns.repeated or typed is None or typed.is_leaf or not typed.is_list:
-        return {}
-    if residual is not None and not file.facts.is_empty(residual):
-        return {}
-    inner = typed.element.child("typed_value")
-    fields = {} if inner is None or inner.is_leaf else inner.fields
-    candidates = [path / WILDCARD, *(path / WILDCARD / key for key in fields)]
-    sizes: dict[VariantPath, tuple[int, pa.DataType]] = {}
-    for candidate in candidates:
-        part = columns_of_path(variant, candidate, None)
-        if part.primitive is None or not all(file.facts.is_empty(leaf) for leaf in part.residuals):
-            continue
-        if (kind := leaf_type(part.primitive)) is not None:
-            sizes[candidate] = file.facts.size([part.primitive]), kind
-    return {candidate: sizes[candidate][1] for candidate in sorted(sizes, key=lambda key: sizes[key][0])}
 
 
 def residual_objects(
@@ -416,7 +395,7 @@ def residual_objects(
 def _residual_values(source: ParquetSource, number: int, metadata: SchemaNode, value: SchemaNode) -> pa.StructArray:
     with open_file(source) as file:
         leaves = [node.leaf for node in (metadata, value) if node.leaf is not None]
-        parts = [_flat_leaf(file.read_leaves([number], [leaf])) for leaf in leaves]
+        parts = [only_leaf(one_chunk(file.read_leaves([number], [leaf]).column(0))) for leaf in leaves]
     storage = [part.cast(pa.binary()) for part in parts]
     return pa.StructArray.from_arrays(storage, ["metadata", "value"], mask=parts[1].is_null())
 
@@ -432,23 +411,12 @@ def keys_of_files(sources: Sequence[ParquetSource], column: str | None) -> froze
             leaf = variant.node.child("metadata")
             if leaf is not None and leaf.leaf is not None:
                 for number in file.facts.groups:
-                    metadata |= _distinct(file.read_leaves([number], [leaf.leaf]))
+                    entries = only_leaf(one_chunk(file.read_leaves([number], [leaf.leaf]).column(0)))
+                    values = entries.dictionary if pa.types.is_dictionary(entries.type) else entries.unique()
+                    metadata |= {bytes(value) for value in values.to_pylist() if value is not None}
     for dictionary in metadata:
         try:
             keys.update(decode_metadata(dictionary))
         except VariantError:  # whoever reads the row reports it
             continue
     return frozenset(keys)
-
-
-def _flat_leaf(table: pa.Table) -> pa.Array:
-    column = one_chunk(table.column(0))
-    while pa.types.is_struct(column.type):
-        column = column.flatten()[0]
-    return column
-
-
-def _distinct(table: pa.Table) -> set[bytes]:
-    column = _flat_leaf(table)
-    values = column.dictionary if pa.types.is_dictionary(column.type) else column.unique()
-    return {bytes(value) for value in values.to_pylist() if value is not None}

@@ -11,7 +11,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeVar, get_args
+from typing import Protocol, TypeVar, get_args
 
 import pyarrow as pa
 from pyarrow import fs
@@ -23,12 +23,11 @@ from parquet_variant.files.parquet.format.facts import OWN_WRITER, writer_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
 from parquet_variant.files.parquet.reading.read import plain_field
-from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.files.parquet.scanning.projection import constant_statistics, keys_of_files
 from parquet_variant.files.parquet.scanning.scan_plan import (
+    FilePart,
     FilePlan,
     GroupPlan,
-    PartReader,
     ScanReport,
     ScanTask,
     in_type,
@@ -43,6 +42,7 @@ from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
 from parquet_variant.support.choices import Errors
+from parquet_variant.support.report_text import counted
 
 # Uncompressed bytes that are read together if there is no filter.
 _BATCH_BYTES = 256 << 20
@@ -52,20 +52,6 @@ FOOTERS = 16
 _WORTH_PAGES = 1 << 13
 # The share of matching rows up to which a filtered copy costs less than all rows.
 _WORTH_FILTERING = 0.75
-
-
-class FilePart(NamedTuple):
-    """Row groups of an open file that are read together."""
-
-    file: OpenFile
-    plan: FilePlan
-    groups: list[GroupPlan]
-    is_last: bool
-
-    @property
-    def first_row(self) -> int:
-        """The number of the first row, counted from the start of the file."""
-        return self.file.facts.rows(range(self.groups[0].number))
 
 
 # A file and the numbers of its row groups; None for all row groups.
@@ -223,10 +209,9 @@ class Scan(PlannedQuery):
             return frozenset(
                 item.name
                 for number, item in enumerate(self.selection)
-                if (leaf := plan.direct.get(number)) is not None
-                and item.type == pa.string()
+                if item.type == pa.string()
                 and plan.groups
-                and plan.groups[0].leaves[number] == (leaf.leaf,)
+                and (leaf := plan.direct_leaf(number, plan.groups[0])) is not None
                 and file.facts.chunk(leaf, plan.groups[0].number).has_dictionary_page
             )
 
@@ -283,13 +268,11 @@ class Scan(PlannedQuery):
         return self._read_all([(task.source, frozenset(task.row_groups))])
 
     def _read_all(self, sources: list[_GroupsOfFile]) -> Iterator[pa.Table]:
-        threads = thread_count(self.threads)
-
         def parts_of(groups_of_file: _GroupsOfFile) -> tuple[OpenFile, list[FilePart]]:
-            source, groups = groups_of_file
-            file = open_file(source)
-            return file, self.parts(file, groups)
+            file = open_file(groups_of_file[0])
+            return file, self.parts(file, groups_of_file[1])
 
+        threads = thread_count(self.threads)
         footers = FOOTERS if threads > 1 and is_remote(source for source, _ in sources) else 1
         return tables_of_parts(in_order(parts_of, sources, footers), self.read_part, threads)
 
@@ -302,19 +285,25 @@ class Scan(PlannedQuery):
         except BaseException:
             file.close()
             raise
-        return [FilePart(file, plan, part, part is parts[-1]) for part in parts]
+        dictionaries = {number for number, item in enumerate(self.selection) if item.name in self.dictionaries}
+        options = self.errors == "raise", self.zone, frozenset(dictionaries.union(self._outputs()[0]))
+        return [FilePart(file, plan, part, part is parts[-1], *options) for part in parts]
 
     def read_part(self, part: FilePart) -> pa.Table | None:
         """Return the matching rows of a part; None if no row matches."""
+        part = replace(part, file=part.file.for_one_thread())
         with part.file.place_errors(group.number for group in part.groups):
-            return self._matching_rows(part.file.for_one_thread(), part.plan, part.groups)
+            try:
+                return self._matching_rows(part)
+            finally:
+                self._bytes_read[0] += part.bytes_read
 
     def _parts_of_groups(
         self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]
     ) -> Iterator[list[GroupPlan]]:
         """Yield row groups that are read together: neighbors that need the same leaves; single ones with a filter."""
         alone = self.predicate is not None or plan.is_unshredded
-        if plan.direct and groups:
+        if groups and any(output.direct is not None for output in plan.outputs):
             alone = alone or file.facts.rows([groups[0].number]) >= _WORTH_PAGES
         max_bytes = _BATCH_BYTES // thread_count(self.threads)
         part: list[GroupPlan] = []
@@ -329,37 +318,22 @@ class Scan(PlannedQuery):
         if part:
             yield part
 
-    def _matching_rows(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan]) -> pa.Table | None:
+    def _matching_rows(self, part: FilePart) -> pa.Table | None:
         filter_outputs, other_outputs = self._outputs()
-        dictionaries = {number for number, item in enumerate(self.selection) if item.name in self.dictionaries}
-        reader = PartReader(
-            file,
-            plan,
-            part,
-            self.every_column,
-            self.errors == "raise",
-            self.zone,
-            frozenset(dictionaries.union(filter_outputs)),
-        )
         columns: dict[int, pa.Array] = {}
         mask: pa.BooleanArray | None = None
-        try:
-            if self.predicate is not None:
-                columns = reader.columns(filter_outputs)
-                named = {self.every_column[number].name: column for number, column in columns.items()}
-                mask = evaluate(self.predicate, named).fill_null(scalar(False, pa.bool_()))
-                matches = mask.true_count
-                if not matches:
-                    return None
-                if matches > (_WORTH_FILTERING * len(mask) if self.coarse else len(mask) - 1):
-                    mask = None
-                else:
-                    columns = {
-                        number: column.filter(mask) for number, column in columns.items() if number not in other_outputs
-                    }
-            columns |= reader.columns(other_outputs, mask)
-        finally:
-            self._bytes_read[0] += reader.bytes_read
+        if self.predicate is not None:
+            columns = part.columns(filter_outputs)
+            named = {self.every_column[number].name: column for number, column in columns.items()}
+            mask = evaluate(self.predicate, named).fill_null(scalar(False, pa.bool_()))
+            matches = mask.true_count
+            if not matches:
+                return None
+            if matches > (_WORTH_FILTERING * len(mask) if self.coarse else len(mask) - 1):
+                mask = None
+            else:
+                columns = {number: columns[number].filter(mask) for number in columns if number not in other_outputs}
+        columns |= part.columns(other_outputs, mask)
         schema = self.schema
         return pa.table([in_type(columns[number], field.type) for number, field in enumerate(schema)], schema=schema)
 

@@ -1,6 +1,6 @@
 """Planning a query over one file, and reading the selected columns of the row groups that may match.
 
-Owns the plan, made from the footer alone, tasks of row groups, and the report of a scan; and `PartReader`, with the
+Owns the plan, made from the footer alone, tasks of row groups, and the report of a scan; and `FilePart`, with the
 choice for each column between leaf values, spans of values, and pyarrow's tables. Leaves statistics of paths to
 `projection`, the evaluation of filters over them to `query.prune`, extraction and casts to `ops.columns`, and the order
 of reading to `scan`.
@@ -25,7 +25,6 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
 from parquet_variant.files.parquet.reading.read import plain_storage, plain_variants, variant_storage
-from parquet_variant.files.parquet.report_text import Report, counted
 from parquet_variant.files.parquet.scanning.projection import (
     PathColumns,
     column_statistics,
@@ -38,6 +37,7 @@ from parquet_variant.kernels.arrow_buffers import scalar, to_numpy
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import Selected
+from parquet_variant.support.report_text import Report, counted
 from parquet_variant.types.forms import cast_values
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -68,47 +68,21 @@ class GroupPlan:
         return sorted({leaf for output in outputs for leaf in self.leaves[output] or ()})
 
 
-@dataclass(slots=True)
-class FilePlan:
-    """The plan of a query over a file: its Variant column, the row groups to read, and its partition values.
-
-    `direct` maps outputs to the leaf columns whose values they are, in row groups that need no other leaf.
-    """
-
-    column: VariantColumn | None
-    groups: list[GroupPlan]
-    residuals: frozenset[int]
-    constants: Mapping[int, pa.Scalar]
-    direct: Mapping[int, SchemaNode]
-
-    @property
-    def is_unshredded(self) -> bool:
-        """Whether every path is extracted from the bytes of whole values."""
-        return self.column is not None and self.column.layout == "unshredded"
-
-    def chunk_bytes(self, file: OpenFile, groups: Sequence[GroupPlan], outputs: Iterable[int]) -> int:
-        """Return the compressed bytes of the column chunks that some outputs need from some row groups."""
-        numbers = list(outputs)
-        return sum(file.facts.size(group.leaves_of(numbers), [group.number]) for group in groups)
-
-
 @dataclass(frozen=True, slots=True)
-class _Output:
+class Output:
     """A selected column in one file: the columns of a path, an ordinary column, or a partition value."""
 
     selected: Selected
-    path: PathColumns | None
-    node: SchemaNode | None
+    path: PathColumns | None = None
+    node: SchemaNode | None = None
     constant: pa.Scalar | None = None
-
-    @property
-    def scalar(self) -> bool:
-        kind = self.selected.type
-        return kind is not None and not pa.types.is_nested(kind)
+    direct: SchemaNode | None = None  # The leaf that holds the values of the path, if it needs no other column.
 
     def leaves(self, statistics: Statistics) -> tuple[int, ...] | None:
+        """Return the numbers of the leaf columns to read in a row group; None if every row is null there."""
         if self.path is not None:
-            needed = self.path.needed(statistics, scalar=self.scalar)
+            kind = self.selected.type
+            needed = self.path.needed(statistics, scalar=kind is not None and not pa.types.is_nested(kind))
             return None if needed is None else tuple(leaf.leaf for leaf in needed if leaf.leaf is not None)
         if self.constant is not None:
             return ()
@@ -116,6 +90,7 @@ class _Output:
         return tuple(leaf.leaf for leaf in self.node.leaves() if leaf.leaf is not None)
 
     def pruning_statistics(self, statistics: Statistics, hidden_nan: bool) -> ColumnStatistics:
+        """Return what the statistics of the leaf columns prove about the values."""
         if self.path is not None:
             found = path_statistics(self.path, self.selected.type, statistics, hidden_nan=hidden_nan)
             return replace(found, may_be_null=True) if self.selected.exact else found
@@ -126,12 +101,10 @@ class _Output:
             return UNKNOWN
         return column_statistics(self.node, statistics(self.node), self.selected.type, hidden_nan=hidden_nan)
 
-    def direct_leaf(self, file: OpenFile) -> SchemaNode | None:
-        """Return the leaf that holds the values of the path, if it can be read without other columns."""
-        leaf = self.path.primitive if self.path is not None and not self.path.repeated else None
-        is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # few requests matter more on object stores
-        kind = None if leaf is None or not is_local else leaf_type(leaf)
-        return leaf if kind in _DIRECT and kind == self.selected.type else None
+    @property
+    def exact_leaf(self) -> SchemaNode | None:
+        """The leaf that holds the values of the output, so that its Bloom filter applies to them."""
+        return self.path.primitive if self.path is not None and not self.path.repeated else self.node
 
     @property
     def has_exact_statistics(self) -> bool:
@@ -144,10 +117,29 @@ class _Output:
             return bool(pa.types.is_signed_integer(stored))
         return stored == kind and bool(pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
 
+
+@dataclass(slots=True)
+class FilePlan:
+    """The plan of a query over a file: its Variant column, the selected columns in it, and the row groups to read."""
+
+    column: VariantColumn | None
+    outputs: list[Output]
+    groups: list[GroupPlan]
+
     @property
-    def exact_leaf(self) -> SchemaNode | None:
-        """The leaf that holds the values of the output, so that its Bloom filter applies to them."""
-        return self.path.primitive if self.path is not None and not self.path.repeated else self.node
+    def is_unshredded(self) -> bool:
+        """Whether every path is extracted from the bytes of whole values."""
+        return self.column is not None and self.column.layout == "unshredded"
+
+    def direct_leaf(self, number: int, group: GroupPlan) -> SchemaNode | None:
+        """Return the leaf that holds the values of an output in a row group, if no other leaf is read for it."""
+        leaf = self.outputs[number].direct
+        return leaf if leaf is not None and group.leaves[number] == (leaf.leaf,) else None
+
+    def chunk_bytes(self, file: OpenFile, groups: Sequence[GroupPlan], outputs: Iterable[int]) -> int:
+        """Return the compressed bytes of the column chunks that some outputs need from some row groups."""
+        numbers = list(outputs)
+        return sum(file.facts.size(group.leaves_of(numbers), [group.number]) for group in groups)
 
 
 def plan_file(
@@ -158,11 +150,8 @@ def plan_file(
     *,
     skipping: bool = True,
 ) -> FilePlan:
-    """Plan the query over one file.
+    """Plan the query over one file: its output columns, those that only the predicate needs, and the bound predicate.
 
-    `selection`: the output columns and the columns that only the predicate needs.
-    `predicate`: the bound filter, or None.
-    `column`: the name of the Variant column, if the file has several.
     `skipping`: whether to use statistics; without them, every row group and every residual is read.
     Raises `VariantFileError` if the file does not have a column.
     """
@@ -182,12 +171,7 @@ def plan_file(
             if not _may_match(predicate, names, statistics, hidden_nan, partial(blooms.excludes, number)):
                 continue
         groups.append(GroupPlan(number, tuple(output.leaves(statistics) for output in outputs)))
-    residuals = {
-        leaf.leaf for output in outputs if output.path for leaf in output.path.residuals if leaf.leaf is not None
-    }
-    constants = {number: output.constant for number, output in enumerate(outputs) if output.constant is not None}
-    direct = {number: leaf for number, output in enumerate(outputs) if (leaf := output.direct_leaf(file)) is not None}
-    return FilePlan(variant, groups, frozenset(residuals), constants, direct)
+    return FilePlan(variant, outputs, groups)
 
 
 def proven_bounds(
@@ -198,28 +182,23 @@ def proven_bounds(
     They come from statistics, so they are values of the file only if its writer stores exact bounds.
     """
     _, outputs = _outputs(file, selection, column)
-    facts = file.facts
-    return [_bounds(outputs, partial(facts.statistics, group=group), facts.rows([group])) for group in facts.groups]
-
-
-def _bounds(outputs: list[_Output], statistics: Statistics, rows: int) -> list[tuple[pa.Scalar, pa.Scalar]] | None:
-    bounds = []
-    for output in outputs:
-        kind = output.selected.type
-        if kind is None or not rows:
-            return None
-        values = output.pruning_statistics(statistics, True)
-        has_bounds = values.lower is not None and values.upper is not None
-        if values.may_be_value and not (has_bounds and output.has_exact_statistics):
-            return None
-        null = scalar(None, kind)
-        bounds.append((values.lower, values.upper) if values.may_be_value else (null, null))
-    return bounds
+    groups: list[list[tuple[pa.Scalar, pa.Scalar]] | None] = []
+    for group in file.facts.groups:
+        bounds: list[tuple[pa.Scalar, pa.Scalar]] = []
+        for output in outputs if file.facts.rows([group]) else ():
+            kind = output.selected.type
+            values = output.pruning_statistics(partial(file.facts.statistics, group=group), True)
+            if kind is not None and not values.may_be_value:
+                bounds.append((scalar(None, kind),) * 2)
+            elif kind is not None and None not in (values.lower, values.upper) and output.has_exact_statistics:
+                bounds.append((values.lower, values.upper))
+        groups.append(bounds if len(bounds) == len(outputs) else None)
+    return groups
 
 
 def _outputs(
     file: OpenFile, selection: Sequence[Selected], column: str | None
-) -> tuple[VariantColumn | None, list[_Output]]:
+) -> tuple[VariantColumn | None, list[Output]]:
     """Return the Variant column, if the selection has paths, and the columns of the file for each selected column."""
     variant = (
         choose_column(file.schema, column, file.name) if any(item.path is not None for item in selection) else None
@@ -231,20 +210,24 @@ def _outputs(
             file=file.name,
         )
     outputs, partition = [], dict(file.source.partition)
+    is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # few requests matter more on object stores
     for item in selection:
         name = item.stored_name
         if variant is not None and item.path is not None:
-            outputs.append(_Output(item, columns_of_path(variant, item.path, item.type), None))
+            path = columns_of_path(variant, item.path, item.type)
+            leaf = path.primitive if is_local and not path.repeated else None
+            kind = None if leaf is None else leaf_type(leaf)
+            outputs.append(Output(item, path, direct=leaf if kind in _DIRECT and kind == item.type else None))
         elif (constant := partition.get(name)) is not None:
-            outputs.append(_Output(item, None, None, constant))
+            outputs.append(Output(item, constant=constant))
         else:
-            outputs.append(_Output(item, None, top_column(file.schema, name, file.name)))
+            outputs.append(Output(item, node=top_column(file.schema, name, file.name)))
     return variant, outputs
 
 
 def _may_match(
     predicate: Predicate,
-    outputs: dict[str, _Output],
+    outputs: dict[str, Output],
     statistics: Statistics,
     hidden_nan: bool,
     blooms: Callable[[SchemaNode], Callable[[pa.Scalar], bool] | None] | None = None,
@@ -332,14 +315,15 @@ class ScanReport(Report):
         self.columns_total = max(self.columns_total, metadata.num_columns)
         self.bytes_read += bytes_read
         names = {leaf.leaf: leaf.dotted for leaf in file.schema.leaves()}
-        for leaf in plan.residuals:
-            self.residuals.setdefault(names[leaf], 0)
+        residuals = {leaf.leaf for output in plan.outputs if output.path for leaf in output.path.residuals}
+        for residual in residuals:
+            self.residuals.setdefault(names[residual], 0)
         self.bytes_total += file.facts.size()
         self.rows_read += file.facts.rows(planned.number for planned in plan.groups)
         for planned in plan.groups:
             for leaf in planned.leaves_of(outputs):
                 self.columns[names[leaf]] = self.columns.get(names[leaf], 0) + 1
-                if leaf in plan.residuals:
+                if leaf in residuals:
                     self.residuals[names[leaf]] += 1
 
     def __str__(self) -> str:
@@ -362,49 +346,46 @@ _SMALL_DICTIONARY = 1 << 10
 
 
 @dataclass(slots=True)
-class PartReader:
-    """A reader of row groups of an open file that are read together."""
+class FilePart:
+    """Row groups of an open file that are read together."""
 
     file: OpenFile
     plan: FilePlan
     groups: list[GroupPlan]
-    # The output columns and the columns that only the filter needs; methods take their numbers in this tuple.
-    selected: tuple[Selected, ...]
+    is_last: bool  # Whether it is the last part of the file.
     safe: bool  # Whether a value that cannot be cast is an error.
     zone: str  # The session time zone of casts.
     dictionaries: frozenset[int]  # Numbers of string columns that may be read as dictionaries.
     bytes_read: int = 0  # Compressed bytes of the column chunks that were read.
 
+    @property
+    def first_row(self) -> int:
+        """The number of the first row, counted from the start of the file."""
+        return self.file.facts.rows(range(self.groups[0].number))
+
     def columns(self, outputs: list[int], mask: pa.BooleanArray | None = None) -> dict[int, pa.Array]:
-        """Return some selected columns by number, of the rows where `mask` is true."""
-        direct = {} if len(self.groups) > 1 else self._columns_of_pages(outputs, mask)
-        nested = self._columns_of_tables([number for number in outputs if number not in direct])
-        if mask is not None:
-            nested = {number: column.filter(mask) for number, column in nested.items()}
-        return direct | nested
+        """Return some selected columns by number, of the rows where `mask` is true.
 
-    def _columns_of_pages(self, outputs: list[int], mask: pa.BooleanArray | None) -> dict[int, pa.Array]:
-        """Return the columns that are the values of one leaf column, if `column_values` can read its pages."""
+        A column is read from its pages if it is the values of one leaf column, else from tables that pyarrow reads.
+        """
+        columns: dict[int, pa.Array] = {}
         plan, group = self.plan, self.groups[0]
-        if not plan.direct:
-            return {}
-        from parquet_variant.files.parquet.reading.column_values import column_values
-
-        columns = {}
         rows = None if mask is None else to_numpy(mask)
-        for number in outputs:
-            leaf = plan.direct.get(number)
-            if leaf is None or group.leaves[number] != (leaf.leaf,):
-                continue
-            kind = self.selected[number].type
-            if number in self.dictionaries and kind == pa.string():
-                kind = DICTIONARY
-            assert kind is not None
-            column = column_values(self.file, group.number, leaf, kind, rows)
-            if column is not None:
-                self.bytes_read += plan.chunk_bytes(self.file, [group], [number])
-                columns[number] = column
-        return columns
+        for number in outputs if len(self.groups) == 1 else ():
+            leaf = plan.direct_leaf(number, group)
+            if leaf is not None:
+                from parquet_variant.files.parquet.reading.column_values import column_values
+
+                kind = plan.outputs[number].selected.type
+                if number in self.dictionaries and kind == pa.string():
+                    kind = DICTIONARY
+                assert kind is not None
+                column = column_values(self.file, group.number, leaf, kind, rows)
+                if column is not None:
+                    self.bytes_read += plan.chunk_bytes(self.file, [group], [number])
+                    columns[number] = column
+        nested = self._columns_of_tables([number for number in outputs if number not in columns])
+        return columns | {number: array if mask is None else array.filter(mask) for number, array in nested.items()}
 
     def _columns_of_tables(self, outputs: list[int]) -> dict[int, pa.Array]:
         """Return some selected columns by number, from tables that pyarrow reads."""
@@ -412,19 +393,20 @@ class PartReader:
 
         file, plan, first = self.file, self.plan, self.groups[0]
         rows = file.facts.rows(group.number for group in self.groups)
+        selection = [output.selected for output in plan.outputs]
         storage: pa.StructArray | None = None
         # Shared by all paths, so that each distinct metadata is decoded once.
         group: Group | ValuePositions | None = None
         table: pa.Table | None = None
-        spans, leaves = self._spans(outputs, first.leaves_of(outputs))
+        spans, leaves = self._spans([selection[number] for number in outputs], first.leaves_of(outputs))
         if leaves:
             table = file.read_leaves([group.number for group in self.groups], leaves)
             self.bytes_read += plan.chunk_bytes(file, self.groups, outputs)
         columns: dict[int, pa.Array] = {}
         for number in outputs:
-            selected = self.selected[number]
-            if number in plan.constants:
-                columns[number] = pa.repeat(plan.constants[number], rows)
+            selected, constant = selection[number], plan.outputs[number].constant
+            if constant is not None:
+                columns[number] = pa.repeat(constant, rows)
             elif table is None or first.leaves[number] is None:
                 columns[number] = pa.nulls(rows, selected.field.type)
             elif selected.path is None:
@@ -437,8 +419,7 @@ class PartReader:
                         group = storage_group(storage)
                     else:
                         group = spans.value_positions(storage.field("metadata"))
-                        paths = [self.selected[number].path for number in outputs]
-                        group.look_up(path.segments for path in paths if path is not None)
+                        group.look_up(path.segments for at in outputs if (path := selection[at].path) is not None)
                 assert group is not None
                 if selected.output is None and selected.type is None:
                     columns[number] = plain_storage(extract_variant(storage, selected.path))
@@ -449,9 +430,9 @@ class PartReader:
                     )
         return columns
 
-    def _spans(self, outputs: list[int], leaves: list[int]) -> tuple[Spans | None, list[int]]:
+    def _spans(self, selected: Sequence[Selected], leaves: list[int]) -> tuple[Spans | None, list[int]]:
         """Return the spans of unshredded values, if they need not be copied, and the leaves that pyarrow must read."""
-        plan, selected = self.plan, [self.selected[number] for number in outputs]
+        plan = self.plan
         if plan.column is None or not plan.is_unshredded or len(self.groups) > 1:
             return None, leaves
         # Whole values, of a path or of the column, are copied.

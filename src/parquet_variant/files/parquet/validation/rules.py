@@ -24,7 +24,6 @@ from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.files.parquet.format.columns import VariantColumn
 from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.report_text import Report
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.layouts.reference.storages import variants_of_storage
 from parquet_variant.layouts.storage_shape import is_list
@@ -32,6 +31,7 @@ from parquet_variant.layouts.storages import check_fields
 from parquet_variant.ops.columns.column_slots import faulty_slots
 from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.report_text import Report
 from parquet_variant.types import BasicType
 from parquet_variant.types.forms import list_elements
 from parquet_variant.types.path import WILDCARD, VariantPath
@@ -135,13 +135,10 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
         violations.add("not-binary", f"metadata is {metadata.spelled()}, not plain binary")
     elif metadata.repetition != "required":
         violations.add("metadata-not-required", f"metadata is {metadata.repetition}: it must be required")
-    value, typed = node.child("value"), node.child("typed_value")
-    if value is None and typed is None:
-        violations.add("no-value", "the group has neither value nor typed_value")
-    if value is not None and typed is None and value.repetition != "required":
+    value = node.child("value")
+    if value is not None and node.child("typed_value") is None and value.repetition != "required":
         violations.add("value-not-required", f"value is {value.repetition}: without typed_value it must be required")
-    _check_fields(node, {"metadata", "value", "typed_value"}, VariantPath(), violations)
-    _check_pair(node, VariantPath(), violations, top=True)
+    _check_group(node, VariantPath(), violations, top=True)
     fatal = {"duplicate-field", "no-metadata", "not-binary", "no-value", "unsupported-type", "not-a-group", "repeated"}
     return not any(violation.reason in fatal for violation in violations)
 
@@ -150,17 +147,17 @@ def _is_binary(node: SchemaNode) -> bool:
     return node.physical == "BYTE_ARRAY" and not node.logical
 
 
-def _check_fields(group: SchemaNode, allowed: set[str], path: VariantPath, violations: Violations) -> None:
+def _check_group(group: SchemaNode, path: VariantPath, violations: Violations, *, top: bool = False) -> None:
+    """Record the rules that a group of value and typed_value breaks, and the groups inside it."""
+    value, typed = group.child("value"), group.child("typed_value")
+    if value is None and typed is None:
+        violations.add("no-value", f"{group.dotted} has neither value nor typed_value", None if top else path)
     names = [child.name for child in group.children]
     for name in sorted(set(names)):
         if names.count(name) > 1:
             violations.add("duplicate-field", f"{group.dotted} has the field {name} twice", path)
-        if name not in allowed and not name.startswith("_"):
+        if name not in ("value", "typed_value") and not name.startswith("_") and not (top and name == "metadata"):
             violations.add("unknown-field", f"{group.dotted} has the unknown field {name}", path)
-
-
-def _check_pair(group: SchemaNode, path: VariantPath, violations: Violations, *, top: bool = False) -> None:
-    value, typed = group.child("value"), group.child("typed_value")
     if value is not None:
         if not _is_binary(value):
             violations.add("not-binary", f"{value.dotted} is {value.spelled()}, not plain binary", path)
@@ -205,22 +202,14 @@ def _check_object(typed: SchemaNode, path: VariantPath, violations: Violations) 
     names = [child.name for child in typed.children]
     for child in typed.children:
         child_path = path / child.name
-        if child.leaf is not None:
-            if not child.name.startswith("_"):
-                message = f"{child.dotted} is a column, not a group of value and typed_value"
-                violations.add("not-a-group", message, child_path)
-            continue
-        if names.count(child.name) > 1:
-            violations.add("duplicate-field", f"{typed.dotted} has the field {child.name} twice", child_path)
-        _check_repetition(child, "required", "field-not-required", child_path, violations)
-        _check_group(child, child_path, violations)
-
-
-def _check_group(group: SchemaNode, path: VariantPath, violations: Violations) -> None:
-    if group.child("value") is None and group.child("typed_value") is None:
-        violations.add("no-value", f"{group.dotted} has neither value nor typed_value", path)
-    _check_fields(group, {"value", "typed_value"}, path, violations)
-    _check_pair(group, path, violations)
+        if child.leaf is None:
+            if names.count(child.name) > 1:
+                violations.add("duplicate-field", f"{typed.dotted} has the field {child.name} twice", child_path)
+            _check_repetition(child, "required", "field-not-required", child_path, violations)
+            _check_group(child, child_path, violations)
+        elif not child.name.startswith("_"):
+            message = f"{child.dotted} is a column, not a group of value and typed_value"
+            violations.add("not-a-group", message, child_path)
 
 
 Rows = npt.NDArray[np.int64]
@@ -231,19 +220,16 @@ _SMALL_BYTES, _MAX_CACHED = 32, 100_000
 def check_values(storage: pa.StructArray, violations: Violations) -> None:
     """Report violations by the values of a row group, unshredded or shredded in the final layout."""
     keep = np.flatnonzero(_valid_mask(storage))
-    rows = keep.astype(np.int64)
-    fields = stored_columns(storage)
-    columns = {name: _take(array, keep, len(storage)) for name, array in fields.items()}
-    if _valid_mask(columns["metadata"]).sum() < len(rows):
-        for row in rows[~_valid_mask(columns["metadata"])]:
-            violations.add("no-metadata", "metadata is null", None, int(row))
+    columns = {name: _take(array, keep, len(storage)) for name, array in stored_columns(storage).items()}
     metadata = columns["metadata"]
+    for row in keep[~_valid_mask(metadata)]:
+        violations.add("no-metadata", "metadata is null", None, int(row))
     if not pa.types.is_dictionary(metadata.type):
         metadata = metadata.dictionary_encode()
     codes = np.full(len(storage), -1, np.int64)
-    codes[rows] = to_numpy(metadata.indices.fill_null(-1))
+    codes[keep] = to_numpy(metadata.indices.fill_null(-1))
     check = _Check(violations, codes, [bytes(value) for value in metadata.dictionary.to_pylist()])
-    check.group(columns, rows, VariantPath(), required=True, top=True)
+    check.group(columns, keep, VariantPath(), required=True, top=True)
 
 
 def check_draft_values(storage: pa.StructArray, violations: Violations) -> None:
@@ -272,24 +258,24 @@ def _take(array: pa.Array, keep: npt.NDArray[np.intp], rows: int) -> pa.Array:
     return array if len(keep) == rows else array.take(pa.array(keep, pa.int64()))
 
 
+def _names(metadata: bytes) -> frozenset[str] | None:
+    try:
+        return frozenset(decode_metadata(metadata))
+    except VariantError:
+        return None
+
+
 class _Check:
     def __init__(self, violations: Violations, codes: Rows, metadata: list[bytes]) -> None:
         self.violations, self.codes, self.metadata = violations, codes, metadata
         self.small: dict[tuple[int, bytes], list[Fault]] = {}  # Faults of small values, which often repeat.
-        self.names: list[frozenset[str] | None] = [self._names(value) for value in metadata]
+        self.names: list[frozenset[str] | None] = [_names(value) for value in metadata]
         # Faults of metadata are reported at the first row that has them.
         self.faulty = {code for code, value in enumerate(metadata) if find_faults(value, b"\x00")}
         for code in sorted(self.faulty):
             row = int(np.flatnonzero(codes == code)[0]) if (codes == code).any() else None
             for fault in find_faults(metadata[code], b"\x00"):
                 violations.add(fault.reason, f"metadata, byte {fault.offset}: {fault.message}", None, row)
-
-    @staticmethod
-    def _names(metadata: bytes) -> frozenset[str] | None:
-        try:
-            return frozenset(decode_metadata(metadata))
-        except VariantError:
-            return None
 
     def group(
         self, fields: dict[str, pa.Array], rows: Rows, path: VariantPath, *, required: bool, top: bool = False
@@ -310,46 +296,40 @@ class _Check:
             names = frozenset(field.name for field in typed.type if pa.types.is_struct(field.type))
         elif typed is not None and is_list(typed.type) and pa.types.is_struct(typed.type.value_type):
             kind = "array"
-        if value is not None:
-            self._residuals(value, np.flatnonzero(has_value), rows, has_typed, path, kind, names)
+        places = np.flatnonzero(has_value)
+        sound = has_value if value is None else self._sound_values(value, places, rows)
+        if kind in ("variant", "primitive"):  # a valid value breaks another rule only if there is a typed value too
+            places = places[~sound[places] | has_typed[places]]
+        for place in places:
+            assert value is not None
+            data, row = value[int(place)].as_py(), int(rows[place])
+            self._check_residual(data, row, path, kind, names, sound[place], has_typed[place])
         if typed is not None:
             self._check_typed(typed, rows, has_typed, path, kind)
         return has_value | has_typed
 
-    def _residuals(
-        self,
-        value: pa.Array,
-        places: npt.NDArray[np.intp],
-        rows: Rows,
-        has_typed: npt.NDArray[np.bool_],
-        path: VariantPath,
-        kind: str,
-        names: frozenset[str],
+    def _check_residual(
+        self, data: bytes, row: int, path: VariantPath, kind: str, names: frozenset[str], sound: bool, has_typed: bool
     ) -> None:
-        sound = self._sound_values(value, places, rows)
-        if kind in ("variant", "primitive"):  # a valid value breaks another rule only if there is a typed value too
-            places = places[~sound[places] | has_typed[places]]
-        for place in places:
-            row, data = int(rows[place]), value[int(place)].as_py()
-            code = int(self.codes[row])
-            metadata = self.metadata[code] if code >= 0 else _EMPTY_OBJECT_METADATA
-            faults: list[Fault] | None = [] if sound[place] else self.small.get((code, data))
-            if faults is None:
-                faults = [fault for fault in find_faults(metadata, data) if fault.part == "value"]
-                if len(data) <= _SMALL_BYTES and len(self.small) < _MAX_CACHED:
-                    self.small[code, data] = faults
-            for fault in faults:
-                self.violations.add(fault.reason, f"value, byte {fault.offset}: {fault.message}", path, row)
-            basic = BasicType(data[0] & 3) if data else BasicType.PRIMITIVE
-            if has_typed[place] and (kind != "object" or basic is not BasicType.OBJECT):
-                self.violations.add("conflict", "value and typed_value are set, but value is not an object", path, row)
-            elif kind == "array" and basic is BasicType.ARRAY:
-                self.violations.add("array-not-typed", "value is an array although typed_value is a list", path, row)
-            elif kind == "object" and basic is BasicType.OBJECT and not has_typed[place]:
-                self.violations.add("object-not-typed", "value is an object although typed_value is null", path, row)
-            if kind == "object" and basic is BasicType.OBJECT and not faults and code not in self.faulty:
-                for name in sorted(names.intersection(Variant(metadata, data).keys())):
-                    self.violations.add("field-in-both", f"the shredded field {name!r} is also in value", path, row)
+        code = int(self.codes[row])
+        metadata = self.metadata[code] if code >= 0 else _EMPTY_OBJECT_METADATA
+        faults: list[Fault] | None = [] if sound else self.small.get((code, data))
+        if faults is None:
+            faults = [fault for fault in find_faults(metadata, data) if fault.part == "value"]
+            if len(data) <= _SMALL_BYTES and len(self.small) < _MAX_CACHED:
+                self.small[code, data] = faults
+        for fault in faults:
+            self.violations.add(fault.reason, f"value, byte {fault.offset}: {fault.message}", path, row)
+        basic = BasicType(data[0] & 3) if data else BasicType.PRIMITIVE
+        if has_typed and (kind != "object" or basic is not BasicType.OBJECT):
+            self.violations.add("conflict", "value and typed_value are set, but value is not an object", path, row)
+        elif kind == "array" and basic is BasicType.ARRAY:
+            self.violations.add("array-not-typed", "value is an array although typed_value is a list", path, row)
+        elif kind == "object" and basic is BasicType.OBJECT and not has_typed:
+            self.violations.add("object-not-typed", "value is an object although typed_value is null", path, row)
+        if kind == "object" and basic is BasicType.OBJECT and not faults and code not in self.faulty:
+            for name in sorted(names.intersection(Variant(metadata, data).keys())):
+                self.violations.add("field-in-both", f"the shredded field {name!r} is also in value", path, row)
 
     def _sound_values(self, value: pa.Array, places: npt.NDArray[np.intp], rows: Rows) -> npt.NDArray[np.bool_]:
         """Return which entries of a column the kernel finds valid; False where it cannot decide."""

@@ -9,7 +9,6 @@ rules of the specification to `rules`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.arrays.parts import nested_array
+from parquet_variant.arrays.parts import nested_array, one_chunk
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError, check_count
 from parquet_variant.files.parquet.format.columns import (
@@ -28,12 +27,13 @@ from parquet_variant.files.parquet.format.columns import (
 )
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.report_text import Report, counted
+from parquet_variant.files.parquet.format.nested import only_leaf
 from parquet_variant.files.parquet.validation import rules
 from parquet_variant.files.parquet.validation.rules import Violation, Violations
 from parquet_variant.inference.statistics import order_key
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.report_text import Report, counted
 from parquet_variant.types.forms import list_elements
 
 RUNS_FILE = Path(__file__).with_name("engine_runs.json")
@@ -169,15 +169,6 @@ def name_traits(storage: pa.StructArray) -> list[str]:
     return []
 
 
-def engine_notes(files_by_trait: Mapping[str, Sequence[str]]) -> list[EngineNote]:
-    """Return a note for each engine with a limit for some of the files, in the order of the table."""
-    return [
-        EngineNote(limit.engine, limit.why, limit.evidence, len(files), files[0])
-        for limit in ENGINE_LIMITS
-        if (limit.run is None or limit.run["verdict"] != "equal") and (files := files_by_trait.get(limit.trait))
-    ]
-
-
 @dataclass(slots=True, repr=False)
 class ValidationReport(Report):
     """The result of a validation.
@@ -253,7 +244,11 @@ def validate(
                         files_by_trait[trait].append(file.name)
                 report.violations += violations.violations
                 report.omitted += violations.count - len(violations.violations)
-    report.engines = engine_notes(files_by_trait)
+    report.engines = [
+        EngineNote(limit.engine, limit.why, limit.evidence, len(files), files[0])
+        for limit in ENGINE_LIMITS
+        if (limit.run is None or limit.run["verdict"] != "equal") and (files := files_by_trait.get(limit.trait))
+    ]
     return report
 
 
@@ -311,7 +306,8 @@ def _check_statistics(file: OpenFile, leaf: SchemaNode, row_group: int, path: st
     """Report statistics of a leaf column that contradict its values."""
     statistics = file.facts.statistics(leaf, row_group)
     table = file.read_leaves([row_group], [leaf.leaf] if leaf.leaf is not None else [])
-    values = _only_leaf(table.column(0).combine_chunks())
+    values = only_leaf(one_chunk(table.column(0)))
+    values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
     present = len(values) - values.null_count
     if statistics.nulls is not None and statistics.values - statistics.nulls != present:
         counted_values = statistics.values - statistics.nulls
@@ -330,20 +326,6 @@ def _check_statistics(file: OpenFile, leaf: SchemaNode, row_group: int, path: st
             f"but the values are from {low} to {high}"
         )
         violations.add("wrong-statistics", message, path)
-
-
-def _only_leaf(array: pa.Array) -> pa.Array:
-    """Return the only leaf that was read of a nested column; lists are flattened, and missing parents are null."""
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.nulls(0, array.type) if not array.num_chunks else array.chunk(0)
-    while pa.types.is_nested(array.type):
-        if pa.types.is_struct(array.type):
-            array = array.flatten()[0]
-        elif pa.types.is_map(array.type):
-            array = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
-        else:
-            array = list_elements(array)
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _extremes(values: pa.Array) -> tuple[pa.Scalar | None, pa.Scalar | None]:

@@ -24,13 +24,13 @@ from parquet_variant.files.parquet.pages.encodings import (
     encode_indices,
     encode_values,
     is_encodable,
-    max_index_bytes,
     max_value_bytes,
     new_dictionary,
 )
 from parquet_variant.files.parquet.pages.file_schema import LeafType, Physical, leaf_type_of
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, leaf_values
 from parquet_variant.io.parallel import in_threads
+from parquet_variant.kernels.pages.runs import most_run_bytes
 from parquet_variant.support.choices import Effort
 
 # Names for no compression, for which pyarrow has no codec.
@@ -92,21 +92,14 @@ class _Codec(NamedTuple):
     name: str
     level: int | None  # The level of columns that compress well; None if all columns have the same level.
     tried_levels: tuple[int, ...]  # The levels that are tried for every column; none if trials would take too long.
-
-    @property
-    def thoroughness(self) -> int:
-        """The number of times as many rows that are tried."""
-        return _THOROUGHNESS if self.tried_levels else 1
+    thoroughness: int  # The number of times as many rows that are tried.
 
     @classmethod
     def of(cls, compression: str, level: int | None, effort: Effort) -> _Codec:
         name = compression.lower()
         has_levels = level is None and name == "zstd"
-        return cls(
-            name,
-            _LEVEL_OF_EFFORT[effort] if has_levels else None,
-            _TRIED_LEVELS if has_levels and effort == "small" else (),
-        )
+        tried = (_TRIED_LEVELS, _THOROUGHNESS) if has_levels and effort == "small" else ((), 1)
+        return cls(name, _LEVEL_OF_EFFORT[effort] if has_levels else None, *tried)
 
 
 def choose_encodings(
@@ -193,7 +186,7 @@ def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
     if indexed is not None:  # None if the dictionary would be too large.
         entries = _encode_values(dictionary.values(), Encoding.PLAIN, kind)
         width = max((dictionary.count - 1).bit_length(), 1)
-        out = np.empty(max_index_bytes(values.count, width), np.uint8)
+        out = np.empty(1 + most_run_bytes(values.count, width), np.uint8)
         dictionary.release()
         pages = entries, out[: encode_indices(indexed.indices, width, out)]
     # Values that repeat often are read fastest from a dictionary.

@@ -6,33 +6,24 @@ bytes of the new file to `pages.file_patch`: unchanged columns, row groups and p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.files.parquet.format.facts import (
-    NO_NAN_KEY,
-    OWN_WRITER,
-    LeafPages,
-    footer_metadata,
-    leaf_pages,
-    row_groups,
-    writer_of,
-)
-from parquet_variant.files.parquet.format.footer import SchemaNode, footer_bytes, parse_schema, schema_elements
+from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, PAGE_ERRORS
+from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.nested import Place, has_nan, may_have_nan, null_rows
 from parquet_variant.files.parquet.format.thrift import ThriftError
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Shared
-from parquet_variant.files.parquet.pages.file_patch import FilePatcher, StoredPages
+from parquet_variant.files.parquet.pages.file_patch import FilePatcher, ReusedPages
 from parquet_variant.files.parquet.pages.file_schema import file_schema, is_written
 from parquet_variant.files.parquet.pages.leaf_values import Entries, leaf_entries
-from parquet_variant.files.parquet.reading.chunk_pages import PAGE_ERRORS, ChosenPages, pages_by_rows, read_pages
+from parquet_variant.files.parquet.pages.stored_chunks import ChosenPages, StoredChunk, StoredFile, pages_by_rows
 from parquet_variant.files.parquet.writing.encodings import choose_encodings
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import basic_types
@@ -47,72 +38,74 @@ from parquet_variant.types import BasicType
 _CONTAINERS = {BasicType.OBJECT, BasicType.ARRAY}
 # Less than the limit of an Arrow string array.
 _MAX_BYTES = 1 << 30
+# If a larger share of the bytes is in pages that lose rows, a full rewrite is faster.
+_MAX_SHARE = 0.5
+_NO_NAN = NO_NAN_KEY.decode()
 
 
 @dataclass(frozen=True)
-class StoredFile:
-    """A file of which a changed copy is planned."""
-
-    source: pa.NativeFile  # The open source file.
-    # The footer of the source file, its schema tree, and pyarrow's metadata.
-    footer: bytes
-    root: SchemaNode
-    metadata: pq.FileMetaData
-
-    @property
-    def is_shredded(self) -> bool:
-        """Whether the file has a shredded Variant column."""
-        return any("typed_value" in leaf.path for leaf in self.root.leaves())
-
-    @property
-    def key_values(self) -> dict[str, str]:
-        """The key-value metadata of the footer."""
-        return {key.decode(): value.decode() for key, value in (self.metadata.metadata or {}).items()}
-
-
-@dataclass(frozen=True)
-class FilePatch(StoredFile):
+class FilePatch:
     """The plan, made by `plan_patch`, to change values of some rows of a file."""
 
+    file: StoredFile
     rows: pa.Table  # All rows of the columns that may change, with the new values.
     places: Collection[Place]  # Schema paths of the Variants among these columns.
     changed: Mask  # The rows that change.
     part: pa.Table  # The leaves of these columns that change.
 
+    @classmethod
+    def of(
+        cls, file: StoredFile, before: pa.Table, after: pa.Table, changed: Mask, places: Collection[Place]
+    ) -> FilePatch:
+        """Plan from all rows of some columns before, and their changed rows after."""
+        order = np.arange(len(before))
+        order[changed] = np.arange(len(before), len(before) + len(after))
+        rows = pa.concat_tables([before, after]).combine_chunks().take(from_numpy(order))
+        leaves: set[Place] = set()
+        old = before.filter(from_numpy(changed))
+        _find_differences(old.to_struct_array(), after.to_struct_array(), (), leaves)
+        part = _with_leaves(rows.to_struct_array().combine_chunks(), leaves)
+        part_table = rows.select([]) if part is None else pa.Table.from_struct_array(part)
+        return cls(file, rows, places, changed, part_table)
+
     def write(self, target: FilePath, compression: str) -> FileInfo:
         """Write the file; `compression` is the codec of the columns that change."""
-        key_values = self.key_values
+        file, key_values = self.file, self.file.key_values
         # The footer already says whether other columns have a NaN.
         if any(has_nan(chunk) for column in self.part.columns for chunk in column.chunks):
             key_values.pop(NO_NAN_KEY.decode(), None)
-        start = 0
         with write_errors(target), target.open("wb") as sink:
             patcher = FilePatcher(
                 sink,
                 self.part.schema,
-                source=self.source,
-                footer=self.footer,
+                file=file,
                 no_statistics=[".".join((*place, "metadata")) for place in self.places],
                 compression=compression,
                 **choose_encodings(self.part, compression),
             )
-            for number in range(self.metadata.num_row_groups):
-                rows = self.metadata.row_group(number).num_rows
-                is_changed = self.part.num_columns and self.changed[start : start + rows].any()
-                patcher.add_row_group(number, self.part.slice(start, rows) if is_changed else None)
-                start += rows
-            footer, size = patcher.close(key_values)
-        nulls = {place: null_rows(self.rows, place) for place in self.places}
-        return FileInfo(
-            path=str(target),
-            rows=self.metadata.num_rows,
-            bytes=size,
-            row_groups=self.metadata.num_row_groups,
-            variants=annotated_places(self.root),
-            may_hold_nan=NO_NAN_KEY.decode() not in key_values,
-            footer=footer,
-            null_rows={place: count for place, count in nulls.items() if count is not None},
-        )
+            start = 0
+            for number, mask in file.groups(self.changed):
+                is_changed = self.part.num_columns and mask.any()
+                patcher.add_row_group(number, self.part.slice(start, len(mask)) if is_changed else None)
+                start += len(mask)
+            written = patcher.close(key_values)
+        counts = {place: null_rows(self.rows, place) for place in self.places}
+        nulls = {place: count for place, count in counts.items() if count is not None}
+        return _file_info(file, target, [rows for _, rows in file.row_groups], key_values, written, nulls)
+
+
+def _file_info(
+    file: StoredFile,
+    target: FilePath,
+    rows: Sequence[int],
+    key_values: Mapping[str, str],
+    written: tuple[bytes, int],
+    nulls: Mapping[Place, int],
+) -> FileInfo:
+    """Describe a changed copy of a file: the rows of its row groups, its footer and size."""
+    may_hold_nan = NO_NAN_KEY.decode() not in key_values
+    footer, size = written
+    return FileInfo(str(target), sum(rows), size, len(rows), file.annotated, may_hold_nan, footer, nulls)
 
 
 def plan_patch(
@@ -125,23 +118,19 @@ def plan_patch(
     `places`: the Variants among these columns.
     A file of another writer, or with columns that would have another Parquet schema now, cannot be patched.
     """
-    footer = footer_bytes(source)
-    metadata, root = footer_metadata(footer), parse_schema(footer)
+    file = StoredFile(source)
     if (
-        not is_ours(metadata, len(before))
+        not file.is_ours(len(before))
         or before.nbytes + after.nbytes > _MAX_BYTES
         or before.schema != after.schema
         or not all(is_written(field.type) for field in before.schema)
     ):
         return None
     for field in before.schema:
-        spans = zip(root.walk(), schema_elements(footer), strict=True)
-        elements = [footer[start:end] for node, (start, end, _) in spans if node.path[:1] == (field.name,)]
-        if elements != file_schema(pa.schema([field]), annotated_places(root)).elements[1:]:
+        elements = [element for node, element in file.elements if node.path[:1] == (field.name,)]
+        if elements != file_schema(pa.schema([field]), file.annotated).elements[1:]:
             return None
-    rows = _with_changed_rows(before, after, changed)
-    leaves = _differences(before.filter(from_numpy(changed)), after)
-    return FilePatch(source, footer, root, metadata, rows, places, changed, _selected_leaves(rows, leaves))
+    return FilePatch.of(file, before, after, changed, places)
 
 
 def plan_path_patch(
@@ -152,15 +141,14 @@ def plan_path_patch(
     This is possible if every row has the path and no new value has keys: then neither the rest of the Variant nor its
     dictionary of keys changes. `values` returns, for each path, the values of the rows that change.
     """
-    footer = footer_bytes(source)
-    metadata, root = footer_metadata(footer), parse_schema(footer)
-    groups = [_primitive_group(root, path) for path in paths]
-    if not is_ours(metadata, len(changed)) or None in groups:
+    stored = StoredFile(source)
+    groups = [_primitive_group(stored.root, path) for path in paths]
+    if not stored.is_ours(len(changed)) or None in groups:
         return None
     leaves = sorted({int(leaf.leaf or 0) for group in groups if group is not None for leaf in group.leaves()})
     try:
         with open_parquet(source) as file:
-            before = file.reader.read_row_groups([*range(metadata.num_row_groups)], column_indices=leaves)
+            before = file.reader.read_row_groups([*range(len(stored.row_groups))], column_indices=leaves)
     except (pa.ArrowException, OSError):
         return None  # Reading the whole columns reports the error.
     if before.nbytes > _MAX_BYTES:
@@ -174,16 +162,9 @@ def plan_path_patch(
         if column is None:
             return None
         after = after.set_column(after.column_names.index(name), after.schema.field(name), column)
-    if before.schema != after.schema or not has_same_leaves(footer, root, before.schema):
+    if before.schema != after.schema or not _has_same_leaves(stored, before.schema):
         return None
-    rows = _with_changed_rows(before, after, changed)
-    part = _selected_leaves(rows, _differences(before.filter(from_numpy(changed)), after))
-    return FilePatch(source, footer, root, metadata, rows, (), changed, part)
-
-
-def is_ours(metadata: pq.FileMetaData, rows: int) -> bool:
-    """Return whether this library wrote a file, and the file has this number of rows."""
-    return writer_of(metadata).startswith(OWN_WRITER) and bool(metadata.num_rows == rows)
+    return FilePatch.of(stored, before, after, changed, ())
 
 
 def _primitive_group(root: SchemaNode, path: Place) -> SchemaNode | None:
@@ -222,32 +203,11 @@ def _with_values(array: pa.StructArray, place: Sequence[str], new: VariantArray)
     return pa.StructArray.from_arrays([children[field.name] for field in array.type], fields=list(array.type))
 
 
-def has_same_leaves(footer: bytes, root: SchemaNode, schema: pa.Schema) -> bool:
+def _has_same_leaves(file: StoredFile, schema: pa.Schema) -> bool:
     """Return whether leaves have the schema elements that a new file would have."""
-    spans = zip(root.walk(), schema_elements(footer), strict=True)
-    elements = {node.path: footer[start:end] for node, (start, end, _) in spans if node.is_leaf}
+    elements = {node.path: element for node, element in file.elements if node.is_leaf}
     new_schema = file_schema(schema, ())
     return {elements[leaf.path] for leaf in new_schema.leaves} <= set(new_schema.elements)
-
-
-def annotated_places(root: SchemaNode) -> tuple[Place, ...]:
-    """Return the schema paths of annotated groups."""
-    return tuple(node.path for node in root.walk() if node.annotated)
-
-
-def _with_changed_rows(before: pa.Table, after: pa.Table, changed: Mask) -> pa.Table:
-    """Return all rows, with the changed rows replaced."""
-    order = np.arange(len(before))
-    order[changed] = np.arange(len(before), len(before) + len(after))
-    return pa.concat_tables([before, after]).combine_chunks().take(from_numpy(order))
-
-
-def _differences(before: pa.Table, after: pa.Table) -> set[Place]:
-    """Return the places of leaves and lists whose bits differ between two tables."""
-    places: set[Place] = set()
-    for name in before.column_names:
-        _find_differences(before[name].combine_chunks(), after[name].combine_chunks(), (name,), places)
-    return places
 
 
 def _find_differences(before: pa.Array, after: pa.Array, place: Place, places: set[Place]) -> None:
@@ -271,82 +231,59 @@ def _plain_array(array: pa.Array) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def _selected_leaves(rows: pa.Table, leaves: set[Place]) -> pa.Table:
-    """Return the columns with only some leaves."""
-    fields, columns = [], []
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        chunks = [_pruned(chunk, field, (field.name,), leaves) for chunk in column.chunks]
-        remaining = [chunk for chunk in chunks if chunk is not None]
-        if remaining:
-            fields.append(remaining[0][1])
-            columns.append(pa.chunked_array([array for array, _ in remaining]))
-    return pa.table(columns, schema=pa.schema(fields))
-
-
-def _pruned(array: pa.Array, field: pa.Field, place: Place, leaves: set[Place]) -> tuple[pa.Array, pa.Field] | None:
+def _with_leaves(array: pa.Array, leaves: set[Place], place: Place = ()) -> pa.Array | None:
+    """Return a struct with only some leaves; None if it has none of them."""
     if place in leaves:
-        return array, field
-    if not pa.types.is_struct(field.type):
+        return array
+    if not pa.types.is_struct(array.type):
         return None
-    children = [
-        _pruned(array.field(index), child, (*place, child.name), leaves) for index, child in enumerate(field.type)
-    ]
-    remaining = [child for child in children if child is not None]
-    if not remaining:
-        return None
+    arrays, fields = [], []
+    for index, child in enumerate(array.type):
+        part = _with_leaves(array.field(index), leaves, (*place, child.name))
+        if part is not None:
+            arrays.append(part)
+            fields.append(child.with_type(part.type))
     mask = array.is_null() if array.null_count else None
-    arrays, fields = [child for child, _ in remaining], [child for _, child in remaining]
-    pruned = pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
-    return pruned, field.with_type(pruned.type)
-
-
-# If a larger share of the bytes is in pages that lose rows, a full rewrite is faster.
-_MAX_SHARE = 0.5
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask) if arrays else None
 
 
 @dataclass(frozen=True)
-class FileShrink(StoredFile):
+class FileShrink:
     """The plan, made by `plan_shrink`, to rewrite a file without some rows.
 
     `groups`: for each row group, the mask of the remaining rows, and its columns if only some rows remain.
     """
 
-    groups: Sequence[tuple[Mask, list[LeafPages] | None]]
+    file: StoredFile
+    groups: Sequence[tuple[Mask, list[StoredChunk] | None]]
 
     def write(self, target: FilePath) -> FileInfo:
         """Write the file. Raises one of `PAGE_ERRORS` if a page cannot be read or has an unexpected form."""
-        key_values = self.key_values
+        file, key_values = self.file, self.file.key_values
         with write_errors(target), target.open("wb") as sink:
-            patcher = FilePatcher(sink, pa.schema([]), source=self.source, footer=self.footer)
-            for number, (mask, leaves) in enumerate(self.groups):
-                if leaves is not None:
-                    shared, chunks = Shared(), {}
-                    for group in pages_by_rows(leaves, ~mask):
-                        for (pages, _), chunk in zip(group, self._chunks(group, mask, shared), strict=True):
-                            chunks[pages.leaf.path] = chunk
+            patcher = FilePatcher(sink, pa.schema([]), file=file)
+            for number, (mask, stored_chunks) in enumerate(self.groups):
+                if stored_chunks is not None:
+                    shared, new_chunks = Shared(), {}
+                    for group in pages_by_rows(stored_chunks, ~mask):
+                        for (stored, _), chunk in zip(group, self._chunks(group, mask, shared), strict=True):
+                            new_chunks[stored.leaf.path] = chunk
                     shared.release()
-                    patcher.add_chunks(int(mask.sum()), [chunks[pages.leaf.path] for pages in leaves])
+                    patcher.add_chunks(int(mask.sum()), [new_chunks[stored.leaf.path] for stored in stored_chunks])
                 elif mask.any():
                     patcher.add_row_group(number, None)
-            footer, size = patcher.close(key_values)
-        return FileInfo(
-            path=str(target),
-            rows=sum(int(mask.sum()) for mask, _ in self.groups),
-            bytes=size,
-            row_groups=sum(bool(mask.any()) for mask, _ in self.groups),
-            variants=annotated_places(self.root),
-            may_hold_nan=NO_NAN_KEY.decode() not in key_values,
-            footer=footer,
-        )
+            written = patcher.close(key_values)
+        rows = [int(mask.sum()) for mask, _ in self.groups if mask.any()]
+        return _file_info(file, target, rows, key_values, written, {})
 
     def _chunks(
         self, group: Sequence[ChosenPages], remaining: Mask, shared: Shared
-    ) -> Iterator[tuple[ColumnChunk, StoredPages]]:
+    ) -> Iterator[tuple[ColumnChunk, ReusedPages]]:
         """Yield the chunks of columns whose affected pages have the same rows."""
-        table = read_pages(self.source, self.footer, self.root, group).combine_chunks()
+        table = self.file.read_pages(group).combine_chunks()
         columns = file_schema(table.schema, ()).leaves
-        paths = [pages.leaf.path for pages, _ in group]
-        if [leaf.path for leaf in columns] != paths or not has_same_leaves(self.footer, self.root, table.schema):
+        paths = [stored.leaf.path for stored, _ in group]
+        if [leaf.path for leaf in columns] != paths or not _has_same_leaves(self.file, table.schema):
             raise ThriftError("the columns would have another Parquet schema")
         parts: dict[int, tuple[int, list[tuple[Entries, pa.Array]]]] = {}
         start = 0
@@ -361,42 +298,31 @@ class FileShrink(StoredFile):
                     for entries in leaf_entries(field, column.chunk(0))
                 ]
                 parts[place.first_row] = len(rows), leaves
-        for number, (pages, places) in enumerate(group):
-            stored = StoredPages(self.source, pages, columns[number])
-            chunk = stored.new_chunk(places, shared)
+        for number, (stored, places) in enumerate(group):
+            reused = ReusedPages(stored, columns[number])
+            chunk = reused.new_chunk(places, shared)
             read_places = {place.first_row for place in places}
-            for page, place in enumerate(pages.pages):
+            for page, place in enumerate(stored.pages):
                 if place.first_row not in read_places:
-                    chunk.take_page(stored.page(page), place.rows)
+                    chunk.take_page(reused.page(page), place.rows)
                 elif place.first_row in parts:
                     count, leaves = parts[place.first_row]
                     chunk.append(*leaves[number], count)
-            yield chunk, stored
+            yield chunk, reused
 
 
 def plan_shrink(source: pa.NativeFile, remaining: Mask) -> FileShrink | None:
     """Plan to rewrite a file without some rows; None if only a full rewrite is possible or faster."""
-    footer = footer_bytes(source)
-    metadata, root = footer_metadata(footer), parse_schema(footer)
+    file = StoredFile(source)
     # pyarrow reads keys and values of a map together, but their pages may end at different rows.
-    if not is_ours(metadata, len(remaining)) or any(node.logical == "MAP" for node in root.walk()):
+    if not file.is_ours(len(remaining)) or any(node.logical == "MAP" for node in file.root.walk()):
         return None
     try:
-        groups = list(_groups(source, footer, root, remaining))
+        groups = [
+            (mask, file.chunks(number, file.root.leaves()) if mask.any() and not mask.all() else None)
+            for number, mask in file.groups(remaining)
+        ]
     except PAGE_ERRORS:
         return None
-    rewritten = sum(place.size for mask, leaves in groups for leaf in leaves or () for place in leaf.holding(~mask))
-    return FileShrink(source, footer, root, metadata, groups) if rewritten <= _MAX_SHARE * source.size() else None
-
-
-def _groups(
-    source: pa.NativeFile, footer: bytes, root: SchemaNode, remaining: Mask
-) -> Iterator[tuple[Mask, list[LeafPages] | None]]:
-    start = 0
-    for chunks, rows in row_groups(footer):
-        mask, start = remaining[start : start + rows], start + rows
-        leaves = None
-        if mask.any() and not mask.all():
-            pairs = zip(chunks, root.leaves(), strict=True)
-            leaves = [leaf_pages(source, footer, chunk, leaf, rows) for chunk, leaf in pairs]
-        yield mask, leaves
+    rewritten = sum(place.size for mask, chunks in groups for chunk in chunks or () for place in chunk.holding(~mask))
+    return FileShrink(file, groups) if rewritten <= _MAX_SHARE * source.size() else None

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.files.parquet.format.footer import TAIL, patch_tail
+from parquet_variant.files.parquet.format.footer import MAGIC, TAIL, annotate_footer
 from parquet_variant.files.parquet.format.nested import leaf_paths
 from parquet_variant.files.parquet.writing.encodings import DICTIONARY_BYTES
 
@@ -47,13 +47,8 @@ class _FooterSink(io.RawIOBase):
 
 
 class PyarrowFileWriter:
-    """Write Arrow columns into a Parquet file, with the methods of `PageFileWriter`.
+    """Write Arrow columns into a Parquet file, with the methods and parameters of `PageFileWriter`.
 
-    `stream`: the open output file.
-    `schema`: the Arrow schema of the columns.
-    `variants`: schema paths of the groups that get the VARIANT annotation.
-    `no_statistics`: dotted paths of leaf columns without statistics.
-    `bloom_filters`: dotted paths of leaf columns that get a Bloom filter.
     `options`: ``compression``, and the result of `choose_encodings`.
     Raises `VariantFileError` if the installed pyarrow cannot write the Bloom filters.
     """
@@ -119,10 +114,13 @@ class PyarrowFileWriter:
         self._sink.tail = []
         self._writer.close()
         tail = b"".join(self._sink.tail)
-        patched = patch_tail(tail, self._variants) if self._variants else tail
-        self._sink.stream.write(patched)
-        length = int.from_bytes(patched[-TAIL:-4], "little")
-        return patched[-TAIL - length : -TAIL], self._sink.size - len(tail) + len(patched)
+        length = int.from_bytes(tail[-TAIL:-4], "little")
+        footer = tail[-TAIL - length : -TAIL]
+        if self._variants:
+            footer = annotate_footer(footer, self._variants)
+        end = tail[: -TAIL - length] + footer + len(footer).to_bytes(4, "little") + MAGIC
+        self._sink.stream.write(end)
+        return footer, self._sink.size - len(tail) + len(end)
 
     def abort(self) -> None:
         """Close pyarrow's writer and discard what it still writes."""

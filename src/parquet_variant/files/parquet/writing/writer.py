@@ -30,7 +30,7 @@ from parquet_variant.files.parquet.format.nested import (
     leaf_paths,
     may_have_nan,
     null_rows,
-    schema_for_others,
+    stored_field,
 )
 from parquet_variant.files.parquet.pages.file_schema import is_written
 from parquet_variant.files.parquet.pages.file_writer import MOST_SLICE_BYTES, PageFileWriter
@@ -333,7 +333,7 @@ class VariantWriter:
                 self._end_group()
                 key_values = {}
                 if not all(is_recovered(field.type) for field in self._schema):
-                    serialized = schema_for_others(self._schema).serialize().to_pybytes()
+                    serialized = pa.schema(map(stored_field, self._schema)).serialize().to_pybytes()
                     key_values["ARROW:schema"] = base64.b64encode(serialized).decode()
                 if not self._nan:
                     key_values[NO_NAN_KEY.decode()] = "true"
@@ -397,10 +397,7 @@ def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
 
 
 def _sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
-    """Return the table in ascending order of keys, nulls last; equal rows keep their order.
-
-    A key is ``"$.path:type"`` in the only top-level Variant column, or the name of an ordinary column.
-    """
+    """Return the table in ascending order of keys, nulls last; equal rows keep their order."""
     keys: dict[str, pa.Array] = {}
     for selected in read_selection({f"key{number}": key for number, key in enumerate(sort_by)}):
         for number, key in enumerate(_keys(table, selected)):

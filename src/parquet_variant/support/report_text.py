@@ -1,4 +1,4 @@
-"""The base class of reports, and the wording of counts in them."""
+"""The base classes of reports and of other objects that are printed, and the wording of counts in them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from html import escape
 from typing import Any
 
 
-class Report(ABC):
-    """A result with a text form for people and a dictionary for programs."""
+class Printed(ABC):
+    """An object that notebooks show as its text."""
 
     __slots__ = ()
 
@@ -18,6 +18,12 @@ class Report(ABC):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+
+class Report(Printed):
+    """A result with a text form for people and a dictionary for programs."""
+
+    __slots__ = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as a dictionary."""
