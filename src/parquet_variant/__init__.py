@@ -108,7 +108,7 @@ register_methods(
             "files.vortex.scanner": "scan",
         },
         "JsonTable": {"ingestion.json_files": "read:read_values scan:scan_json schema:schema_of to_arrow:read_table"},
-        "MemoryTable": {"tables.table.memory_scan": "read:read_column scan:MemoryScan.plan to_arrow:select_columns"},
+        "MemoryTable": {"tables.table.files": "read:read_column scan:MemoryScan.plan to_arrow:select_columns"},
         "SparkTable": {
             "spark.operations.contracts": "check",
             "spark.operations.write": "profile",

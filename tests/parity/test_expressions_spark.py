@@ -12,7 +12,7 @@ import pytest
 
 from parquet_variant.errors import TableError
 from parquet_variant.tables.delta.protocol.actions import parse_schema
-from parquet_variant.tables.rules import Rules
+from parquet_variant.tables.write_plan import Rules
 
 ROWS = pa.table(
     {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -158,3 +160,10 @@ def test_columns_whose_names_are_those_of_a_variants_parts_stay_as_they_are(tmp_
         for name in ("metadata", "s"):
             assert found[name].to_pylist() == table[name].to_pylist()
         assert str(found["metadata"].type).replace("element:", "item:") == str(column.type)
+
+
+def test_progress_of_a_table_is_reported(tmp_path: Path) -> None:
+    pv.write(tmp_path / "a.parquet", pv.parse_json(['{"a": 1}']))
+    steps: list[tuple[str, int, int]] = []
+    pv.open(tmp_path / "a.parquet").rewrite(tmp_path / "b.parquet", progress=lambda *step: steps.append(step))
+    assert steps == [("rewrite", 0, 1), ("rewrite", 1, 1)]

@@ -1,7 +1,7 @@
 """JSON files as values: all of them, or only those that some paths lead to; and the operations of an open JSON table.
 
 Owns reading the files in threads, in order. Leaves the steps to `batches`, removing the other values to
-`kernels.tapes.compact`, and extraction to `tables.table.memory_scan`.
+`kernels.tapes.compact`, and extraction to `tables.table.files`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.selection import PlannedQuery
 from parquet_variant.support.choices import Errors
-from parquet_variant.tables.table.memory_scan import MemoryScan, select_columns
+from parquet_variant.tables.table.files import MemoryScan, select_columns
 from parquet_variant.types.path import VariantPath
 
 Result = TypeVar("Result")

@@ -40,7 +40,7 @@ from parquet_variant.query.selection import (
 from parquet_variant.query.variant_functions import field_names
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.table.memory_scan import MemoryScan
+from parquet_variant.tables.table.files import MemoryScan
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ID, TYPES, PrimitiveId, VariantType
 from parquet_variant.types.path import VariantPath
 

@@ -36,7 +36,7 @@ from parquet_variant.tables.schema import (
     parts,
     with_fields,
 )
-from parquet_variant.types.forms import cast_values, in_form, struct_like
+from parquet_variant.types.forms import cast_values, entry_lists, in_form, list_elements, struct_like
 
 # Return the index of the Arrow field that holds a field of the table; -1 if there is none.
 Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
@@ -123,8 +123,9 @@ def align_table(
     `match`: finds the data's field for a field of the schema.
     `on_variant`, `on_missing`: replace Variant columns and missing fields, at any depth.
     `stored`: use the names and field ids of data files, and leave out void and missing columns.
-    `exact`: refuse timestamps that would lose nanoseconds or their time zone; without it they are cut.
-    Raises `TableError`: reason ``"type-mismatch"`` if a column cannot be converted to its type.
+    `exact`: refuse timestamps that would lose nanoseconds or their time zone; without it they are cut. Refuse nulls in
+      fields of structs, elements of lists and values of maps that must not be null.
+    Raises `TableError`: reason ``"type-mismatch"`` if a column cannot be converted to its type; ``"null-value"``.
     """
     alignment = _Alignment(match, on_variant, on_missing, stored, exact)
     fields, columns = [], []
@@ -241,6 +242,8 @@ class _Alignment:
                 continue
             child = self.on_missing(f, len(array)) if index < 0 else pc.struct_field(array, [index])
             children.append(self.column(child, f.type, (*place, f.name)))
+            if self.exact and not f.nullable and children[-1].null_count > array.null_count:
+                raise _null_value(f"column {'.'.join((*place, f.name))}")
             fields.append(self.field(f, children[-1].type))
         return struct_like(array, fields, children)
 
@@ -248,14 +251,20 @@ class _Alignment:
         if not pa.types.is_list(array.type):
             array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
         values = self.column(array.values, kind.element, (*place, "element"))
-        return with_entries(array, pa.list_(self.field(parts(kind)[0], values.type)), values)
+        aligned = with_entries(array, pa.list_(self.field(parts(kind)[0], values.type)), values)
+        if self.exact and not kind.contains_null and list_elements(aligned).null_count:
+            raise _null_value(f"the elements of column {'.'.join(place)}")
+        return aligned
 
     def _map(self, array: pa.MapArray, kind: MapType, place: Place) -> pa.Array:
         columns, fields = [], []
         for f, part in zip(parts(kind), (array.keys, array.items), strict=True):
             columns.append(self.column(part, f.type, (*place, f.name)))
             fields.append(self.field(f, columns[-1].type))
-        return with_entries(array, pa.map_(*fields), pa.StructArray.from_arrays(columns, fields=fields))
+        aligned = with_entries(array, pa.map_(*fields), pa.StructArray.from_arrays(columns, fields=fields))
+        if self.exact and not kind.value_contains_null and list_elements(entry_lists(aligned)[1]).null_count:
+            raise _null_value(f"the values of column {'.'.join(place)}")
+        return aligned
 
 
 def with_entries(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
@@ -316,6 +325,10 @@ def _in_microseconds(array: pa.Array) -> pa.Array:
     nanos = array.cast(pa.int64())
     truncated = pc.divide(nanos, 1000)
     return pc.subtract(truncated, pc.greater(pc.multiply(truncated, 1000), nanos).cast(pa.int64()))
+
+
+def _null_value(what: str) -> TableError:
+    return TableError(f"{what} must not be null: replace the nulls in the data", reason="null-value")
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -15,10 +15,9 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import bad_option, check_choice, strings_of
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
-from parquet_variant.io.engine import Engine
-from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.ops.interop.tables import with_variant_columns
-from parquet_variant.support.choices import AnyLayout, FileMode, OnConflict, VortexLayout
+from parquet_variant.support.choices import AnyLayout, VortexLayout
 from parquet_variant.support.lazy_names import has_method, registered_method
 from parquet_variant.tables.opening import format_of_table, is_vortex, open
 from parquet_variant.tables.row_input import Batch, SchemaOption
@@ -251,13 +250,12 @@ def rewrite(
     source: Any,
     dest: Any,
     *,
-    format: str | None = None,
+    format: Literal["parquet", "vortex"] | None = None,
     layout: AnyLayout | None = None,
-    schema: ShreddingSchema | str | None = None,
-    column: str | None = None,
-    on_conflict: OnConflict = "error",
-    mode: FileMode = "error",
     filesystem: fs.FileSystem | None = None,
+    column: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
     engine: Engine | None = None,
     **options: Any,
 ) -> list[Any]:
@@ -265,13 +263,9 @@ def rewrite(
     from parquet_variant.files.parquet.operations.rewrite import rewrite as rewrite_parquet
     from parquet_variant.files.vortex.rewriting import rewrite as rewrite_vortex
 
-    to_vortex = str(dest).endswith(".vortex") or layout in get_args(VortexLayout)
-    options |= {"layout": layout, "schema": schema, "column": column, "on_conflict": on_conflict, "mode": mode}
-    is_single = not isinstance(source, list | tuple)
-    if format == "vortex" or to_vortex or (is_single and filesystem is None and is_vortex(source)):
-        run: Any = rewrite_vortex
-        options["format"] = format
-    else:
-        run = rewrite_parquet
-        options["filesystem"] = filesystem
-    return run(source, dest, engine=engine, **options)
+    options |= {"layout": layout, "column": column, "threads": threads, "progress": progress, "engine": engine}
+    is_local = filesystem is None and not isinstance(source, list | tuple)
+    to_vortex = format == "vortex" or str(dest).endswith(".vortex") or layout in get_args(VortexLayout)
+    if to_vortex or (is_local and is_vortex(source)):
+        return rewrite_vortex(source, dest, format=format, **options)
+    return rewrite_parquet(source, dest, filesystem=filesystem, **options)

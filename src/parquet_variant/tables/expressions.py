@@ -1,7 +1,8 @@
 """SQL conditions and values over rows of tables, evaluated by DuckDB over the columns that they need.
 
-Owns which columns of a table an expression may name, extracting these from rows in memory, and evaluating expressions
-over them. Leaves the SQL to `query.sql_expression`, and reading files to the formats.
+Owns which columns of a table an expression may name, extracting these from rows in memory, evaluating expressions over
+them, and assignments, whose values are put into columns of the table's types, at paths inside Variants too. Leaves the
+SQL to `query.sql_expression`, reading files to the formats, and the choice of rows to `changes`.
 """
 
 from __future__ import annotations
@@ -14,16 +15,21 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import TableError
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.ops.conversions import cast_to_variant
+from parquet_variant.ops.value_edits import variant_set
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.selection import NeededColumn, Selected, TableColumns
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.schema import VARIANT, StructType, arrow_type, reachable_variants
+from parquet_variant.tables.columns import align_column, by_given_name, by_logical_name, check_known, unchanged
+from parquet_variant.tables.schema import VARIANT, Field, StructType, arrow_type, reachable_variants
 from parquet_variant.types.path import VariantPath
 
 
@@ -166,3 +172,203 @@ def equal_columns(expression: SqlExpression, left: str, right: str) -> Sequence[
         if left in sides and right in sides:
             pairs.append((sides[left], sides[right]))
     return pairs
+
+
+def read_assignments(
+    values: Mapping[str, Any],
+    schema: StructType,
+    tables: Mapping[str, TableColumns],
+    alias: str,
+    zone: str,
+    *,
+    literals: bool = False,
+) -> list[Assignment]:
+    """Return the assignments of a mapping from columns (``k``) or paths (``v:a.b``) to SQL, or to Python `literals`.
+
+    `tables`: the columns that expressions may name, by table; `alias` is the name of the target among them.
+    Raises `TableError`: reason ``"bad-assignment"``.
+    """
+    check_mapping("new_values" if literals else "updates", values, TableError)
+    target = tables.get(alias) or columns_of_table(schema)
+    assignments: list[Assignment] = []
+    for text, value in values.items():
+        column, path = read_target(text.removeprefix(f"{alias}."), target, alias, zone)
+        for other in assignments:
+            if other.column == column and (path is None or other.path is None or path == other.path):
+                raise TableError(
+                    f"{text!r} and {other.target!r} set the same value: give one of them", reason="bad-assignment"
+                )
+        if "." in column and schema.get(column) is None:
+            raise TableError(
+                f"{text!r} is a field of a struct, which cannot be set alone: set the whole column",
+                reason="bad-assignment",
+            )
+        if not literals and not isinstance(value, str):
+            raise TableError(
+                f"{text!r} is set to {value!r}: give SQL as a string, or pass Python values with new_values=",
+                reason="bad-assignment",
+            )
+        expression = None if literals else read_expression(value, tables, zone=zone)
+        assignments.append(Assignment(text, column, path, expression, value if literals else None))
+    return assignments
+
+
+def assigned(
+    rows: pa.Table,
+    schema: StructType,
+    assignments: Sequence[Assignment],
+    tables: Mapping[str, pa.Table],
+    zone: str,
+) -> pa.Table:
+    """Return rows in the table's columns with new values.
+
+    `tables`: the rows that the expressions see, by table, each as long as `rows`; values are those before the change.
+    Raises `TableError`: reason ``"type-mismatch"`` for a value that does not fit its column.
+    """
+    needed = needed_columns(assignments)
+    inputs = {name: needed_table(table, needed.get(name, {})) for name, table in tables.items()}
+    result = rows
+    for assignment, value in zip(assignments, _evaluate(assignments, inputs, zone), strict=True):
+        field = schema.get(assignment.column)
+        assert field is not None
+        index = result.column_names.index(field.name)
+        if field.type == VARIANT:
+            # Whether the expression needs the value that the assignment sets.
+            own = {} if assignment.value is None else assignment.value.columns.get(next(iter(tables)), {})
+            reads_itself = any((c.column, c.path) == (assignment.column, assignment.path) for c in own.values())
+            column = _variant_column(assignment, value, result[field.name], reads_itself)
+            arrow = pa.field(field.name, column.type, field.nullable, EXTENSION_METADATA)
+        else:
+            column = _typed_column(value, field, assignment, zone)
+            if isinstance(column, pa.Scalar):
+                column = pa.repeat(column, len(result))
+            arrow = pa.field(field.name, column.type, field.nullable)
+        result = result.set_column(index, arrow, column)
+    return result
+
+
+def path_values(
+    assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table], rows: int, zone: str
+) -> list[VariantArray]:
+    """Return the values that assignments to paths set, one column per assignment.
+
+    `inputs`: the columns that `needed_columns` names, by table, as `needed_table` returns them.
+    """
+    values = _evaluate(assignments, inputs, zone)
+    return [_path_column(assignment, value, rows) for assignment, value in zip(assignments, values, strict=True)]
+
+
+def needed_columns(assignments: Sequence[Assignment]) -> dict[str, dict[str, NeededColumn]]:
+    """Return the columns that the expressions need, by table."""
+    needed: dict[str, dict[str, NeededColumn]] = {}
+    for assignment in assignments:
+        if assignment.value is not None:
+            for name, columns in assignment.value.columns.items():
+                needed.setdefault(name, {}).update(columns)
+    return needed
+
+
+def _evaluate(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table], zone: str) -> list[Any]:
+    values: list[Any] = []
+    texts: dict[str, str] = {}
+    for index, assignment in enumerate(assignments):
+        if assignment.value is None:
+            values.append(assignment.literal)
+        elif is_plain_column(assignment.value):
+            # DuckDB is not needed for a column alone, and cannot hold a Variant.
+            ((table, name),) = [(t, n) for t, columns in assignment.value.columns.items() for n in columns]
+            needed, column = assignment.value.columns[table][name], inputs[table][name]
+            values.append(VariantArray.from_storage(one_chunk(column)) if needed.is_variant else column)
+        else:
+            texts[f"c{index}"] = assignment.value.text
+            values.append(None)
+    answers = evaluate(texts, inputs, zone) if texts else {}
+    for index, assignment in enumerate(assignments):
+        if f"c{index}" in texts:
+            answer = answers[f"c{index}"]
+            is_variant = assignment.value is not None and assignment.value.returns_variant
+            values[index] = VariantArray.from_storage(one_chunk(answer)) if is_variant else answer
+    return values
+
+
+def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray, reads_itself: bool) -> pa.Array:
+    if assignment.path is not None:
+        variants = VariantArray.from_storage(one_chunk(before))
+        values = _path_column(assignment, value, len(before))
+        if not reads_itself:
+            return variant_set(variants, assignment.path, values).storage
+        is_null = one_chunk((value.storage if isinstance(value, VariantArray) else value).is_null())
+        # The path is not created where the new value is NULL.
+        parts, positions = [], []
+        for mask, creates in ((pc.invert(is_null), True), (is_null, False)):
+            rows = pc.indices_nonzero(mask)
+            changed, new = (VariantArray.from_storage(array.storage.take(rows)) for array in (variants, values))
+            parts.append(variant_set(changed, assignment.path, new, creates).storage)
+            positions.append(rows)
+        return pa.concat_arrays(parts).take(pc.sort_indices(pa.concat_arrays(positions)))
+    if assignment.value is None and value is None:
+        return pa.nulls(len(before), arrow_type(VARIANT))
+    return _variants(assignment, value, len(before)).to_unshredded().storage
+
+
+def _path_column(assignment: Assignment, value: Any, rows: int) -> VariantArray:
+    """Return the values to set at a path. NULL becomes the JSON null: a NULL would replace the whole Variant."""
+    variants = _variants(assignment, value, rows).to_unshredded()
+    if not variants.storage.null_count:
+        return variants
+    return VariantArray.from_pylist([Variant.from_python(None) if item is None else item for item in variants])
+
+
+def _variants(assignment: Assignment, value: Any, rows: int) -> VariantArray:
+    if isinstance(value, VariantArray):
+        return value
+    if assignment.value is not None:
+        return cast_to_variant(value)
+    single = VariantArray.from_pylist([value if isinstance(value, Variant) else Variant.from_python(value)])
+    return VariantArray.from_storage(single.storage.take(pa.array(np.zeros(rows, np.int32))))
+
+
+def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -> pa.Scalar | pa.ChunkedArray:
+    kind = arrow_type(field.type)
+    if isinstance(value, VariantArray):
+        raise TableError(
+            f"{assignment.target} is {kind}, but its new value is a Variant: cast the value with ::type",
+            reason="type-mismatch",
+        )
+    place = (field.name,)
+    try:
+        if assignment.value is None:
+            inferred = pa.infer_type([value])
+            check_known(inferred, field.type, by_logical_name, place)
+            if pa.types.is_timestamp(inferred) and pa.types.is_timestamp(kind):
+                # `pa.scalar` would drop the time zone, and nanoseconds, without an error.
+                is_nanosecond = bool(getattr(value, "nanosecond", 0))
+                literal = pa.array([value], pa.timestamp("ns", inferred.tz) if is_nanosecond else inferred)
+                if inferred.tz is None and kind.tz is not None:
+                    literal = _instants(literal, zone)
+                return align_column(literal, field.type, by_logical_name, unchanged, place, exact=True)[0]
+            return pa.scalar(value, kind)
+        check_known(value.type, field.type, by_given_name, place)
+        if pa.types.is_timestamp(value.type) and pa.types.is_timestamp(kind):
+            # Times without a time zone are local to the session zone.
+            if value.type.tz is None and kind.tz is not None:
+                value = _instants(value, zone)
+            elif value.type.tz is not None and kind.tz is None:
+                value = pc.local_timestamp(value.cast(pa.timestamp(value.type.unit, zone)))
+        chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
+        aligned = [align_column(chunk, field.type, by_given_name, unchanged, place, exact=True) for chunk in chunks]
+        return pa.chunked_array(aligned, None if aligned else kind)
+    except (pa.ArrowException, OverflowError) as error:
+        raise TableError(
+            f"{assignment.target} is {kind}, and its new value cannot be converted to that: {error}",
+            reason="type-mismatch",
+        ) from None
+
+
+def _instants(local: Any, zone: str) -> pa.Array:
+    """Return local times as instants, as casts of Variants do: the earlier one of two, and after a gap."""
+    from parquet_variant.ops.variant_get import variant_get
+
+    unit = "ns" if local.type.unit == "ns" else "us"
+    kind = pa.timestamp(unit, "UTC")
+    return variant_get(cast_to_variant(local.cast(pa.timestamp(unit))), "$", kind, zone=zone)

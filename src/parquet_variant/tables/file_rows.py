@@ -7,10 +7,10 @@ Leaves queries to `table_scan`, which uses the same descriptions, and the choice
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,6 +37,8 @@ from parquet_variant.tables.schema import Field, Place, StructType, arrow_field,
 from parquet_variant.tables.storage import LocalStorage, Storage
 
 _File = TypeVar("_File")
+# Return the values of a column for some rows of a file: the position of the first row, and the number of rows.
+ColumnOfRows: TypeAlias = "Callable[[int, int], pa.Array | pa.ChunkedArray]"
 
 
 @contextmanager
@@ -70,7 +72,7 @@ def open_data_file(storage: Storage, path: str, name: str, error: type[TableErro
 
 @dataclass(frozen=True)
 class DataFileColumns(ABC):
-    """The columns of one data file, under the names and types of the table; implements `TableFileColumns`."""
+    """The columns of one data file, under the names and types of the table."""
 
     arrow: pa.Schema  # Of the file.
     rows: int  # Of the file, deleted ones included.
@@ -96,18 +98,31 @@ class DataFileColumns(ABC):
     def inherited(self, f: Field) -> pa.Array:
         """Return the values that the rows of the file inherit."""
 
+    @abstractmethod
+    def needs_positions(self, missing: Sequence[Selected]) -> bool:
+        """Return whether rows are identified by position, so that the scan of the file must not leave out any row."""
+
+    @abstractmethod
+    def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
+        """Return what the scan of the file does not read.
+
+        Return a mask that is False for deleted rows (None if no row is deleted), and the missing columns by output
+        name; columns that are not in the result are null. Unless `needs_positions` is True, each missing column has the
+        same value in all rows.
+        """
+
     def stored_field(self, selected: Selected) -> pa.Field | None:
-        """Return the file's field; None for inherited columns."""
+        """Return the file's field of an ordinary column; None if a scan of the file does not read the column."""
         f = self._field(selected)
         index = -1 if self.is_inherited(f) else self.find(self.arrow, f)
         return None if index < 0 else self.arrow.field(index)
 
     def variant_name(self, place: Place) -> str | None:
-        """See `TableFileColumns`."""
+        """Return the dotted name in the file of the Variant column at a place of the table; None if it is missing."""
         return stored_name(self.arrow, fields_at(self.schema, place), self.find)
 
     def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
-        """See `TableFileColumns`."""
+        """Return a nested column of the file under the table's names and types."""
         f = self._field(selected)
         return align_column(column, f.type, self.find, unchanged, (f.name,), self.missing)
 

@@ -402,16 +402,13 @@ def merged_type(
     return primitive(old, new, place)
 
 
-def variant_paths(kind: TableType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the places of Variants: field names, with ``element``, ``key`` and ``value`` for parts of lists and maps.
+def variant_paths(kind: TableType) -> Iterator[tuple[str, ...]]:
+    """Return the places of Variants: field names, with ``element``, ``key`` and ``value`` for parts of lists and maps.
 
     >>> list(variant_paths(StructType((Field("a", ArrayType(VARIANT)),))))
     [('a', 'element')]
     """
-    if kind == VARIANT:
-        yield prefix
-    for f in parts(kind):
-        yield from variant_paths(f.type, (*prefix, f.name))
+    return (place for place, f in walk_fields(kind) if f.type == VARIANT)
 
 
 def fields_at(schema: StructType, place: Sequence[str]) -> list[Field]:

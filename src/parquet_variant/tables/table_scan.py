@@ -7,9 +7,9 @@ file lacks. Leaves one file to `files.parquet.scanning`, and pruning and the mat
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
 from parquet_variant.support.report_text import Report
+from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns
 from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type, reachable_variants, variant_paths
 from parquet_variant.types.path import VariantPath
@@ -106,10 +107,6 @@ class TableScanReport(Report):
         )
 
 
-# Return the values of a column for some rows of a file: the position of the first row, and the number of rows.
-ColumnOfRows: TypeAlias = "Callable[[int, int], pa.Array | pa.ChunkedArray]"
-
-
 class SizedFile(Protocol):
     """The description of a data file."""
 
@@ -129,35 +126,11 @@ class TableScanTask(Generic[File]):
     bytes: int  # The size of the files.
 
 
-class TableFileColumns(Protocol):
-    """The columns of an open data file, under the names and types of the table."""
-
-    def stored_field(self, selected: Selected) -> pa.Field | None:
-        """Return the file's field of an ordinary column; None if the scan of the file does not read the column."""
-
-    def variant_name(self, place: Place) -> str | None:
-        """Return the dotted name in the file of the Variant column at a place of the table; None if it is missing."""
-
-    def needs_positions(self, missing: Sequence[Selected]) -> bool:
-        """Return whether rows are identified by position, so that the scan of the file must not leave out any row."""
-
-    def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
-        """Return what the scan of the file does not read.
-
-        Return a mask that is False for deleted rows (None if no row is deleted), and the missing columns by output
-        name; columns that are not in the result are null. Unless `needs_positions` is True, each missing column has the
-        same value in all rows.
-        """
-
-    def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
-        """Return a nested column of the file under the table's names and types."""
-
-
 class _FilePlan(NamedTuple):
     """The scan of one file, and what remains to do after it."""
 
     scan: Scan
-    columns: TableFileColumns
+    columns: DataFileColumns
     remaining: Predicate | None  # The part of the filter that the scan does not evaluate.
     missing: list[Selected]  # The ordinary columns that the scan does not read.
 
@@ -256,7 +229,7 @@ class TableScan(PlannedQuery, Generic[File]):
         return open_file(self.source(file))
 
     @abstractmethod
-    def _columns(self, file: File, opened: OpenFile) -> TableFileColumns:
+    def _columns(self, file: File, opened: OpenFile) -> DataFileColumns:
         """Return the columns of an open data file."""
 
     @property

@@ -1,29 +1,33 @@
 """Writing the data files of a table, in this process or in tasks of other processes, and describing each of them.
 
-Owns `TableWritePlan`, the base of each format's plan: conforming rows to the table, enforcing its rules, splitting rows
-by partition and rolling files. Leaves partitions, names of files and their description to the format's subclass, the
-commit to the format, the Parquet format to `files.parquet.writing`, and metrics to `file_metrics`. A file that no
-commit names is not part of the table.
+Owns `TableWritePlan`, the base of each format's plan: conforming rows to the table, enforcing its `Rules` (a rule that
+cannot be evaluated is an error, never ignored), splitting rows by partition and rolling files. Leaves partitions, names
+of files and their description to the format's subclass, the commit to the format, the Parquet format to
+`files.parquet.writing`, and metrics to `file_metrics`. A file that no commit names is not part of the table.
 """
 
 from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import SchemaError, TableError, bad_option
+from parquet_variant.errors import SchemaError, TableError, VariantError, bad_option
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.columns import (
     align_table,
     by_given_name,
@@ -36,9 +40,85 @@ from parquet_variant.tables.columns import (
 )
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector
 from parquet_variant.tables.row_input import batches_of
-from parquet_variant.tables.rules import Rules, check_nulls
-from parquet_variant.tables.schema import Place, StructType
+from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type
 from parquet_variant.tables.storage import Storage, open_storage
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a table; can be pickled."""
+
+    checks: tuple[tuple[str, str], ...] = ()  # Name and SQL of conditions that must be true for every row.
+    # Column and SQL.
+    generated: tuple[tuple[str, str], ...] = ()
+    defaults: tuple[tuple[str, str], ...] = ()
+
+    def completed(self, table: pa.Table, schema: StructType) -> pa.Table:
+        """Return rows with missing default and generated columns filled in."""
+        for name, text in (*self.defaults, *self.generated):
+            if name not in table.column_names:
+                field = schema.get(name)
+                assert field is not None
+                if field.type == VARIANT:
+                    continue  # The default of a Variant column is null (Delta's PROTOCOL.md).
+                values = _evaluate(f"the value of column {name}", text, table)
+                try:
+                    table = table.append_column(name, values.cast(arrow_type(field.type)))
+                except pa.ArrowException as error:
+                    raise _cannot_evaluate(f"the value of column {name}", text, error) from None
+        return table
+
+    def regenerated(self, rows: pa.Table, schema: StructType, assigned: Collection[str]) -> pa.Table:
+        """Return changed rows with their generated columns computed again, except those that were assigned."""
+        names = [name for name, _ in self.generated if name in rows.column_names and name not in assigned]
+        if not names or not len(rows):
+            return rows
+        completed = replace(self, defaults=()).completed(rows.drop_columns(names), schema)
+        return completed.select(rows.column_names)
+
+    def enforce(self, table: pa.Table) -> None:
+        """Refuse rows that break a rule.
+
+        Raises `TableError`: reason ``"constraint-violated"``, with the rule and the first row that breaks it.
+        """
+        rules = [(f"constraint {name}", text) for name, text in self.checks]
+        rules += [
+            (f"generated column {name}", f"`{name.replace('`', '``')}` <=> ({text})") for name, text in self.generated
+        ]
+        for name, text in rules if len(table) else ():
+            answer = _evaluate(name, text, table)
+            if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
+                raise _cannot_evaluate(name, text, f"its type is {answer.type}, not boolean")
+            is_met = np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
+            if not is_met.all():
+                raise TableError(
+                    f"{int((~is_met).sum())} rows break {name} ({text}), so nothing is written: change these rows",
+                    reason="constraint-violated",
+                    row=int((~is_met).argmax()),
+                )
+
+
+def _evaluate(name: str, text: str, table: pa.Table) -> pa.Array:
+    # An SQL engine is only needed for tables with rules.
+    with optional_libraries(name):
+        from parquet_variant.query.sql_expression import read_expression
+        from parquet_variant.tables.expressions import columns_of_data, evaluate, needed_table
+
+    try:
+        expression = read_expression(text, {"t": columns_of_data(table)}, engine="spark")
+        rows = needed_table(table, expression.columns["t"])
+        return one_chunk(evaluate({"answer": expression.text}, {"t": rows}, "UTC")["answer"])
+    except TableError:
+        raise
+    except VariantError as error:
+        raise _cannot_evaluate(name, text, error) from None
+
+
+def _cannot_evaluate(name: str, text: str, cause: object) -> TableError:
+    return TableError(
+        f"{name} ({text}) cannot be evaluated, so nothing is written: {cause}", reason="unsupported-feature"
+    )
+
 
 DEFAULT_FILE_BYTES = 256 << 20
 # The size of a file is known only when it is finished; until then, this is the assumed ratio of Arrow bytes to it.
@@ -205,7 +285,6 @@ class _Task(Generic[File]):
                 raise TableError(f"column {f.name!r} must not be null", reason="null-value")
         hidden = table.select([name for name in self.plan.hidden_columns if name in table.column_names])
         table = align_table(table, self.plan.schema, by_given_name, self._shredded, exact=True)
-        check_nulls(table, self.plan.schema)
         self.plan.rules.enforce(table)
         return with_other_columns(table, hidden)
 

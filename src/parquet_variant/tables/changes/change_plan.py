@@ -18,7 +18,6 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
@@ -35,7 +34,6 @@ from parquet_variant.tables.schema import Place, StructType
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.write_plan import File, Identities, TableWritePlan
-from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:  # SQL is an optional part.
     from parquet_variant.query.selection import NeededColumn
@@ -43,7 +41,6 @@ if TYPE_CHECKING:  # SQL is an optional part.
 # A format's collection of data files: it has a length, and only the format looks inside.
 FileSet: TypeAlias = Any
 NeededColumns: TypeAlias = "Mapping[str, NeededColumn]"
-PathBounds: TypeAlias = "Sequence[tuple[str, VariantPath, ValueBounds]]"
 
 
 @dataclass(frozen=True)
@@ -230,14 +227,7 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
         """Return the description of a copy of a file in which some columns, under the table's names, are new.
 
         `metrics`: those of the new columns.
-        Files are copied in parts only if they have no hidden columns, also for the two methods below.
-        """
-        raise NotImplementedError
-
-    def with_path_bounds(self, file: File, path: str, info: FileInfo, bounds: PathBounds) -> File:
-        """Return the description of a copy of a file in which values at Variant paths are new.
-
-        `bounds`: column (physical name), path and new bounds; only paths that had bounds may get them.
+        Files are copied in parts only if they have no hidden columns, also for the method below.
         """
         raise NotImplementedError
 

@@ -27,8 +27,8 @@ from parquet_variant.tables.columns import shredding_schemas
 from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.file_metrics import column_at
 from parquet_variant.tables.row_input import SchemaOption, schemas_by_column
-from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import reachable_variants
+from parquet_variant.tables.write_plan import Rules
 
 
 @dataclass(frozen=True)

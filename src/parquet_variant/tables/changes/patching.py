@@ -17,16 +17,14 @@ from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.writing.conform import conform_table
 from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch, plan_shrink
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange
 from parquet_variant.tables.columns import stored_schema, to_stored
 from parquet_variant.tables.expressions import Assignment
-from parquet_variant.tables.file_metrics import FileMetrics, is_footer_counted, leaf_columns, path_bounds
-from parquet_variant.tables.rules import Rules
-from parquet_variant.tables.schema import VARIANT, StructType
+from parquet_variant.tables.file_metrics import FileMetrics, is_footer_counted, leaf_columns
+from parquet_variant.tables.schema import VARIANT, StructType, arrow_schema
 from parquet_variant.tables.storage import LocalStorage
-from parquet_variant.tables.write_plan import File, TableWritePlan
+from parquet_variant.tables.write_plan import File, Rules, TableWritePlan
 from parquet_variant.types.path import VariantPath
 
 
@@ -132,18 +130,18 @@ def _with_new_paths(
     paths: Sequence[tuple[str, VariantPath]],
     values: Callable[[], Sequence[VariantArray]],
 ) -> FileChange[File] | None:
-    fields = [(plan.schema.get(column), path) for column, path in paths]
-    places = [(f.physical_name, *map(str, path.segments)) for f, path in fields if f is not None]
+    fields = {column: f for column, _ in paths if (f := plan.schema.get(column)) is not None}
+    places = [(fields[column].physical_name, *map(str, path.segments)) for column, path in paths]
     with plan.storage.open(plan.path(file)) as source:
         file_patch = plan_path_patch(source, places, values, updated)
         if file_patch is None:
             return None
         path, info = _write_patch(plan, file, file_patch, plan.write)
-    bounds = []
-    for column, *names in places:
-        variant_path = VariantPath(tuple(names))
-        bounds.append((column, variant_path, path_bounds(info, (column,), variant_path) or ValueBounds(None, None)))
-    return _as_updated(file, plan.with_path_bounds(file, path, info, bounds), updated)
+    columns = StructType(tuple(fields.values()))
+    collector = plan.write.metrics_collector(stored_schema(columns))
+    none_deleted = arrow_schema(columns, physical=True).empty_table()
+    metrics = collector.metrics_without_rows(plan.known_metrics(file), none_deleted, info)
+    return _as_updated(file, plan.with_replaced_columns(file, path, info, metrics, columns), updated)
 
 
 def _with_new_columns(

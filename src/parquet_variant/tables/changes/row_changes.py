@@ -26,19 +26,22 @@ from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import is_correction
 from parquet_variant.query.selection import NeededColumn, TableColumns
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
-from parquet_variant.tables.changes.assignments import assigned, needed_columns, path_values, read_assignments
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
 from parquet_variant.tables.changes.patching import RowChanges, rewrite_file
 from parquet_variant.tables.expressions import (
     Assignment,
+    assigned,
     columns_of_data,
     columns_of_table,
     equal_columns,
     is_true,
+    needed_columns,
     needed_table,
     number_column,
     numbered,
+    path_values,
     quoted,
+    read_assignments,
     renumbered,
 )
 from parquet_variant.tables.schema import StructType, arrow_schema

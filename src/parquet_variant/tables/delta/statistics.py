@@ -29,7 +29,7 @@ from parquet_variant.errors import TableError
 from parquet_variant.inference.statistics import TEXT_LENGTH, ValueBounds, lower_text, part_at, upper_text
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables import file_metrics, path_bounds
+from parquet_variant.tables import file_metrics, pruning
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.protocol.actions import parse_json
 from parquet_variant.tables.schema import VARIANT, VOID, Place, PrimitiveType, StructType, TableType, arrow_type, leaves
@@ -42,7 +42,7 @@ def encode_bounds(bounds: Mapping[VariantPath, Variant]) -> str:
     >>> encode_bounds({VariantPath.parse("$.key"): Variant.from_python(7)})
     '5DI>qbWhTiwQbUe0S-o30T]ql'
     """
-    return z85.encode(path_bounds.bounds_to_bytes(bounds))
+    return z85.encode(pruning.bounds_to_bytes(bounds))
 
 
 def decode_bounds(text: str) -> dict[VariantPath, Variant]:
@@ -52,11 +52,11 @@ def decode_bounds(text: str) -> dict[VariantPath, Variant]:
     >>> {str(path): bound.to_python() for path, bound in bounds.items()}
     {"$['a']": 'min-string', "$['b']['c']": 1}
     """
-    return path_bounds.bounds_from_bytes(z85.decode(text))
+    return pruning.bounds_from_bytes(z85.decode(text))
 
 
 def decode_bounds_array(texts: pa.Array) -> pa.StructArray:
-    """Return a column of Z85 texts as `tables.path_bounds.bounds_array` does; unreadable texts become null."""
+    """Return a column of Z85 texts as `tables.pruning.bounds_array` does; unreadable texts become null."""
 
     def decoded(text: str | None) -> bytes | None:
         try:
@@ -65,9 +65,9 @@ def decode_bounds_array(texts: pa.Array) -> pa.StructArray:
             return None
 
     try:
-        return path_bounds.bounds_array(z85.decode_array(texts))
+        return pruning.bounds_array(z85.decode_array(texts))
     except TableError:
-        return path_bounds.split_rows([decoded(text) for text in texts.to_pylist()])
+        return pruning.split_rows([decoded(text) for text in texts.to_pylist()])
 
 
 # The statistics of a file, or a part of them: values, and further trees by name.
@@ -123,7 +123,7 @@ def stats_tree(metrics: file_metrics.FileMetrics, schema: StructType) -> Stats:
             continue
         set_at(nulls, place, column.nulls)
         if not file_metrics.is_footer_counted(kind):
-            for tree, bounds in zip((lower, upper), path_bounds.complete_bounds(column.paths), strict=True):
+            for tree, bounds in zip((lower, upper), pruning.complete_bounds(column.paths), strict=True):
                 set_at(tree, place, encode_bounds(bounds) if bounds else None)
         elif isinstance(kind, PrimitiveType) and column.lower is not None and column.upper is not None:
             set_at(lower, place, spelled_bound(python_value(column.lower), kind, up=False))
@@ -431,7 +431,7 @@ def _json_texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
             if column is None:
                 continue
             if kind == VARIANT and pa.types.is_struct(column.type):
-                bounds = path_bounds.parsed_bounds(column).to_pylist()
+                bounds = pruning.parsed_bounds(column).to_pylist()
                 texts = [None if row is None else z85.encode(row["metadata"] + row["value"]) for row in bounds]
                 _put(rows, (name, *place), texts)
             elif kind == VARIANT:

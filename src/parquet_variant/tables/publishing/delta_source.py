@@ -26,8 +26,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, raw_values, to_bytes
 from parquet_variant.tables.iceberg.writing.write_plan import in_type, metric_leaves
 from parquet_variant.tables.partitions import partition_array
-from parquet_variant.tables.path_bounds import bounds_to_bytes
-from parquet_variant.tables.pruning import double_bounds, later_maxima, without_inverted
+from parquet_variant.tables.pruning import bounds_to_bytes, double_bounds, later_maxima, without_inverted
 from parquet_variant.tables.publishing.source import (
     FieldIds,
     ListedFile,

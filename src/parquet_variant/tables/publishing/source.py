@@ -21,7 +21,7 @@ from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, from_bytes
 from parquet_variant.tables.iceberg.writing.write import can_promote
-from parquet_variant.tables.path_bounds import bounds_from_bytes
+from parquet_variant.tables.pruning import bounds_from_bytes
 from parquet_variant.tables.schema import Field, PrimitiveType, TableType
 from parquet_variant.types.path import VariantPath
 

@@ -1,4 +1,4 @@
-"""Methods of `Table` that change rows: append, overwrite, delete, update, merge and erase.
+"""Methods of `Table` that change rows: append, overwrite, delete, update, merge and erase; and files that tasks write.
 
 Owns the parameters and their description. Leaves the work to the functions of the formats.
 """
@@ -6,7 +6,7 @@ Owns the parameters and their description. Leaves the work to the functions of t
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from parquet_variant.arrays.capsules import is_variant_field
@@ -377,3 +377,82 @@ class ChangingMethods(ReportingMethods):
         """
         options = {"zone": zone, "threads": threads, "progress": progress, **files}
         return self._change("erase", where, dry_run=dry_run, force=force, given=options)
+
+    # ---- files of tasks
+
+    def plan(
+        self,
+        *,
+        schema: SchemaOption = None,
+        file_bytes: int | None = None,
+        rewriting: bool = False,
+        job: str | None = None,
+        **files: Unpack[FileKeywords],
+    ) -> Any:
+        """Return the plan by which tasks of other processes write files for a Delta or Iceberg table.
+
+        Parameters
+        ----------
+        schema, file_bytes, **files
+            As for `append`.
+        rewriting
+            Whether the rows are in the table already, for Delta.
+        job
+            Beginning of the files' names, for Iceberg.
+
+        Returns
+        -------
+        WritePlan or IcebergWritePlan
+            Its ``write_files(rows)``, for Delta also ``write(rows)``, returns what `commit_files` commits.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
+        ...     table = pv.open(folder)
+        ...     adds = table.plan().write({"v": pv.parse_json(["2", "3"])})
+        ...     table.commit_files(adds).version, len(table.read())
+        (1, 3)
+        """
+        options = {"schema": schema, "file_bytes": file_bytes, "rewriting": rewriting or None, "job": job, **files}
+        return self._run("plan", **options)
+
+    def commit_files(
+        self,
+        files: Iterable[Any],
+        *,
+        mode: Literal["append", "overwrite"] = "append",
+        batch: Batch | None = None,
+        operation: str | None = None,
+    ) -> Any:
+        """Commit files that tasks wrote with a plan, once, on the driver.
+
+        The files of Delta carry a mark of the table for which their plan was made. The commit is refused if the table's
+        schema, properties (constraints among them), partition columns or protocol are different now: the rows were not
+        checked against these. The files are then not part of the table; write them again, and `vacuum` removes the old
+        ones.
+
+        Parameters
+        ----------
+        files
+            The results of the plan. Of Delta also add actions from elsewhere; these need a table that was opened at a
+            version, because they carry no mark.
+        mode
+            ``"overwrite"`` removes all files that are in the table when the commit succeeds.
+        batch
+            As for `append`.
+        operation
+            Name of the operation in Delta's history (default: ``WRITE``).
+
+        Returns
+        -------
+        CommitResult
+
+        Raises
+        ------
+        TableError
+            ``"conflict"`` if the table changed since the files were planned; ``"unplanned-files"``; ``"append-only"``;
+            ``"too-many-retries"``.
+        """
+        return self._run("commit_files", files, mode=mode, batch=batch, operation=operation)

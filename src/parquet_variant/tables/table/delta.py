@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.tables.row_input import Batch, SchemaOption
 from parquet_variant.tables.schema import arrow_schema
 from parquet_variant.tables.storage import open_storage
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS
 from parquet_variant.tables.table.table import Table
-
-if TYPE_CHECKING:
-    from parquet_variant.tables.delta.log.commit import CommitResult
-    from parquet_variant.tables.delta.writing.data_files import WritePlan
 
 # Operations on the whole history, which take the files of the table.
 _OF_STORAGES = ("history", "vacuum", "restore", "erasable", "added", "changes")
@@ -164,66 +158,3 @@ class DeltaTable(Table):
         [2]
         """
         return DeltaTable(self._run("added", since, until, ignore_changes=ignore_changes), self._options)
-
-    def plan(
-        self,
-        *,
-        schema: SchemaOption = None,
-        file_bytes: int | None = None,
-        rewriting: bool = False,
-        **files: Unpack[FileKeywords],
-    ) -> WritePlan:
-        """Return the plan that a task of another process needs to write files: ``plan.write(rows)`` gives add actions.
-
-        Parameters
-        ----------
-        schema, file_bytes, **files
-            As for `append`.
-        rewriting
-            Whether the rows are in the table already.
-
-        Examples
-        --------
-        >>> import tempfile, parquet_variant as pv
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
-        ...     table = pv.open(folder)
-        ...     adds = table.plan().write({"v": pv.parse_json(["2", "3"])})
-        ...     table.commit_files(adds).version, len(table.read())
-        (1, 3)
-        """
-        return self._run("plan", schema=schema, file_bytes=file_bytes, rewriting=rewriting or None, **files)
-
-    def commit_files(
-        self,
-        adds: Iterable[Any],
-        *,
-        mode: Literal["append", "overwrite"] = "append",
-        batch: Batch | None = None,
-        operation: str | None = None,
-    ) -> CommitResult:
-        """Commit files that tasks wrote, once, on the driver.
-
-        The files carry a mark of the table for which their plan was made. The commit is refused if the table's schema,
-        properties (constraints among them), partition columns or protocol are different now: the rows were not checked
-        against these. The files are then not part of the table; write them again, and `vacuum` removes the old ones.
-
-        Parameters
-        ----------
-        adds
-            The results of ``plan.write``, or add actions from elsewhere; these need a table that was opened at a
-            version, because they carry no mark.
-        mode
-            ``"overwrite"`` removes all files that are in the table when the commit succeeds.
-        batch
-            As for `append`.
-        operation
-            Name of the operation in the history (default: ``WRITE``).
-
-        Raises
-        ------
-        TableError
-            ``"conflict"`` if the table changed since the files were planned; ``"unplanned-files"``; ``"append-only"``;
-            ``"too-many-retries"``.
-        """
-        return self._run("commit_files", adds, mode=mode, batch=batch, operation=operation)

@@ -1,20 +1,135 @@
 """The tables without a log: Parquet, Vortex and JSON files, rows in memory, and Spark DataFrames.
 
-Owns the classes. Higher layers implement the operations of JSON, which `ingestion` reads.
+Owns the classes, and `MemoryScan`, a query by path over rows in memory. Leaves filters to `query.predicate`, paths to
+`ops.columns`, and JSON to `ingestion`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import named_variants
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
+from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.interop.tables import rows_of
+from parquet_variant.query.predicate import Predicate, evaluate
+from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support.choices import Errors
 from parquet_variant.tables.table.base import OpenOptions, TableFormat
-from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
+from parquet_variant.tables.table_scan import chosen_variant
+from parquet_variant.types.path import VariantPath
+from parquet_variant.types.targets import VARIANT_STORAGE
+
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class MemoryScan(PlannedQuery):
+    """A planned query over an Arrow table; `errors` and `zone` are as for `Table.scan`."""
+
+    table: pa.Table
+    selection: tuple[Selected, ...]
+    hidden: tuple[Selected, ...]  # Columns that only the filter reads.
+    predicate: Predicate | None  # The bound filter; None for all rows.
+    column: str  # The Variant column of the paths.
+    errors: Errors = "null"
+    zone: str = "UTC"
+
+    @classmethod
+    def plan(
+        cls,
+        table: pa.Table,
+        columns: Mapping[str, Any] | Sequence[str],
+        where: Any = None,
+        *,
+        column: str | None = None,
+        errors: Errors = "null",
+        zone: str = "UTC",
+    ) -> MemoryScan:
+        """Return the scan of a table for a request as users write it; see `Table.scan`."""
+        question = Question.of(columns, where)
+        variants = named_variants(table.schema)
+        typed = tuple(_with_type(table.schema, selected, variants) for selected in question.columns)
+        chosen = column or (variants[0] if len(variants) == 1 else "")
+        if any(selected.path is not None and selected.column is None for selected in typed):
+            chosen = chosen_variant(variants, column, VariantFileError, "no-such-column")
+        bound = question.bound(typed, zone)
+        return cls(table, bound.selection, bound.hidden, bound.predicate, chosen, errors, zone)
+
+    @property
+    def bytes_read(self) -> int:
+        """The bytes of the rows."""
+        return self.table.nbytes
+
+    def explain(self) -> ScanReport:
+        """Report the rows and bytes in memory, all of which are read."""
+        rows, size = self.table.num_rows, self.table.nbytes
+        return ScanReport(rows_read=rows, rows_total=rows, bytes_read=size, bytes_total=size)
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the result in parts with at least one row."""
+        for start in range(0, self.table.num_rows, _BATCH_ROWS):
+            part = self.result_of(self.table.slice(start, _BATCH_ROWS))
+            if len(part):
+                yield part
+
+    def result_of(self, rows: pa.Table) -> pa.Table:
+        """Return the result for some rows."""
+        columns = {selected.name: self._values(rows, selected) for selected in self.every_column}
+        names = [selected.name for selected in self.selection]
+        result = pa.table([columns[name] for name in names], schema=self.schema)
+        return result if self.predicate is None else result.filter(evaluate(self.predicate, columns))
+
+    def _values(self, rows: pa.Table, selected: Selected) -> pa.Array:
+        if selected.path is None:
+            return one_chunk(rows[selected.stored_name])
+        storage = VariantArray.from_arrow(rows, selected.column or self.column).storage
+        if selected.output is None:
+            return extract_variant(storage, selected.path).to_unshredded().storage.cast(VARIANT_STORAGE)
+        target = VARIANT_STORAGE if selected.type is None else selected.type
+        return extract_path(
+            storage,
+            selected.path,
+            target,
+            safe=self.errors == "raise",
+            zone=self.zone,
+            lossless=selected.lossless,
+        )
+
+
+def _with_type(schema: pa.Schema, selected: Selected, variants: list[str]) -> Selected:
+    """Return an output column with the type of an ordinary column; a Variant column becomes its root path."""
+    if selected.path is not None:
+        return selected
+    name = selected.stored_name
+    if name not in schema.names:
+        as_path = f", and a path is written $.{name}" if variants else ""
+        raise VariantFileError(
+            f"unknown column {name}: choose from {', '.join(schema.names)}{as_path}", reason="no-such-column"
+        )
+    if name in variants:
+        return Selected(selected.name, VariantPath(), None, name)
+    return replace(selected, type=schema.field(name).type)
+
+
+def read_column(table: pa.Table, column: str | None = None) -> VariantArray:
+    """Return a Variant column of rows in memory."""
+    return VariantArray.from_arrow(
+        table, chosen_variant(named_variants(table.schema), column, VariantFileError, "no-such-column")
+    )
+
+
+def select_columns(table: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return some columns of rows in memory, with Variants as storage structs."""
+    return table if columns is None else table.select(list(columns))
 
 
 class JsonTable(Table):
@@ -107,34 +222,6 @@ class VortexTable(Table):
 
     def _target(self, operation: str) -> Any:
         return self._absolute(self._source)
-
-    def scan(
-        self,
-        columns: Mapping[str, Any] | Sequence[str] | None = None,
-        where: Any = None,
-        *,
-        column: str | None = None,
-        skipping: bool = True,
-        errors: Errors = "null",
-        zone: str = "UTC",
-        threads: int | None = None,
-        cast: bool = True,
-    ) -> Scan:
-        """Plan a query by path; see `Table.scan`.
-
-        Parameters
-        ----------
-        columns, where, column, skipping, errors, zone, threads
-            As for `Table.scan`.
-        cast
-            Whether values of other types are cast; without, they are null.
-        """
-        if cast:
-            return super().scan(
-                columns, where, column=column, skipping=skipping, errors=errors, zone=zone, threads=threads
-            )
-        named = {"column": column or self._options.column, "zone": zone, "threads": threads, "cast": False}
-        return self._scan(columns, where, named | {"skipping": skipping})
 
     def read_json(self, column: str | None = None, *, exact: bool = False) -> pa.Array:
         """Read a Variant or JSON column as JSON text.

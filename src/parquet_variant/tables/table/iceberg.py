@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.tables.iceberg.catalogs.opening import load_table
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
-from parquet_variant.tables.row_input import Batch, SchemaOption
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS
 from parquet_variant.tables.table.table import Table
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from parquet_variant.tables.iceberg.changes.changeable import RewriteManifestsResult
     from parquet_variant.tables.iceberg.maintenance.expiration import ExpireResult
     from parquet_variant.tables.iceberg.writing.write import CommitResult
-    from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan
 
 # Operations on the rows of one snapshot.
 _OF_SNAPSHOTS = ("read", "to_arrow", "scan", "data_files")
@@ -429,51 +426,3 @@ class IcebergTable(Table):
         False
         """
         self._run("drop")
-
-    # ---- tasks
-
-    def plan(
-        self,
-        *,
-        schema: SchemaOption = None,
-        file_bytes: int | None = None,
-        job: str | None = None,
-        **files: Unpack[FileKeywords],
-    ) -> IcebergWritePlan:
-        """Return the plan by which tasks of other processes write files for the table; see `commit_files`.
-
-        Parameters
-        ----------
-        schema, file_bytes, **files
-            As for `append`.
-        job
-            Beginning of the files' names.
-
-        Examples
-        --------
-        >>> import tempfile, parquet_variant as pv
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}'])}, format="iceberg")
-        ...     table = pv.open(folder)
-        ...     files = table.plan().write_files({"v": pv.parse_json(["2", "3"])})
-        ...     _ = table.commit_files(files)
-        ...     len(table.read())
-        3
-        """
-        return self._run("plan", schema=schema, file_bytes=file_bytes, job=job, **files)
-
-    def commit_files(
-        self, files: Iterable[Any], *, mode: Literal["append", "overwrite"] = "append", batch: Batch | None = None
-    ) -> CommitResult:
-        """Commit files that tasks wrote with a plan, once, on the driver.
-
-        Parameters
-        ----------
-        files
-            The results of the plan's ``write_files``.
-        mode
-            ``"overwrite"`` removes all files that the table has when the commit succeeds.
-        batch
-            As for `append`.
-        """
-        return self._run("commit_files", files, mode=mode, batch=batch)

@@ -20,8 +20,7 @@ from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.inference.contracts.contract import Contract
-from parquet_variant.tables.table.base import OpenOptions
-from parquet_variant.tables.table.reading import ReadingMethods
+from parquet_variant.tables.table.base import OpenOptions, TableBase
 
 
 class RewriteKeywords(FileKeywords, total=False):
@@ -30,7 +29,7 @@ class RewriteKeywords(FileKeywords, total=False):
     compact: bool
 
 
-class ReportingMethods(ReadingMethods):
+class ReportingMethods(TableBase):
     """The methods that report, compare, check, publish and rewrite."""
 
     def data_files(self) -> list[str]:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
@@ -30,7 +28,6 @@ from parquet_variant.tables.changes.change_plan import (
     ChangePlan,
     FileChange,
     FileLayout,
-    PathBounds,
     TableChange,
 )
 from parquet_variant.tables.columns import stored_schema
@@ -56,11 +53,8 @@ from parquet_variant.tables.delta.reading.read import (
     read_file,
 )
 from parquet_variant.tables.delta.statistics import (
-    Stats,
     counted_metrics,
-    decode_bounds,
     dump_stats,
-    encode_bounds,
     parsed_stats,
     stats_tree,
     with_columns,
@@ -77,14 +71,12 @@ from parquet_variant.tables.delta.writing.write import (
     refuse_identity_set,
 )
 from parquet_variant.tables.file_metrics import FileMetrics
-from parquet_variant.tables.path_bounds import complete_bounds
 from parquet_variant.tables.pruning import keys_between
 from parquet_variant.tables.row_input import ChangeOptions, all_rows, first_rows
 from parquet_variant.tables.schema import Place, StructType, from_arrow_schema
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
-from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.tables.changes.operations import ChangeResult
@@ -155,30 +147,9 @@ class DeltaChangePlan(ChangePlan[Add]):
         stats = with_columns(parsed_stats(file.stats), changed, [f.physical_name for f in columns.fields])
         return self.write.add(path, file.partition_values, info, dump_stats(stats))
 
-    def with_path_bounds(self, file: Add, path: str, info: FileInfo, bounds: PathBounds) -> Add:
-        """See `ChangePlan.with_path_bounds`."""
-        stats = parsed_stats(file.stats) | {"numRecords": info.rows}
-        for column, variant_path, sides in bounds:
-            lower, upper = complete_bounds({variant_path: sides})
-            for tree, bound in (("minValues", lower.get(variant_path)), ("maxValues", upper.get(variant_path))):
-                if column in stats.get(tree, {}):
-                    _replace_bound(stats[tree], column, variant_path, bound)
-        return self.write.add(path, file.partition_values, info, dump_stats(stats))
-
     def known_metrics(self, file: Add) -> FileMetrics:
         """See `ChangePlan.known_metrics`."""
         return counted_metrics(parsed_stats(file.stats), self.write.data_schema)
-
-
-def _replace_bound(bounds: Stats, column: str, path: VariantPath, bound: Variant | None) -> None:
-    """Replace the bound of a path in a Variant's bounds if it had one; damaged bounds are dropped."""
-    text = bounds.pop(column)
-    with suppress(TableError):
-        by_path = decode_bounds(str(text))
-        if by_path.pop(path, None) is not None and bound is not None:
-            by_path[path] = bound
-        if by_path:
-            bounds[column] = encode_bounds(by_path)
 
 
 class DeltaTable(ChangeableTable[Add]):

@@ -27,7 +27,7 @@ from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, log_lines
 from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.features import duration_millis, supports
-from parquet_variant.tables.path_bounds import parsed_bounds
+from parquet_variant.tables.pruning import parsed_bounds
 from parquet_variant.tables.schema import Place
 from parquet_variant.tables.storage import Storage, StorageFile, now_millis
 from parquet_variant.types.targets import VARIANT_STORAGE

@@ -31,7 +31,6 @@ from parquet_variant.tables.delta.protocol import schema_merging as merging
 from parquet_variant.tables.delta.reading.read import PLACES, rows_of_file
 from parquet_variant.tables.delta.writing.data_files import CLUSTERING, rules_of
 from parquet_variant.tables.delta.writing.write import with_last_marks
-from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import (
     StructType,
     all_types,
@@ -41,6 +40,7 @@ from parquet_variant.tables.schema import (
     with_fields_at,
 )
 from parquet_variant.tables.storage import Storage
+from parquet_variant.tables.write_plan import Rules
 
 
 def history(storage: Storage, limit: int | None = None) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import was_float
 from parquet_variant.tables.delta.statistics import StatsTable, decode_bounds_array, read_stats
-from parquet_variant.tables.path_bounds import parsed_bounds
+from parquet_variant.tables.pruning import parsed_bounds
 from parquet_variant.tables.schema import VARIANT, Place, fields_at
 
 

@@ -33,12 +33,12 @@ from parquet_variant.tables.delta.protocol.actions import Add, Cdc, DeletionVect
 from parquet_variant.tables.delta.protocol.features import in_commit_since, partition_names
 from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_COLUMNS
 from parquet_variant.tables.delta.reading.pruning import prune_files
-from parquet_variant.tables.file_rows import DataFileColumns, in_fields, open_data_file, read_files
+from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns, in_fields, open_data_file, read_files
 from parquet_variant.tables.partitions import partition_array
 from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_schema, unknown_column
 from parquet_variant.tables.storage import LocalStorage, Storage
-from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, named_variant
+from parquet_variant.tables.table_scan import TableScan, named_variant
 
 # The columns of `Snapshot.files` that are needed to read a file.
 PLACES = ["path", "partitionValues", "deletionVector", "size"]

@@ -33,10 +33,9 @@ from parquet_variant.tables.delta.protocol.schema_merging import DEFAULT, GENERA
 from parquet_variant.tables.delta.statistics import dump_stats, indexed_places, stats_tree
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
 from parquet_variant.tables.partitions import partition_directory, split_by_partition, warn_of_null_partitions
-from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type, leaves
 from parquet_variant.tables.storage import now_millis
-from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, Rules, TableWritePlan
 from parquet_variant.types.path import VariantPath
 
 # The key of the mark in the JSON form of an add action, outside of the log.

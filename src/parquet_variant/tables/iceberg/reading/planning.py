@@ -29,8 +29,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSum
 from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, from_bytes
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, TableFile
-from parquet_variant.tables.path_bounds import bounds_array
-from parquet_variant.tables.pruning import FileStatistics
+from parquet_variant.tables.pruning import FileStatistics, bounds_array
 from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, arrow_type, fields_at
 
 _UNORDERED = {"boolean", "binary", "fixed", "uuid", "void", "geometry", "geography"}

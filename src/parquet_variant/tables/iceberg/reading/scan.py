@@ -28,7 +28,14 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import by_field_id
-from parquet_variant.tables.file_rows import DataFileColumns, data_file_errors, in_fields, open_data_file, read_files
+from parquet_variant.tables.file_rows import (
+    ColumnOfRows,
+    DataFileColumns,
+    data_file_errors,
+    in_fields,
+    open_data_file,
+    read_files,
+)
 from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
@@ -43,7 +50,7 @@ from parquet_variant.tables.schema import (
     arrow_type,
     fields_at,
 )
-from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, named_variant
+from parquet_variant.tables.table_scan import TableScan, named_variant
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, 
 from parquet_variant.tables.iceberg.reading.scan import repeated, row_codes
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties, truncation
-from parquet_variant.tables.path_bounds import bounds_to_bytes, complete_bounds
+from parquet_variant.tables.pruning import bounds_to_bytes, complete_bounds
 from parquet_variant.tables.row_input import SchemaOption, batches_of, schemas_by_column
 from parquet_variant.tables.schema import (
     VARIANT,
