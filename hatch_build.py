@@ -36,7 +36,7 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
     def dependencies(self) -> list[str]:
         """Return the packages that compiling and linking need on this platform."""
         sys.path.insert(0, str(SOURCES))
-        from parquet_variant.kernels.machine_code.building.build import needs_ziglang
+        from parquet_variant.kernels.machine_code.building import needs_ziglang
 
         levels = _levels("standard")
         return COMPILERS * bool(levels) + [LINKER] * any(map(needs_ziglang, levels))
@@ -47,8 +47,7 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
         levels = _levels(version)
         if not levels:
             return
-        from parquet_variant.kernels.machine_code.building.__main__ import progress
-        from parquet_variant.kernels.machine_code.building.build import build
+        from parquet_variant.kernels.machine_code.building import build, printed_progress
         from parquet_variant.kernels.machine_code.library import FOLDER, architecture
 
         target = SOURCES / "parquet_variant" / FOLDER
@@ -56,6 +55,6 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
         if version != "editable":
             target = Path(self.directory) / f"kernels-{platform}"
             build_data["force_include"] = {str(target): f"parquet_variant/{FOLDER}"}
-        build(levels, target, report=progress())
+        build(levels, target, report=printed_progress())
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"

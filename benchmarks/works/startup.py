@@ -55,7 +55,7 @@ def _small_file() -> str:
 
 def kernels() -> str:
     """Seconds of building all kernels, nothing cached, and what is installed."""
-    build = "import sys; from parquet_variant.kernels.machine_code.building.build import build; "
+    build = "import sys; from parquet_variant.kernels.machine_code.building import build; "
     with tempfile.TemporaryDirectory() as folder:
         code = f"{build}from pathlib import Path; build(['x86-64-v3', 'x86-64'], Path({folder!r}) / 'libraries')"
         begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -31,7 +31,7 @@ _NAMES = {
     "ops.variant_explode": "variant_explode",
     "ingestion.ingest": "infer ingest profile read_json",
     "ingestion.result": "IngestResult",
-    "kernels.machine_code.entry_points": "warmup",
+    "kernels.machine_code.building": "warmup",
     "types.path": "VariantPath",
     "tables.publishing.source": "PublishResult",
     "quality.diff": "DataDiff",

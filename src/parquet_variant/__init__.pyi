@@ -32,7 +32,7 @@ from parquet_variant.ingestion.ingest import ingest as ingest
 from parquet_variant.ingestion.ingest import profile as profile
 from parquet_variant.ingestion.ingest import read_json as read_json
 from parquet_variant.ingestion.result import IngestResult as IngestResult
-from parquet_variant.kernels.machine_code.entry_points import warmup as warmup
+from parquet_variant.kernels.machine_code.building import warmup as warmup
 from parquet_variant.layouts.shredding_schema import ShreddingSchema as ShreddingSchema
 from parquet_variant.ops.conversions import cast_to_variant as cast_to_variant
 from parquet_variant.ops.conversions import from_python as from_python

@@ -28,7 +28,7 @@ pytestmark = [
 def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Jit | Library, dict[str, Any]]]]:
     """Every way to the code, each with the entry points that it has given; the process's own comes back at the end."""
     pytest.importorskip("numba", reason="the libraries are built here, which needs Numba")
-    from parquet_variant.kernels.machine_code.building.build import build
+    from parquet_variant.kernels.machine_code.building import build
     from parquet_variant.kernels.machine_code.functions import find_kernels
 
     folder = tmp_path_factory.mktemp("libraries")

@@ -67,7 +67,7 @@ def test_checked_kernels_do_the_same_as_machine_code_and_leave_no_memory_behind(
 _BAD_KERNELS = """
 import numpy as np
 from parquet_variant.errors import KernelsError
-from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.memory import address_of, load_u8, store_u64
 from parquet_variant.kernels.machine_code.signatures import Int64s
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from parquet_variant.errors import VariantError
-from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.machine_code.functions import Kernel
+from parquet_variant.kernels.machine_code.functions import Kernel, helper, kernel
 from parquet_variant.kernels.machine_code.library import X86_64
 from parquet_variant.kernels.machine_code.signatures import Bools, Int64s, Int64Table, ReadOnlyInt64s
 
@@ -226,7 +225,7 @@ def test_the_garbage_collector_is_left_as_it_was(collects: bool) -> None:
 
 
 def _fingerprint(compiled: Kernel, level: str = X86_64) -> str:
-    from parquet_variant.kernels.machine_code.building.objects import fingerprint
+    from parquet_variant.kernels.machine_code.objects import fingerprint
 
     return fingerprint(compiled, level)
 
@@ -250,9 +249,9 @@ def test_objects_are_distinguished_by_all_that_they_are_made_of() -> None:
 
 def test_an_object_is_made_of_the_modules_that_its_kernel_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     from parquet_variant.kernels.int128 import digits_of
-    from parquet_variant.kernels.machine_code.building import objects
-    from parquet_variant.kernels.pages.dictionary import rehash_bytes
+    from parquet_variant.kernels.machine_code import objects
     from parquet_variant.kernels.pages.levels import optional_levels
+    from parquet_variant.kernels.pages.values import rehash_bytes
 
     kernels = [made for made in (optional_levels, rehash_bytes, digits_of) if isinstance(made, Kernel)]
     before, source = list(map(_fingerprint, kernels)), objects.source_of
@@ -271,7 +270,7 @@ def test_an_object_is_made_of_the_modules_that_its_kernel_imports(monkeypatch: p
 @pytest.mark.machine_code
 def test_nothing_of_the_machine_that_builds_is_in_the_code() -> None:
     from parquet_variant.kernels.json.scan import line_ends
-    from parquet_variant.kernels.machine_code.building.objects import build_objects
+    from parquet_variant.kernels.machine_code.objects import build_objects
 
     (content,) = build_objects(line_ends, (X86_64,))
     assert b"pv_json_scan_line_ends" in content

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.kernels.buffer_pool import adopt, adopt_bytes
-from parquet_variant.kernels.compiling import kernel
+from parquet_variant.kernels.machine_code.functions import kernel
 from parquet_variant.kernels.memory import store_u8
 from parquet_variant.kernels.native_vectors import (
     Memory,
@@ -26,7 +26,6 @@ from parquet_variant.kernels.native_vectors import (
     reserve,
     reserve_bytes,
     reserve_rows,
-    sort_run,
     sort_with,
 )
 
@@ -90,7 +89,7 @@ def test_memory_that_is_not_there_is_an_error() -> None:
 @given(st.lists(INTEGERS, max_size=200), st.integers(0, 5), st.integers(0, 5))
 def test_a_run_is_sorted_and_nothing_next_to_it(values: list[int], before: int, after: int) -> None:
     array = np.array([5] * before + values + [-5] * after, np.int64)
-    sort_run(array, before, before + len(values))
+    sort_with(array, array, before, before + len(values))
     assert array.tolist() == [5] * before + sorted(values) + [-5] * after
 
 
@@ -105,7 +104,7 @@ def test_values_go_along_with_their_ranks(pairs: list[tuple[int, int]]) -> None:
 def test_long_runs_are_sorted() -> None:
     values = np.random.default_rng(7).integers(-(2**62), 2**62, 300_000)
     expected = np.sort(values)
-    sort_run(values, 0, len(values))
+    sort_with(values, values, 0, len(values))
     assert np.array_equal(values, expected)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
-from parquet_variant.kernels.tapes.compact import project
+from parquet_variant.kernels.tapes.tape import project
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 KEYS = st.sampled_from(["a", "b", "c", ""])

@@ -24,7 +24,7 @@ pytestmark = [
 
 def _program(folder: Path, level: str) -> Path:
     pytest.importorskip("numba", reason="a kernel is compiled here")
-    from parquet_variant.kernels.machine_code.building.objects import build_objects
+    from parquet_variant.kernels.machine_code.objects import build_objects
     from parquet_variant.kernels.tapes.parse_json import parse_rows
 
     (content,) = build_objects(parse_rows, (level,))

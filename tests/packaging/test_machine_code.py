@@ -36,7 +36,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with libraries of all levels of this machine, and nothing else."""
     pytest.importorskip("numba", reason="the libraries are built here, which needs Numba")
-    from parquet_variant.kernels.machine_code.building.build import build
+    from parquet_variant.kernels.machine_code.building import build
     from parquet_variant.kernels.machine_code.library import FOLDER
 
     root = tmp_path_factory.mktemp("installed")

@@ -18,7 +18,7 @@ from parquet_variant.arrays.parts import MetadataParts, columns_of, metadata_par
 from parquet_variant.encoding.metadata import decode_metadata, extend_metadata
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.values.name_tables import mark_lacking, name_table
+from parquet_variant.kernels.values.reading import mark_lacking, name_table
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.forms import list_elements

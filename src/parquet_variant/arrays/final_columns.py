@@ -34,8 +34,7 @@ from parquet_variant.kernels.memory import address_of, buffer_address, copy_span
 from parquet_variant.kernels.operations.edit import least_metadata, metadata_sizes
 from parquet_variant.kernels.shredding.schema_table import S, SchemaTable, schema_table
 from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedRows, assemble
-from parquet_variant.kernels.values.name_tables import NameTable, name_table
-from parquet_variant.kernels.values.reading import EncodedValues
+from parquet_variant.kernels.values.reading import EncodedValues, NameTable, name_table
 from parquet_variant.kernels.values.value_nodes import RAW, value_array
 from parquet_variant.layouts.reference import storages as scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -75,8 +74,8 @@ def decided_nodes(spans: Spans, map_of_names: tuple[Int64s, Int64s]) -> tuple[In
 def with_minimal_metadata(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array]:
     """Return the values with minimal metadata of only the names that each uses: the metadata, and the values."""
     nodes, row_start = decided_nodes(spans, (names.starts, names.rank))
-    metadata = least_metadata(nodes, row_start, spans.dictionary_of.astype(np.int64), names, spans.valid)
-    return metadata, value_array(nodes, row_start, spans.valid)
+    metadata = least_metadata(nodes, row_start, spans.dictionary_of, names, spans.valid)
+    return metadata.dictionary_decode(), value_array(nodes, row_start, spans.valid)
 
 
 def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
@@ -225,7 +224,6 @@ def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: Metad
     inputs = TypedInputs(storage, table)
     names = name_table(metadata.dictionary, repeated=True)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    scratch = np.empty(3 * storage.nbytes + 64, np.uint8)  # rarely written, so that it rarely takes memory
     exported = assemble(
         ShreddedRows(valid_bytes(storage), metadata.indices, inputs.addresses),
         table.named,
@@ -233,7 +231,6 @@ def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: Metad
         row_start,
         refused,
         table.schema.depth,
-        scratch,
         acquire_block(),
     )
     return AssembledNodes(adopt(*exported)[: row_start[-1]], row_start, names, refused, inputs)

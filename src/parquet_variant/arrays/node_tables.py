@@ -1,6 +1,6 @@
 """Columns of values as node tables: canonical field order, and one numbering of names for several columns.
 
-Owns calling `kernels.operations.canonical_nodes`. Edits, comparison, types of values and drafts work on the tables.
+Owns calling `kernels.values.value_nodes`. Edits, comparison, types of values and drafts work on the tables.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from parquet_variant.kernels.arrow_buffers import (
 )
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.memory import copy_spans
-from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes as kernel
-from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE, NameTable, name_table
+from parquet_variant.kernels.values.reading import SORTED, UNUSABLE, NameTable, name_table
+from parquet_variant.kernels.values.value_nodes import canonical_nodes as kernel
 from parquet_variant.support import arrow_compute as pc
 
 # Bytes of values in one kernel call: bounds the size of its node table.

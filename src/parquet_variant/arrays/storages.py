@@ -39,7 +39,7 @@ from parquet_variant.arrays.parts import (
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
 from parquet_variant.kernels.shredding.schema_table import schema_table
-from parquet_variant.kernels.values.name_tables import NameTable, name_table
+from parquet_variant.kernels.values.reading import NameTable, name_table
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.layouts.reference import storages as scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

@@ -4,7 +4,7 @@ Owns which paths are typed, the types, and the suggestion of types for a profile
 if `to_json` writes the value back as the same string. With ``!`` every string in the form of the type is typed, so
 `to_json` writes the canonical form: ``"2026-01-02T00:00:00Z"`` becomes ``"2026-01-02 00:00:00+00:00"``, and ``"12"``
 becomes ``12``. Numbers and strings with numbers become timestamps if the type says what they count since 1970.
-`kernels.tapes.string_forms` defines the forms, and the policies decide what is shredded.
+`kernels.json.string_forms` defines the forms, and the policies decide what is shredded.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 def _type_strings(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str, buffers: list[object]) -> int:
     """Type strings (for epochs also numbers), and return how many fit; `buffers` receives what holds their bytes."""
-    from parquet_variant.kernels.tapes.string_forms import type_strings
+    from parquet_variant.kernels.json.string_forms import type_strings
 
     if kind == _BINARY:
         return _type_base64(nodes, strings, buffers)
@@ -317,7 +317,7 @@ def _in_json_spelling(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str) -
 
 def _type_epochs(nodes: Int64s, values: npt.NDArray[np.intp], places: int, buffers: list[object]) -> int:
     """Type numbers and strings of numbers that count since 1970; `places`: those of a unit in microseconds."""
-    from parquet_variant.kernels.tapes.string_forms import MAX_MICROS, MIN_MICROS
+    from parquet_variant.kernels.json.string_forms import MAX_MICROS, MIN_MICROS
 
     before = nodes[values].copy()
     _type_strings(nodes, values[(before[:, 0] & 0xFF) == PrimitiveId.STRING], "number!", buffers)

@@ -1,7 +1,7 @@
 """JSON files as values: all of them, or only those that some paths lead to; and the operations of an open JSON table.
 
 Owns reading the files in threads, in order. Leaves the steps to `batches`, removing the other values to
-`kernels.tapes.compact`, and extraction to `tables.table.files`.
+`kernels.tapes.tape`, and extraction to `tables.table.files`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from parquet_variant.ingestion.task import profile_splits
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
-from parquet_variant.kernels.tapes.compact import project
-from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.kernels.tapes.tape import Tape, project
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.selection import PlannedQuery
 from parquet_variant.support.choices import Errors

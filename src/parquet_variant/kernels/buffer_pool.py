@@ -104,7 +104,12 @@ def _block(size: int) -> tuple[int, int]:
             block, pool = min(fitting, key=lambda candidate: candidate[0][1])
             pool.remove(block)
             return block
-    return _allocated(size), size
+    address = malloc(max(size, 1))
+    if not address:
+        raise MemoryError(f"cannot allocate {size} bytes; work on fewer rows at a time")
+    if size >= _HUGE_BYTES:
+        prefer_huge_pages(address, size)
+    return address, size
 
 
 def acquire_block() -> tuple[int, int]:
@@ -153,12 +158,3 @@ def release(*arrays: npt.NDArray[Any]) -> None:
                     smallest = min(spare_blocks, key=_size)
                     spare_blocks.remove(smallest)
                     free(smallest[0])
-
-
-def _allocated(size: int) -> int:
-    address = malloc(max(size, 1))
-    if not address:
-        raise MemoryError(f"cannot allocate {size} bytes; work on fewer rows at a time")
-    if size >= _HUGE_BYTES:
-        prefer_huge_pages(address, size)
-    return address

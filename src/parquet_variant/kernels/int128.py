@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import helper, intrinsic, kernel
+from parquet_variant.kernels.machine_code.functions import helper, intrinsics, kernel
 
 # 10**k as two halves, for k = 0 to 38: used to count digits and to scale.
 _POWERS = [10**k for k in range(39)]
@@ -16,7 +16,7 @@ POWER_HIGH = np.array([p >> 64 for p in _POWERS], np.int64)
 POWER_LOW = np.array([p & (1 << 64) - 1 for p in _POWERS], np.uint64).view(np.int64)
 
 # ``(high, low, factor, term)``: return number * factor + term modulo 2**128; factor and term are unsigned.
-multiply_add = intrinsic(__name__, "multiply_add")
+(multiply_add,) = intrinsics(__name__, "multiply_add")
 
 
 @helper

@@ -15,8 +15,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from parquet_variant.kernels.machine_code.building.frontend import array_value, check_access
 from parquet_variant.kernels.machine_code.checks import LOAD, LOAD_BLOCK, STORE, is_checking
+from parquet_variant.kernels.machine_code.frontend import array_value, check_access
 
 _WORD, _BLOCK = ir.IntType(64), ir.VectorType(ir.IntType(8), 32)
 _BYTES = ir.IntType(8).as_pointer()

@@ -14,39 +14,26 @@ from typing import Any
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import helper, intrinsic, kernel, numbered
 from parquet_variant.kernels.machine_code.checks import is_checking, register
+from parquet_variant.kernels.machine_code.functions import helper, intrinsics, kernel, numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s
 from parquet_variant.types import PrimitiveId
 
 # Load the unsigned or signed integer, or the IEEE double or float, at an address; integers become ``int64``.
-load_u8 = intrinsic(__name__, "load_u8")
-load_u16 = intrinsic(__name__, "load_u16")
-load_u32 = intrinsic(__name__, "load_u32")
-load_u64 = intrinsic(__name__, "load_u64")
-load_s8 = intrinsic(__name__, "load_s8")
-load_s16 = intrinsic(__name__, "load_s16")
-load_s32 = intrinsic(__name__, "load_s32")
-load_f64 = intrinsic(__name__, "load_f64")
-load_f32 = intrinsic(__name__, "load_f32")
+load_u8, load_u16, load_u32, load_u64 = intrinsics(__name__, "load_u8 load_u16 load_u32 load_u64")
+load_s8, load_s16, load_s32, load_f64, load_f32 = intrinsics(__name__, "load_s8 load_s16 load_s32 load_f64 load_f32")
 # Store the low bits of a value at an address.
-store_u8 = intrinsic(__name__, "store_u8")
-store_u16 = intrinsic(__name__, "store_u16")
-store_u32 = intrinsic(__name__, "store_u32")
-store_u64 = intrinsic(__name__, "store_u64")
+store_u8, store_u16, store_u32, store_u64 = intrinsics(__name__, "store_u8 store_u16 store_u32 store_u64")
 # ``(target, source, size)``: copy bytes that do not overlap, by the C library.
-memcpy = intrinsic(__name__, "memcpy")
+(memcpy,) = intrinsics(__name__, "memcpy")
 # Return a mask with one bit for each of the 32 bytes at an address, the lowest bit for the first byte. A bit is set if
 # the byte ends plain text in JSON (quote, backslash, control character, not ASCII), is a newline, or is not ASCII.
-stops_of_32 = intrinsic(__name__, "stops_of_32")
-# As `stops_of_32`; bytes after the end of a buffer may be loaded, if they are in the page in which the buffer ends.
-stops_of_32_in_page = intrinsic(__name__, "stops_of_32_in_page")
-# ``(target, source)``: copy 32 bytes, of which the last ones may be outside of the source's buffer in the same way.
-copy_32_in_page = intrinsic(__name__, "copy_32_in_page")
-newlines_of_32 = intrinsic(__name__, "newlines_of_32")
-high_of_32 = intrinsic(__name__, "high_of_32")
+stops_of_32, newlines_of_32, high_of_32 = intrinsics(__name__, "stops_of_32 newlines_of_32 high_of_32")
+# As `stops_of_32`, and ``(target, source)``: copy 32 bytes. Bytes after the end of the source's buffer may be loaded,
+# if they are in the page in which the buffer ends.
+stops_of_32_in_page, copy_32_in_page = intrinsics(__name__, "stops_of_32_in_page copy_32_in_page")
 # Return the number of zero bits below the lowest set bit; 64 for zero.
-trailing_zeros = intrinsic(__name__, "trailing_zeros")
+(trailing_zeros,) = intrinsics(__name__, "trailing_zeros")
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
@@ -212,3 +199,13 @@ NODE = numbered("TAG A B END")
 NODE_BYTES = 8 * len(NODE)
 # Kinds of values: ids of scalars start at 0; ARRAY and OBJECT follow.
 KIND = numbered(" ".join([*PrimitiveId.__members__, "ARRAY", "OBJECT"]))
+
+
+@helper
+def put_node(nodes: int, n: int, tag: int, a: int, b: int) -> None:
+    """Write a node that has no children yet; a container's end is set when its last value is written."""
+    node = nodes + n * NODE_BYTES
+    put(node, NODE.TAG, tag)
+    put(node, NODE.A, a)
+    put(node, NODE.B, b)
+    put(node, NODE.END, n + 1)

@@ -18,16 +18,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from parquet_variant.kernels.c_memory import HEADER_BYTES
-from parquet_variant.kernels.compiling import helper, intrinsic, kernel
+from parquet_variant.kernels.machine_code.functions import helper, intrinsics, kernel
 from parquet_variant.kernels.machine_code.signatures import Allocations, Int64s, Int64Table, OwnerType
 from parquet_variant.kernels.memory import load_u64, store_u64
 
 _HEADER: int = HEADER_BYTES
 
 # ``(block, size)``: return the address of bytes that begin with those of a block, which is freed; 0 if memory ran out.
-reallocated = intrinsic(__name__, "reallocated")
-# Free a block.
-released = intrinsic(__name__, "released")
+# ``(block)``: free a block.
+reallocated, released = intrinsics(__name__, "reallocated released")
 
 
 @helper
@@ -88,10 +87,8 @@ def reallocate(address: int, size: int) -> int:
 _MAX_ADDRESS_SPACE = 1 << 47
 
 # ``(address, size)`` and ``(address, rows, columns)``: return the vector or table of entries at an address.
-vector_at = intrinsic(__name__, "vector_at")
-table_at = intrinsic(__name__, "table_at")
-# Return the address of an array's first byte, inside a kernel.
-address_in = intrinsic(__name__, "address_in")
+# ``(array)``: return the address of an array's first byte, inside a kernel.
+vector_at, table_at, address_in = intrinsics(__name__, "vector_at table_at address_in")
 
 
 @helper
@@ -217,7 +214,7 @@ def reserve_bytes(address: int, room: int, size: int) -> tuple[int, int]:
 
 @helper
 def widest_gap(count: int) -> int:
-    """Return the first gap of the sort."""
+    """Return the first gap of a Shell sort with Tokuda's gaps."""
     gap = 1
     while gap < count // 3:
         gap = gap * 9 // 4 + 1
@@ -225,25 +222,8 @@ def widest_gap(count: int) -> int:
 
 
 @kernel
-def sort_run(values: Int64s, begin: int, end: int) -> None:
-    """Sort the entries of a vector from ``begin`` to ``end`` (Shell sort with Tokuda's gaps)."""
-    gap = widest_gap(end - begin)
-    while True:
-        for i in range(begin + gap, end):
-            value = values[i]
-            j = i
-            while j - gap >= begin and values[j - gap] > value:
-                values[j] = values[j - gap]
-                j -= gap
-            values[j] = value
-        if gap == 1:
-            break
-        gap = gap * 4 // 9
-
-
-@kernel
 def sort_with(ranks: Int64s, values: Int64s, begin: int, end: int) -> None:
-    """Sort the entries of ``ranks`` from ``begin`` to ``end``, and move those of ``values`` with them."""
+    """Sort the entries of ``ranks`` from ``begin`` to ``end``, and move those of another vector with them."""
     gap = widest_gap(end - begin)
     while True:
         for i in range(begin + gap, end):

@@ -22,7 +22,7 @@ from parquet_variant.encoding.python_values import MAX_DEPTH
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
-from parquet_variant.kernels.values.slot_columns import narrow
+from parquet_variant.kernels.values.scalar_slots import narrow
 from parquet_variant.layouts.storage_shape import is_binary, is_list, lenient_primitive, refuse_deep
 from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array, check_errors, or_none
 from parquet_variant.ops.columns.column_slots import slots_of_column

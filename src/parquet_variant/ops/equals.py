@@ -1,6 +1,6 @@
 """`equals`: comparison of values by meaning.
 
-Owns the public operation, and the quick answer for equal bytes. `kernels.operations.canonical_nodes` compares different
+Owns the public operation, and the quick answer for equal bytes. `kernels.values.value_nodes` compares different
 bytes, and the equality of `Variant` decides for malformed values.
 """
 
@@ -18,7 +18,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
-from parquet_variant.kernels.operations.canonical_nodes import compare_rows
+from parquet_variant.kernels.values.value_nodes import compare_rows
 from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors

@@ -21,8 +21,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, check_count
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
-from parquet_variant.kernels.values.name_tables import NameTable, name_table
-from parquet_variant.kernels.values.reading import EncodedValues
+from parquet_variant.kernels.values.reading import EncodedValues, NameTable, name_table
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arguments import as_variant_array, readable_storage
 from parquet_variant.ops.columns.column_slots import faulty_slots

@@ -440,12 +440,12 @@ def _by_kernel(
             nodes = adopt(*edit_rows(nodes, row_start, change, number < len(edits) - 1, out_start, state))
         row_start = out_start
     # Each value has metadata of only its own names.
-    metadata = least_metadata(nodes, row_start, np.zeros(len(state), np.int64), table.table)
+    metadata = least_metadata(nodes, row_start, np.zeros(len(state), np.int32), table.table)
     value = value_array(nodes, row_start)
-    sizes, name_sizes = (to_numpy(pc.binary_length(part)).astype(np.int64) for part in (value, metadata))
+    sizes, name_sizes = (to_numpy(pc.binary_length(part)).astype(np.int64) for part in (value, metadata.dictionary))
     if edits[0].kind != EditKind.NORMALIZE:
-        state[(state == CHANGED) & (sizes + name_sizes > edits[0].max_size)] = LEFT
-    changed = storage_of(metadata_parts(metadata).column, value, from_numpy((state != CHANGED) | (sizes == 0)))
+        state[(state == CHANGED) & (sizes + name_sizes[to_numpy(metadata.indices)] > edits[0].max_size)] = LEFT
+    changed = storage_of(metadata, value, from_numpy((state != CHANGED) | (sizes == 0)))
     state[batch.starts < 0] = CHANGED  # SQL NULL rows have no bytes to keep
     return changed, state
 

@@ -49,7 +49,8 @@ def doctor(as_json: AsJson = False) -> int:
 
 def warmup(as_json: AsJson = False) -> None:
     """Compile kernels that were not built with the package, as in a checkout or on rare platforms."""
-    from parquet_variant.kernels.machine_code.entry_points import machine_code, warmup
+    from parquet_variant.kernels.machine_code.building import warmup
+    from parquet_variant.kernels.machine_code.entry_points import machine_code
     from parquet_variant.kernels.machine_code.library import cache_home
 
     begun = time.monotonic()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.json.scan import (
     BACKSLASH,
     NEWLINE,
@@ -17,6 +16,7 @@ from parquet_variant.kernels.json.scan import (
     last_of_escape,
     plain_until,
 )
+from parquet_variant.kernels.machine_code.functions import kernel
 from parquet_variant.kernels.machine_code.signatures import UInt8s
 from parquet_variant.kernels.native_vectors import address_in
 

@@ -7,8 +7,8 @@ absolute addresses; ``end`` is the address after the text.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
+from parquet_variant.kernels.machine_code.functions import helper, kernel, numbered
 from parquet_variant.kernels.machine_code.signatures import UInt8s
 from parquet_variant.kernels.memory import (
     KIND,
@@ -72,7 +72,7 @@ def utf8_length(pos: int, end: int) -> int:
 @helper
 def is_utf8(pos: int, end: int) -> bool:
     """Return whether text is well-formed UTF-8."""
-    if _is_ascii(pos, end):
+    if is_ascii(pos, end):
         return True
     while pos < end:
         while pos + 32 <= end and high_of_32(pos) == 0:
@@ -90,7 +90,7 @@ def is_utf8(pos: int, end: int) -> bool:
 
 
 @helper(inline=True)
-def _is_ascii(pos: int, end: int) -> bool:
+def is_ascii(pos: int, end: int) -> bool:
     """Return whether text is ASCII; its last bytes are read in words that overlap, without a loop."""
     size = end - pos
     if size < 8:

@@ -1,16 +1,15 @@
 """The source of a kernel's machine code: the built library, or compilation on first use, also with checks.
 
-Owns the choice, once per process, loading compiled objects, and `warmup`, which compiles all kernels. The variable
+Owns the choice, once per process, and loading compiled objects. The variable
 ``PARQUET_VARIANT_KERNELS`` selects ``built``, ``jit`` or ``checked``. By default the library is used if it
 fits the sources and the CPU, else Numba if it is installed, which is imported only for kernels that are not in the
-cache. Leaves making and storing objects to `building`.
+cache. Leaves making objects to `objects`, and storing them to `library`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import tempfile
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -25,7 +24,6 @@ from parquet_variant.kernels.machine_code.library import levels_here
 from parquet_variant.support.fork_safety import cached_property, in_forked_child, loading
 
 if TYPE_CHECKING:
-    from parquet_variant.kernels.machine_code.functions import Kernel
     from parquet_variant.kernels.machine_code.library import Library
 
 
@@ -51,20 +49,20 @@ class Jit:
     def _engine(self) -> Any:
         import llvmlite.binding as llvm
 
-        from parquet_variant.kernels.machine_code.building.objects import new_target_machine
+        from parquet_variant.kernels.machine_code.objects import new_target_machine
 
         for name, address in symbols().items() if is_checking() else ():
             llvm.add_symbol(name, address)
         # The engine owns the target machine.
         return llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine(self.level))
 
-    def address(self, kernel: Kernel) -> int:
+    def address(self, kernel: Any) -> int:
         """Return the address of a kernel's entry point, which is compiled if needed."""
         # LLVM compiles under a lock of its own, so that forks wait.
         with loading(), _COMPILING:
             import llvmlite.binding as llvm
 
-            from parquet_variant.kernels.machine_code.building.objects import build_objects
+            from parquet_variant.kernels.machine_code.objects import build_objects
 
             # LLVM refuses a second object with the same symbol.
             if kernel.symbol not in self._addresses:
@@ -121,38 +119,8 @@ def machine_code() -> Library | Jit:
         return _jit()
 
 
-def entry_point(kernel: Kernel) -> Callable[[int], int]:
+def entry_point(kernel: Any) -> Callable[[int], int]:
     """Return the function that runs a kernel on the words at an address; it returns 0 unless memory ran out."""
     entry = _PROTOTYPE(machine_code().address(kernel))
     name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
     return reporting(name, entry) if is_checking() else entry
-
-
-def warmup(progress: Callable[[str, int, int], None] | None = None) -> bool:
-    """Compile the kernels that are neither built with the package nor in the cache.
-
-    Parameters
-    ----------
-    progress
-        Called with the name of the step, the number of finished kernels, and the number of all kernels.
-
-    Returns
-    -------
-    bool
-        False if nothing had to be compiled, because the kernels were built with the package.
-
-    Raises
-    ------
-    KernelsError
-        If there are neither built kernels that fit nor Numba, or if a kernel cannot be compiled.
-    """
-    code = machine_code()
-    if code.mode == "built":
-        return False
-    from parquet_variant.kernels.machine_code.building.build import build_all_objects
-    from parquet_variant.kernels.machine_code.functions import find_kernels
-
-    report = progress or (lambda what, done, total: None)
-    with tempfile.TemporaryDirectory() as folder:
-        build_all_objects(find_kernels(), [code.level], Path(folder), report=report)
-    return True

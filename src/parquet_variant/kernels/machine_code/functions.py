@@ -1,95 +1,79 @@
-"""The functions in the modules of kernels: kernels, helpers and intrinsics; and the list of all kernels.
+"""What a kernel is: the two decorators, intrinsics, constants, and the list of all kernels.
 
-Owns the three classes, calling a kernel, and finding kernels. Each object stands for a Python function until its
-machine code is needed: defining one costs nothing and does not import Numba. The entry point of a kernel and the Numba
-type of a function come from callables that `kernels.compiling` passes, because `entry_points` and `building` import
-this module.
+    @kernel
+    def find_index(starts: Int64s, wanted: int, out_starts: Int64s) -> int: ...
+
+A function that Python calls is a `kernel`; its annotations are checked at each call. A function that only kernels call
+is a `helper`; its annotations are for readers and mypy. Each stands for a Python function until its machine code is
+needed: defining one costs nothing and does not import Numba. Modules need no registration: `building` finds every
+kernel of the package. See docs/internals/kernels.md.
 """
 
 from __future__ import annotations
 
 import pkgutil
+from collections import namedtuple
 from collections.abc import Callable
 from functools import update_wrapper
 from importlib import import_module
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from parquet_variant.kernels.machine_code.checks import is_checking, register
-from parquet_variant.kernels.machine_code.signatures import Signature
+from parquet_variant.kernels.machine_code.entry_points import entry_point
+from parquet_variant.kernels.machine_code.signatures import Allocations, Signature
 from parquet_variant.support.fork_safety import cached_property
 
-# Returns the Numba type of a kernel, helper or intrinsic.
-NumbaType = Callable[[Any], Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
-class _Compiled:
-    """A function that is compiled."""
+class _Named:
+    """A function that is compiled, or an intrinsic."""
 
-    def __init__(self, function: Callable[..., Any], numba_type: NumbaType) -> None:
-        self._numba_type = numba_type
-        update_wrapper(self, function)  # type: ignore[arg-type]
-        # Numba reads these attributes when it inlines a function.
-        self.py_func = function
-        self.targetoptions: dict[str, str] = {}
+    __qualname__: str
 
     def __reduce__(self) -> str:
-        return self.py_func.__qualname__
+        return self.__qualname__
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__.lower()} {self.py_func.__module__}.{self.py_func.__qualname__}>"
+        return f"<{type(self).__name__.lower()} {self.__module__}.{self.__qualname__}>"
 
     @property
     def _numba_type_(self) -> Any:
         """The type that Numba asks for when it compiles a caller."""
-        return self._numba_type(self)
+        from parquet_variant.kernels.machine_code.frontend import type_of
 
-
-class Helper(_Compiled):
-    """A function that only kernels can call."""
-
-    def __init__(self, function: Callable[..., Any], numba_type: NumbaType, *, inline: bool) -> None:
-        super().__init__(function, numba_type)
-        if inline:
-            self.targetoptions = {"inline": "always"}
+        return type_of(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise `TypeError`: a helper has no entry point."""
-        raise TypeError(f"helper {self.py_func.__name__} cannot be called from Python; call a function with @kernel")
+        """Raise `TypeError`: only kernels have an entry point."""
+        raise TypeError(f"{self!r} cannot be called from Python; call a function with @kernel")
 
 
-class Intrinsic:
+class Helper(_Named):
+    """A function that only kernels can call."""
+
+    def __init__(self, function: Callable[..., Any], *, inline: bool = False) -> None:
+        update_wrapper(self, function)
+        # Numba reads these attributes when it inlines a function.
+        self.py_func = function
+        self.targetoptions = {"inline": "always"} if inline else {}
+
+
+class Intrinsic(_Named):
     """A few instructions that Python cannot express, made by LLVM's builder.
 
     The function of the same name in `kernels.intrinsics` makes them. Only compiling imports that module.
     """
 
-    def __init__(self, module: str, name: str, numba_type: NumbaType) -> None:
-        self.__module__, self.name, self._numba_type = module, name, numba_type
+    def __init__(self, module: str, name: str) -> None:
+        self.__module__, self.__qualname__ = module, name
         self.maker = f"{module.rpartition('.')[0]}.intrinsics"
 
-    def __reduce__(self) -> str:
-        return self.name
 
-    def __repr__(self) -> str:
-        return f"<intrinsic {self.maker}.{self.name}>"
-
-    def __call__(self, *args: Any) -> Any:
-        """Raise `TypeError`: an intrinsic has no entry point."""
-        raise TypeError(f"intrinsic {self.name} cannot be called from Python; call a function with @kernel")
-
-    @property
-    def _numba_type_(self) -> Any:
-        return self._numba_type(self)
-
-
-class Kernel(_Compiled):
+class Kernel(Helper):
     """A function that Python can call: machine code that runs without the GIL."""
-
-    def __init__(
-        self, function: Callable[..., Any], numba_type: NumbaType, entry_point: Callable[[Kernel], Callable[[int], int]]
-    ) -> None:
-        super().__init__(function, numba_type)
-        self._entry_point = entry_point
 
     @cached_property
     def signature(self) -> Signature:
@@ -104,7 +88,7 @@ class Kernel(_Compiled):
 
     @cached_property
     def _entry(self) -> Callable[[int], int]:
-        return self._entry_point(self)
+        return entry_point(self)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code.
@@ -119,6 +103,44 @@ class Kernel(_Compiled):
         if self._entry(words.buffer_info()[0]):
             raise MemoryError("cannot allocate the tables of a kernel; work on fewer rows at a time")
         return signature.unpack(words)
+
+
+@overload
+def kernel(function: Callable[Concatenate[Allocations, Parameters], Result]) -> Callable[Parameters, Result]: ...
+@overload
+def kernel(function: Function) -> Function: ...
+def kernel(function: Callable[..., Any]) -> Any:
+    """Make machine code of a function for Python: it runs without the GIL, and raises only `MemoryError`.
+
+    Python does not pass the parameter ``memory: Memory``, with which a kernel that allocates begins.
+    """
+    return Kernel(function)
+
+
+@overload
+def helper(function: Function) -> Function: ...
+@overload
+def helper(*, inline: bool) -> Callable[[Function], Function]: ...
+def helper(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
+    """Make machine code of a function for kernels; ``inline`` copies it into its callers before types are inferred."""
+    if function is None:
+        return lambda wrapped: Helper(wrapped, inline=inline)
+    return Helper(function, inline=inline)
+
+
+def numbered(names: str) -> Any:
+    """Return constants that are numbered from 0, for the columns of a table or for codes.
+
+    >>> numbered("KIND SIZE").SIZE
+    1
+    """
+    fields = names.split()
+    return namedtuple("numbered", fields)(*range(len(fields)))
+
+
+def intrinsics(module: str, names: str) -> Any:
+    """Declare intrinsics of a module by their names; `kernels.intrinsics` has functions of the same names."""
+    return [Intrinsic(module, name) for name in names.split()]
 
 
 _PACKAGE = "parquet_variant.kernels"

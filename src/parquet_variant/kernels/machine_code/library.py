@@ -22,12 +22,9 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from parquet_variant.errors import KernelsError
-
-if TYPE_CHECKING:
-    from parquet_variant.kernels.machine_code.functions import Kernel
 
 # Directory of the package, or its path in a zip file.
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
@@ -83,7 +80,7 @@ class Library:
     kernels: dict[str, str]
     mode: str = "built"
 
-    def address(self, kernel: Kernel) -> int:
+    def address(self, kernel: Any) -> int:
         """Return the entry point of a kernel. Raises `KernelsError` if the library does not have the kernel."""
         if self.kernels.get(kernel.symbol) != str(kernel.signature):
             raise KernelsError(f"{kernel!r} is not in the library of kernels; {_BUILD}", reason="no-kernels")

@@ -1,13 +1,12 @@
 """Edit a batch of values as tables of nodes; the fast counterpart of `encoding.edits`.
 
 Owns splicing nodes in and out, stripping nulls, and the metadata that hold only the names of a value. Nodes are made
-by `canonical_nodes`. The id of a field is its rank among all names of the batch, so that values and inserted values
+by `value_nodes`. The id of a field is its rank among all names of the batch, so that values and inserted values
 agree. Rows with malformed values, mismatched paths and everything else that raises are marked for the scalar fallback.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,26 +14,25 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.encoding.edits import EditKind
-from parquet_variant.kernels.arrow_buffers import filled_binary
-from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
-from parquet_variant.kernels.memory import KIND, copy, store_u8, store_uint
+from parquet_variant.errors import VariantError
+from parquet_variant.kernels.buffer_pool import adopt_bytes
+from parquet_variant.kernels.machine_code.functions import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, ReadOnlyInt32s, UInt8s
+from parquet_variant.kernels.memory import KIND, put_node
 from parquet_variant.kernels.native_vectors import (
     Memory,
+    address_in,
+    disown,
     export_table,
-    export_vector,
     filled_vector,
     new_table,
     new_vector,
-    reserve,
     reserve_rows,
-    sort_run,
+    sort_with,
 )
-from parquet_variant.kernels.tapes.tape import put_node
-from parquet_variant.kernels.values.name_tables import NameTable
-from parquet_variant.kernels.values.reading import metadata_header
-from parquet_variant.kernels.values.scalar_slots import uint_width
+from parquet_variant.kernels.tapes.dictionaries import add_set, metadata_column, no_runs, write_dictionaries
+from parquet_variant.kernels.values.reading import NameTable, metadata_header
+from parquet_variant.types import MAX_OFFSET
 
 UNCHANGED, CHANGED, LEFT = range(3)
 
@@ -79,7 +77,7 @@ def _copied(nodes: Int64Table, first: int, last: int, out: Int64Table, node_coun
     """Append nodes to a table with room; return the number of nodes in the table."""
     moved = node_count - first
     for j in range(first, last):
-        put_node(out, node_count, nodes[j, 0], nodes[j, 1], nodes[j, 2])
+        put_node(address_in(out), node_count, nodes[j, 0], nodes[j, 1], nodes[j, 2])
         out[node_count, 3] = nodes[j, 3] + moved
         node_count += 1
     return node_count
@@ -89,7 +87,7 @@ def _copied(nodes: Int64Table, first: int, last: int, out: Int64Table, node_coun
 def _nulls(count: int, out: Int64Table, node_count: int) -> int:
     """Append null nodes; return the number of nodes in the table."""
     for _ in range(count):
-        put_node(out, node_count, KIND.NULL, 0, 0)
+        put_node(address_in(out), node_count, KIND.NULL, 0, 0)
         node_count += 1
     return node_count
 
@@ -139,7 +137,7 @@ def _put_containers(segments: Int64s, depth: int, field: int, stop: int, out: In
     """Write the missing containers on the path; return ``(field, n)``, the field id of the next node."""
     for i in range(depth + 1, len(segments)):
         is_key = segments[i] >= 0
-        put_node(out, n, field | (KIND.OBJECT if is_key else KIND.ARRAY), 1 if is_key else -segments[i], 0)
+        put_node(address_in(out), n, field | (KIND.OBJECT if is_key else KIND.ARRAY), 1 if is_key else -segments[i], 0)
         out[n, 3] = stop
         n += 1
         field = 0
@@ -251,7 +249,7 @@ def strip_rows(
                     out[parent, 1] -= 1
                     state[row] = CHANGED
                     continue
-            put_node(out, n, nodes[j, 0], nodes[j, 1], nodes[j, 2])
+            put_node(address_in(out), n, nodes[j, 0], nodes[j, 1], nodes[j, 2])
             if kind == KIND.OBJECT or kind == KIND.ARRAY:
                 if depth + 1 > len(stack):
                     stack = reserve_rows(stack, depth + 1)
@@ -281,111 +279,65 @@ def least_names(
     memory: Memory,
     nodes: Int64Table,
     row_start: Int64s,
-    dictionary_of: Int64s,
-    starts: Int64s,
-    order: Int64s,
-    length: Int64s,
-    name_starts: Int64s,
-    sizes: Int64s,
-) -> tuple[int, int]:
+    dictionary_of: ReadOnlyInt32s,
+    names: NameTable,
+    of_row: Int32s,
+) -> tuple[int, tuple[int, int]]:
     """Number the names that each value uses, and store the new ids in its nodes, whose ids are ranks.
 
-    ``starts``, ``order`` and ``length`` are columns of a `NameTable`. Fills ``name_starts`` (one more than values) and
-    the bytes of each metadata; returns the ranks of the names, value by value, for `adopt`.
+    Fills the metadata of each value; returns their number, and address and size as `write_dictionaries` does.
     """
-    name_ranks = new_vector(memory, 1024)
-    count = 0
     widest = 0
-    for d in range(len(starts) - 1):
-        widest = max(widest, starts[d + 1] - starts[d])
-    number, stamp = filled_vector(memory, widest, 0), filled_vector(memory, widest, -1)
-    for row in range(len(row_start) - 1):
-        name_starts[row] = count
-        sizes[row] = 0
-        if row_start[row] == row_start[row + 1]:
-            continue
+    for d in range(len(names.state)):
+        widest = max(widest, names.starts[d + 1] - names.starts[d])
+    number, stamp, used = new_vector(memory, widest), filled_vector(memory, widest, -1), new_vector(memory, widest)
+    sets, count = no_runs(memory), 0
+    for row in range(len(of_row)):
+        of_row[row] = size = 0
         for i in range(row_start[row], row_start[row + 1]):
-            if nodes[i, 0] & 0xFF != KIND.OBJECT:
-                continue
             kid = i + 1
-            while kid < nodes[i, 3]:
+            while nodes[i, 0] & 0xFF == KIND.OBJECT and kid < nodes[i, 3]:
                 rank = nodes[kid, 0] >> 16
                 if stamp[rank] != row:
                     stamp[rank] = row
-                    if count + 1 > len(name_ranks):
-                        name_ranks = reserve(name_ranks, count + 1)
-                    name_ranks[count] = rank
-                    count += 1
+                    used[size] = rank
+                    size += 1
                 kid = nodes[kid, 3]
-        sort_run(name_ranks, name_starts[row], count)
-        first = starts[dictionary_of[row]]
-        data = 0
-        for j in range(name_starts[row], count):
-            number[name_ranks[j]] = j - name_starts[row]
-            data += length[first + order[first + name_ranks[j]]]
-        names = count - name_starts[row]
-        sizes[row] = 1 + (names + 2) * uint_width(max(names, data)) + data
+        if row_start[row] == row_start[row + 1]:
+            continue
+        sort_with(used, used, 0, size)
+        first = names.starts[dictionary_of[row]]
+        for j in range(size):
+            number[used[j]] = j
+            used[j] = first + names.order[first + used[j]]
+        of_row[row], sets = add_set(sets, count, used, size)
+        count = max(count, of_row[row] + 1)
         for i in range(row_start[row], row_start[row + 1]):
-            if nodes[i, 0] & 0xFF != KIND.OBJECT:
-                continue
             kid = i + 1
-            while kid < nodes[i, 3]:
+            while nodes[i, 0] & 0xFF == KIND.OBJECT and kid < nodes[i, 3]:
                 nodes[kid, 0] = (nodes[kid, 0] & 0xFFFF) | (number[nodes[kid, 0] >> 16] << 16)
                 kid = nodes[kid, 3]
-    name_starts[len(row_start) - 1] = count
-    return export_vector(name_ranks, count)
-
-
-@kernel
-def write_names(
-    referenced: Int64s,
-    name_starts: Int64s,
-    sizes: Int64s,
-    dictionary_of: Int64s,
-    starts: Int64s,
-    order: Int64s,
-    address: Int64s,
-    length: Int64s,
-    target: int,
-) -> None:
-    """Write the metadata of every value that has one, one after the other."""
-    for row in range(len(name_starts) - 1):
-        if sizes[row] == 0:
-            continue
-        first = starts[dictionary_of[row]]
-        names = name_starts[row + 1] - name_starts[row]
-        data = 0
-        for j in range(name_starts[row], name_starts[row + 1]):
-            data += length[first + order[first + referenced[j]]]
-        width = uint_width(max(names, data))
-        store_u8(target, ((width - 1) << 6) | 0x11)
-        store_uint(target + 1, names, width)
-        offsets = target + 1 + width
-        text = offsets + (names + 1) * width
-        begin = text
-        store_uint(offsets, 0, width)
-        for j in range(name_starts[row], name_starts[row + 1]):
-            at = first + order[first + referenced[j]]
-            copy(text, address[at], length[at])
-            text += length[at]
-            offsets += width
-            store_uint(offsets, text - begin, width)
-        target += sizes[row]
+    if count == 0:
+        count, sets = 1, add_set(sets, 0, used, 0)[1]
+    data = write_dictionaries(memory, sets, count, names.address, names.length, MAX_OFFSET)
+    if data[1] >= 0:
+        disown(data[0])
+    return count, data
 
 
 def least_metadata(
     nodes: npt.NDArray[np.int64],
     row_start: npt.NDArray[np.int64],
-    dictionary_of: npt.NDArray[np.int64],
+    dictionary_of: npt.NDArray[np.int32],
     names: NameTable,
     valid: npt.NDArray[np.uint8] | None = None,
-) -> pa.Array:
-    """Return metadata with only the names that each value uses; the ranks in its nodes become ids of that metadata."""
-    rows = len(dictionary_of)
-    name_starts, sizes = np.empty(rows + 1, np.int64), np.empty(rows, np.int64)
-    exported = least_names(nodes, row_start, dictionary_of, names.starts, names.order, names.length, name_starts, sizes)
-    fill = partial(
-        write_names, adopt(*exported), name_starts, sizes, dictionary_of, names.starts, names.order, names.address,
-        names.length,
-    )  # fmt: skip
-    return filled_binary(sizes, fill, valid)
+) -> pa.DictionaryArray:
+    """Return metadata with only the names that each value uses; the ranks in its nodes become ids of that metadata.
+
+    Raises `VariantError` with reason ``too-large`` if the distinct metadata exceed 2 GiB.
+    """
+    of_row = np.empty(len(dictionary_of), np.int32)
+    count, exported = least_names(nodes, row_start, dictionary_of, names, of_row)
+    if exported[1] < 0:
+        raise VariantError("the metadata of these rows exceeds 2 GiB: edit fewer rows at a time", reason="too-large")
+    return metadata_column(of_row, count, adopt_bytes(*exported), valid)

@@ -11,10 +11,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
-from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import KIND, equal, load_s16, load_u8, load_uint
-from parquet_variant.kernels.values.reading import container, scalar_of_size, value_kind, value_size
+from parquet_variant.kernels.values.reading import (
+    Container,
+    container,
+    metadata_header,
+    scalar_of_size,
+    value_kind,
+    value_size,
+)
 
 ABSENT, BROKEN = 0, -1
 # Kinds of slots in addition to those of the tape: no value, and malformed bytes.
@@ -28,48 +35,15 @@ _MAX_SCALE = 38
 _SCAN_FIELDS = 24
 
 
-@helper(inline=True)
-def _name(meta_at: int, meta_stop: int, size: int, width: int, field_id: int) -> tuple[int, int]:
-    """Return ``(start, stop)`` of a name of a dictionary whose offsets are in bounds.
-
-    Start is -1 for a bad id or name.
-    """
-    if field_id >= size:
-        return -1, -1
-    offsets_at = meta_at + 1 + width
-    names_at = offsets_at + (size + 1) * width
-    low = names_at + load_uint(offsets_at + field_id * width, width)
-    high = names_at + load_uint(offsets_at + (field_id + 1) * width, width)
-    if low > high or high > meta_stop:
-        return -1, -1
-    return low, high
-
-
-@helper
-def _dictionary(at: int, stop: int) -> tuple[int, int]:
-    """Return ``(size, width)`` of metadata; the size is -1 if the metadata is malformed."""
-    if at >= stop or (load_u8(at) & 0x0F) != 1:
-        return -1, 1
-    width = (load_u8(at) >> 6) + 1
-    if at + 1 + width > stop:
-        return -1, 1
-    size = load_uint(at + 1, width)
-    if size > 0 and at + 1 + width + (size + 1) * width > stop:
-        return -1, 1
-    return size, width
-
-
 @kernel
 def resolve_key(meta_offsets: Int64s, meta_address: int, key_address: int, key_size: int, ids: Int64s) -> None:
     """Fill the id of a key in each metadata; negative for a missing key, malformed metadata or a duplicate key."""
     for m in range(len(ids)):
         at, stop = meta_address + meta_offsets[m], meta_address + meta_offsets[m + 1]
-        size, width = _dictionary(at, stop)
-        ids[m] = _NO_DICTIONARY if size < 0 else _NOT_THERE
-        if size <= 0:
+        ok, size, offsets_at, width, names_at, _ = metadata_header(at, stop)
+        ids[m] = _NOT_THERE if ok else _NO_DICTIONARY
+        if not ok:
             continue
-        offsets_at = at + 1 + width
-        names_at = offsets_at + (size + 1) * width
         low = load_uint(offsets_at, width)
         for i in range(size):
             high = load_uint(offsets_at + (i + 1) * width, width)
@@ -84,18 +58,6 @@ _REPEATED = -2
 _OTHER_TYPE, _BAD_CONTAINER = -1, -2
 
 
-class _Children(NamedTuple):
-    """The children of an object or array; their number is _OTHER_TYPE or _BAD_CONTAINER if there are none."""
-
-    count: int  # type: ignore[assignment]
-    ids: int
-    id_width: int
-    offsets: int
-    offset_width: int
-    values: int
-    end: int
-
-
 class Keys(NamedTuple):
     """The keys to find in objects."""
 
@@ -107,23 +69,20 @@ class Keys(NamedTuple):
 
 
 @helper
-def _container(at: int, stop: int, basic: int) -> _Children:
-    """Return the children of an object (basic type 2) or array (3)."""
+def _container(at: int, stop: int, basic: int) -> Container:
+    """Return the parts of an object (basic type 2) or array (3); the count is _OTHER_TYPE or _BAD_CONTAINER if none."""
     if at < stop and load_u8(at) & 3 != basic:
-        return _Children(_OTHER_TYPE, 0, 0, 0, 0, 0, 0)
+        return Container(False, _OTHER_TYPE, 0, 0, 0, 0, 0, 0)
     parts = container(at, stop)
-    return _Children(
-        parts.count if parts.ok else _BAD_CONTAINER, parts.ids, parts.id_width, parts.offsets, parts.offset_width,
-        parts.values, parts.values + parts.size,
-    )  # fmt: skip
+    return parts if parts.ok else Container(False, _BAD_CONTAINER, 0, 0, 0, 0, 0, 0)
 
 
 @helper(inline=True)
-def _child(children: _Children, index: int) -> int:
+def _child(children: Container, index: int) -> int:
     """Return the address of a child; BROKEN if it is not before the end of the values."""
     width = children.offset_width
-    at = children.values + load_uint(children.offsets + index * width, width)
-    return at if at < children.end else BROKEN
+    offset = load_uint(children.offsets + index * width, width)
+    return children.values + offset if offset < children.size else BROKEN
 
 
 @helper(inline=True)
@@ -186,11 +145,18 @@ def _field_by_name(
     ids_at: int, id_size: int, count: int, meta_at: int, meta_stop: int, key_address: int, key_size: int
 ) -> int:
     """Return the index of the field with a name, -1 or _REPEATED, for dictionaries with a duplicate name."""
-    size, width = _dictionary(meta_at, meta_stop)
+    _, size, offsets_at, width, names_at, _ = metadata_header(meta_at, meta_stop)
     position = -1
     for i in range(count):
-        low, high = _name(meta_at, meta_stop, size, width, load_uint(ids_at + i * id_size, id_size))
-        if low >= 0 and high - low == key_size and equal(low, key_address, key_size):
+        field_id = load_uint(ids_at + i * id_size, id_size)
+        if field_id >= size:
+            continue
+        low, high = (
+            load_uint(offsets_at + field_id * width, width),
+            load_uint(offsets_at + (field_id + 1) * width, width),
+        )
+        is_inside = high - low == key_size and names_at + high <= meta_stop
+        if is_inside and equal(names_at + low, key_address, key_size):
             position = i if position == -1 else _REPEATED
     return position
 
@@ -209,7 +175,7 @@ def find_keys(
     """Find the values of some keys (first axis of the outputs) in each object; absent in any other value."""
     for i in range(len(starts)):
         at, meta = starts[i], metas[i]
-        children = _Children(0, 0, 0, 0, 0, 0, 0)
+        children = Container(True, 0, 0, 0, 0, 0, 0, 0)
         if at > 0:
             children = _container(at, stops[i], 2)
         count, ids_at, id_size = children.count, children.ids, children.id_width
@@ -239,7 +205,7 @@ def find_keys(
             elif index >= 0:
                 keys.guesses[k] = index
                 out_starts[k, i] = _child(children, index)
-                out_stops[k, i] = children.end
+                out_stops[k, i] = children.values + children.size
 
 
 @kernel
@@ -256,7 +222,7 @@ def find_index(starts: Int64s, stops: Int64s, index: int, out_starts: Int64s, ou
             out_starts[i] = BROKEN
         elif index < children.count:
             out_starts[i] = _child(children, index)
-            out_stops[i] = children.end
+            out_stops[i] = children.values + children.size
 
 
 @kernel
@@ -302,9 +268,9 @@ def find_children(
         if offsets[i + 1] == at:
             continue
         children = _container(starts[i], stops[i], basic)
-        end = children.end
+        end = children.values + children.size
         names = sizes[metas[i]] if basic == 2 and metas[i] >= 0 else 0
-        room = end - children.values
+        room = children.size
         for j in range(children.count):
             child = _child(children, j)
             if child == BROKEN:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
-from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scalar_text import (
     SCALAR_ROOM,
     base64_text,
@@ -25,6 +24,7 @@ from parquet_variant.kernels.json.scalar_text import (
     word,
 )
 from parquet_variant.kernels.json.scan import STATUS, scan_string
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import (
     KIND,
@@ -38,14 +38,15 @@ from parquet_variant.kernels.memory import (
     trailing_zeros,
 )
 from parquet_variant.kernels.native_vectors import Memory, allocate, export_bytes, new_table, reserve_bytes
-from parquet_variant.kernels.values.name_tables import UNUSABLE
 from parquet_variant.kernels.values.reading import (
     COUNT,
     END,
     MALFORMED,
     NEXT,
     OWN,
+    UNUSABLE,
     EncodedValues,
+    NameTable,
     child,
     child_id,
     open_container,
@@ -88,6 +89,13 @@ class QuotedNames(NamedTuple):
 
     address: int
     starts: Int64s
+
+
+@helper(inline=True)
+def _names_of(names: NameTable, quoted: QuotedNames, d: int) -> _Names:
+    """Return the names of a dictionary."""
+    first = names.starts[d]
+    return _Names(first, names.starts[d + 1] - first, quoted.starts, quoted.address, names.rank)
 
 
 @kernel
@@ -279,17 +287,14 @@ def _keys_differ(stack: Int64Table, top: int, names: _Names) -> bool:
 
 @helper
 def _value_text(
-    out: int, room: int, written_bytes: int, begin: int, end: int, names: _Names, stack: Int64Table, lowest: int
+    out: int, room: int, written_bytes: int, begin: int, end: int, names: _Names, stack: Int64Table
 ) -> tuple[bool, int, int, int]:
-    """Write an encoded value; return ``(ok, out, room, used)``.
-
-    The frames of its open containers are on the stack from ``lowest`` on.
-    """
-    depth = lowest
+    """Write an encoded value; return ``(ok, out, room, used)``."""
+    depth = 0
     while True:
         # One value starts at `begin`.
         size = value_size(begin, end)
-        if size == MALFORMED or (depth > lowest and not take_bytes(stack, depth, size)):
+        if size == MALFORMED or not take_bytes(stack, depth, size):
             return False, out, room, written_bytes
         first = load_u8(begin) & 2 > 0
         if first:
@@ -306,11 +311,11 @@ def _value_text(
             if not ok:
                 return False, out, room, written_bytes
         # Close what ends here, then go to the next field or element.
-        while depth > lowest and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
+        while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
             depth -= 1
             out, room, written_bytes = _byte_text(out, room, written_bytes, stack[depth, _CLOSING])
             first = False
-        if depth == lowest:
+        if depth == 0:
             return True, out, room, written_bytes
         top = depth - 1
         i = stack[top, NEXT]
@@ -325,44 +330,6 @@ def _value_text(
         elif not first:
             out, room, written_bytes = _byte_text(out, room, written_bytes, 0x2C)
         begin, end = child(stack, top, i), stack[top, END]
-
-
-@kernel
-def write_json_rows(
-    memory: Memory,
-    values: EncodedValues,
-    starts: Int64s,
-    state: UInt8s,
-    ranks: Int64s,
-    quoted: QuotedNames,
-    offsets: Int64s,
-    refused: UInt8s,
-    max_depth: int,
-) -> tuple[int, int]:
-    """Write the text of every row and fill ``offsets``; return address and size for `adopt_bytes`.
-
-    ``starts``, ``state`` and ``ranks`` are columns of a `NameTable`.
-    """
-    rows = len(values.dictionary_of)
-    room = max(1024, 2 * (values.offsets[rows] - values.offsets[0]))
-    out = allocate(memory, room)
-    written_bytes = 0
-    stack = new_table(memory, max_depth, OWN + 2)
-    for row in range(rows):
-        offsets[row] = written_bytes
-        if len(values.valid) > 0 and values.valid[row] == 0:
-            continue
-        d = values.dictionary_of[row]
-        ok = d >= 0 and state[d] != UNUSABLE
-        if ok:
-            names = _Names(starts[d], starts[d + 1] - starts[d], quoted.starts, quoted.address, ranks)
-            begin, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
-            ok, out, room, written_bytes = _value_text(out, room, written_bytes, begin, end, names, stack, 0)
-        if not ok:
-            refused[row] = 1
-            written_bytes = offsets[row]
-    offsets[rows] = written_bytes
-    return export_bytes(out, written_bytes)
 
 
 @helper(inline=True)
@@ -402,7 +369,7 @@ def _row_text(
         elif ok and kind == RAW:
             begin = nodes[i, 1]
             ok, out, room, written_bytes = _value_text(
-                out, room, written_bytes, begin, begin + nodes[i, 2], names, stack, depth
+                out, room, written_bytes, begin, begin + nodes[i, 2], names, stack[depth:]
             )
         elif ok:
             ok, out, room, written_bytes = _leaf_text(
@@ -417,13 +384,45 @@ def _row_text(
 
 
 @kernel
+def write_json_rows(
+    memory: Memory,
+    values: EncodedValues,
+    names: NameTable,
+    quoted: QuotedNames,
+    offsets: Int64s,
+    refused: UInt8s,
+    max_depth: int,
+) -> tuple[int, int]:
+    """Write the text of every row and fill ``offsets``; return address and size for `adopt_bytes`."""
+    rows = len(values.dictionary_of)
+    room = max(1024, 2 * (values.offsets[rows] - values.offsets[0]))
+    out = allocate(memory, room)
+    written_bytes = 0
+    stack = new_table(memory, max_depth, OWN + 2)
+    for row in range(rows):
+        offsets[row] = written_bytes
+        if len(values.valid) > 0 and values.valid[row] == 0:
+            continue
+        d = values.dictionary_of[row]
+        ok = d >= 0 and names.state[d] != UNUSABLE
+        if ok:
+            of_row = _names_of(names, quoted, d)
+            begin, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
+            ok, out, room, written_bytes = _value_text(out, room, written_bytes, begin, end, of_row, stack)
+        if not ok:
+            refused[row] = 1
+            written_bytes = offsets[row]
+    offsets[rows] = written_bytes
+    return export_bytes(out, written_bytes)
+
+
+@kernel
 def write_json_nodes(
     memory: Memory,
     nodes: Int64Table,
     row_start: Int64s,
     dictionary_of: ReadOnlyInt32s,
-    starts: Int64s,
-    ranks: Int64s,
+    names: NameTable,
     quoted: QuotedNames,
     offsets: Int64s,
     refused: UInt8s,
@@ -443,9 +442,9 @@ def write_json_nodes(
         if row_start[row] == row_start[row + 1]:
             continue
         d = dictionary_of[row]
-        names = _Names(starts[d], starts[d + 1] - starts[d], quoted.starts, quoted.address, ranks)
+        of_row = _names_of(names, quoted, d)
         ok, out, room, written_bytes = _row_text(
-            out, room, written_bytes, row_start[row], row_start[row + 1], nodes, names, stack
+            out, room, written_bytes, row_start[row], row_start[row + 1], nodes, of_row, stack
         )
         if not ok:
             refused[row] = 1

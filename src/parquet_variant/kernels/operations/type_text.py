@@ -1,6 +1,6 @@
 """Write the type of each value as text; the fast counterpart of `encoding.schema_of`.
 
-Owns merging the types of the parts of a value, and writing the result. Takes nodes as `canonical_nodes` makes them,
+Owns merging the types of the parts of a value, and writing the result. Takes nodes as `value_nodes` makes them,
 with names numbered in the order in which they are written. The caller passes tables of the types that scalar types
 merge to, and of the spelling of types and names. Values that are nested too deep are left to the scalar fallback.
 """
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json.scalar_text import int_text
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import KIND, load_u64, store_u8, store_u64
 from parquet_variant.kernels.native_vectors import (

@@ -7,47 +7,28 @@ fault by itself.
 
 from __future__ import annotations
 
-from parquet_variant.encoding.scalars import MICROS_PER_DAY
-from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.int128 import digits_of
-from parquet_variant.kernels.json.scan import is_utf8
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import KIND, load_u8, load_uint
-from parquet_variant.kernels.native_vectors import Memory, new_table, new_vector, reserve, reserve_rows, sort_run
-from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE
+from parquet_variant.kernels.native_vectors import Memory, new_table, new_vector, reserve, reserve_rows, sort_with
 from parquet_variant.kernels.values.reading import (
     COUNT,
     END,
     MALFORMED,
     NEXT,
     OWN,
+    SORTED,
+    UNUSABLE,
     Container,
     EncodedValues,
     child,
     metadata_header,
     open_container,
     scalar,
+    scalar_is_valid,
     value_kind,
     value_size,
 )
-
-_MAX_SCALE = 38
-
-
-@helper
-def scalar_is_valid(kind: int, a: int, b: int, scale: int, digits: bool) -> bool:
-    """Return whether the payload of a scalar is valid for its type; ``digits`` includes the digits of decimals."""
-    if kind == KIND.STRING:
-        return is_utf8(a, a + b)
-    if kind == KIND.TIME:
-        return 0 <= a < MICROS_PER_DAY
-    if KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
-        if scale > _MAX_SCALE:
-            return False
-        if digits:
-            max_digits = 9 if kind == KIND.DECIMAL4 else (18 if kind == KIND.DECIMAL8 else 38)
-            return digits_of(b, a) <= max_digits
-    return True
 
 
 @kernel
@@ -84,7 +65,7 @@ def _children_are_apart(parts: Container, end: int, scratch: Int64s) -> tuple[bo
     scratch = reserve(scratch, count)
     for i in range(count):
         scratch[i] = values + load_uint(offsets + i * width, width)
-    sort_run(scratch, 0, count)
+    sort_with(scratch, scratch, 0, count)
     next_start = values
     for i in range(count):
         if scratch[i] != next_start:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, store_u8, store_u32, store_u64
 from parquet_variant.kernels.native_vectors import address_in

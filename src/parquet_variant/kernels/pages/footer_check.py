@@ -15,8 +15,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyUInt8s, UInt8s
+from parquet_variant.kernels.machine_code.functions import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyUInt8s
+from parquet_variant.kernels.memory import load_u8
+from parquet_variant.kernels.native_vectors import address_in
+from parquet_variant.kernels.pages.runs import signed, varint
 
 _TRUE, _FALSE, _I8, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 4, 6, 7, 8, 9, 10, 12
 _BYTE_ARRAY = 6
@@ -38,51 +41,37 @@ _DAMAGED, _SOUND, _ENCRYPTED = range(3)
 
 
 @helper
-def _number(data: UInt8s, at: int) -> tuple[int, int]:
-    """Return an unsigned number of the compact protocol and where it ends; -1 if it does not end."""
-    value, shift = 0, 0
-    while at < len(data) and shift < 64:
-        byte = int(data[at])
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    return 0, -1
-
-
-@helper
-def _field(data: UInt8s, at: int, last: int) -> tuple[int, int, int]:
+def _field(at: int, stop: int, last: int) -> tuple[int, int, int]:
     """Return type (0 at the end), id and start of the value of a struct's next field; -1 if it is malformed."""
-    if at < 0 or at >= len(data):
+    if at < 0 or at >= stop:
         return 0, 0, -1
-    byte = int(data[at])
+    byte = load_u8(at)
     at += 1
     if byte == 0:
         return 0, 0, at
     if byte >> 4:
         return byte & 15, last + (byte >> 4), at
-    number, at = _number(data, at)
-    return byte & 15, (number >> 1) ^ -(number & 1), at
+    number, at = varint(at, stop)
+    return byte & 15, signed(number), at
 
 
 @helper
-def _items(data: UInt8s, at: int) -> tuple[int, int, int]:
+def _items(at: int, stop: int) -> tuple[int, int, int]:
     """Return number and type of the items of a list, and where the first one starts; -1 if malformed."""
-    if at < 0 or at >= len(data):
+    if at < 0 or at >= stop:
         return 0, 0, -1
-    byte = int(data[at])
+    byte = load_u8(at)
     at += 1
     count = byte >> 4
     if count == 15:
-        count, at = _number(data, at)
-    if count < 0 or count > len(data):
+        count, at = varint(at, stop)
+    if count < 0 or count > stop - at:
         return 0, 0, -1
     return count, byte & 15, at
 
 
 @helper
-def _skipped(data: UInt8s, at: int, kind: int, stack: Int64s) -> int:
+def _skipped(at: int, stop: int, kind: int, stack: Int64s) -> int:
     """Return where a value ends; -1 if it is malformed.
 
     The stack holds the open containers: remaining items (-1 in a struct) and their type.
@@ -95,7 +84,7 @@ def _skipped(data: UInt8s, at: int, kind: int, stack: Int64s) -> int:
         top = 2 * depth - 2
         kind = stack[top + 1]
         if stack[top] < 0:
-            kind, _, at = _field(data, at, 0)
+            kind, _, at = _field(at, stop, 0)
             if at < 0:
                 return -1
             if kind == 0:
@@ -112,21 +101,21 @@ def _skipped(data: UInt8s, at: int, kind: int, stack: Int64s) -> int:
         if kind <= _I8:
             at += 1
         elif kind <= _I64:
-            _, at = _number(data, at)
+            _, at = varint(at, stop)
         elif kind == _DOUBLE:
             at += 8
         elif kind == _BINARY:
-            size, at = _number(data, at)
-            if at < 0 or size < 0 or size > len(data) - at:
+            size, at = varint(at, stop)
+            if at < 0 or size < 0 or size > stop - at:
                 return -1
             at += size
         elif kind == _LIST or kind == _SET:
-            count, item, at = _items(data, at)
+            count, item, at = _items(at, stop)
         elif kind == _STRUCT:
             count = -1
         else:
             return -1
-        if at < 0 or at > len(data):
+        if at < 0 or at > stop:
             return -1
         if count > -2:
             if depth == _DEEPEST:
@@ -137,38 +126,38 @@ def _skipped(data: UInt8s, at: int, kind: int, stack: Int64s) -> int:
 
 
 @helper
-def _bounds_fit(data: UInt8s, at: int, width: int, stack: Int64s) -> bool:
+def _bounds_fit(at: int, stop: int, width: int, stack: Int64s) -> bool:
     """Return whether the bounds of a chunk's statistics are as long as a value; a width of 0 accepts all lengths."""
     field = present = short = 0
     while True:
-        kind, field, at = _field(data, at, field)
+        kind, field, at = _field(at, stop, field)
         if at < 0 or kind == 0:
             # pyarrow reads bounds in pairs.
             old = short & _OLD_BOUNDS and present & _OLD_BOUNDS == _OLD_BOUNDS
             new = short & _NEW_BOUNDS and present & _NEW_BOUNDS == _NEW_BOUNDS
             return at >= 0 and not old and not new
         if kind == _BINARY and field in _BOUNDS:
-            size, _ = _number(data, at)
+            size, _ = varint(at, stop)
             present |= 1 << field
             if size < width:
                 short |= 1 << field
-        at = _skipped(data, at, kind, stack)
+        at = _skipped(at, stop, kind, stack)
 
 
 @helper
-def _fits(data: UInt8s, at: int, level: int, field: int, kind: int, column: Int64s, stack: Int64s) -> bool:
+def _fits(at: int, stop: int, level: int, field: int, kind: int, column: Int64s, stack: Int64s) -> bool:
     """Return whether a field of a chunk's metadata or size statistics fits its column."""
     physical, repetition, definition, width = column[0], column[1], column[2], column[3]
     if level == _META and field == _STATISTICS and kind == _STRUCT:
-        return _bounds_fit(data, at, width, stack)
+        return _bounds_fit(at, stop, width, stack)
     if level == _META and (field == _TYPE or field == _CODEC):
-        number, _ = _number(data, at)
-        number = (number >> 1) ^ -(number & 1)
+        number, _ = varint(at, stop)
+        number = signed(number)
         return number == physical if field == _TYPE else 0 <= number <= _LAST_CODEC
     if level == _SIZE and field == _UNENCODED:
         return physical == _BYTE_ARRAY
     if level == _SIZE and (field == _REPETITION or field == _DEFINITION):
-        count, _, _ = _items(data, at)
+        count, _, _ = _items(at, stop)
         return kind == _LIST and (count == 0 or count == (repetition if field == _REPETITION else definition) + 1)
     return True
 
@@ -178,9 +167,11 @@ def _agree(data: ReadOnlyUInt8s, columns: Int64Table, stack: Int64s) -> int:
     """Return whether every column chunk fits its column, or one is encrypted."""
     open_fields, remaining = stack[:_LEVELS], stack[_LEVELS : 2 * _LEVELS]
     open_fields[0] = remaining[0] = 0
-    at = level = leaf = schemas = rows = claimed = 0
+    at = address_in(data)
+    stop = at + len(data)
+    level = leaf = schemas = rows = claimed = 0
     while True:
-        kind, field, at = _field(data, at, open_fields[level])
+        kind, field, at = _field(at, stop, open_fields[level])
         if at < 0:
             return _DAMAGED
         open_fields[level] = field
@@ -199,8 +190,8 @@ def _agree(data: ReadOnlyUInt8s, columns: Int64Table, stack: Int64s) -> int:
         if level == _CHUNK and field == _CRYPTO_METADATA:
             return _ENCRYPTED
         if level < _CHUNK and field == _ROWS and kind == _I64:
-            count, _ = _number(data, at)
-            count = (count >> 1) ^ -(count & 1)
+            count, _ = varint(at, stop)
+            count = signed(count)
             if count < 0:
                 return _DAMAGED
             if level == 0:
@@ -210,16 +201,16 @@ def _agree(data: ReadOnlyUInt8s, columns: Int64Table, stack: Int64s) -> int:
         schemas += level == 0 and field == _SCHEMA
         if schemas > 1:
             return _DAMAGED
-        if level >= _META and not _fits(data, at, level, field, kind, columns[leaf], stack[2 * _LEVELS :]):
+        if level >= _META and not _fits(at, stop, level, field, kind, columns[leaf], stack[2 * _LEVELS :]):
             return _DAMAGED
         if level == _SIZE or field != _INTO[level] or kind != (_LIST if level < _CHUNK else _STRUCT):
-            at = _skipped(data, at, kind, stack[2 * _LEVELS :])
+            at = _skipped(at, stop, kind, stack[2 * _LEVELS :])
             if at < 0:
                 return _DAMAGED
             continue
         count = 1
         if kind == _LIST:
-            count, _, at = _items(data, at)
+            count, _, at = _items(at, stop)
             if at < 0 or (level + 1 == _CHUNK and count != len(columns)):
                 return _DAMAGED
             leaf = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, UInt8s
 from parquet_variant.kernels.memory import load_s32, load_u8, load_u64
 
@@ -56,16 +56,9 @@ def optional_levels(above: UInt8s, slot_level: int, present_level: int, bits: in
     ``above`` are the levels of its parent (empty: all are ``present_level``). ``bits`` is the address of its validity
     (0: all valid), whose first bit is ``first``.
     """
-    present = 0
-    if len(above) == 0:
-        for i in range(len(levels)):
-            is_present = is_set(bits, first + i)
-            levels[i] = present_level + is_present
-            present += is_present
-        return present
-    slot = first
+    present, slot = 0, first
     for i in range(len(levels)):
-        level = above[i]
+        level = above[i] if len(above) else present_level
         if level >= slot_level:
             if level == present_level and is_set(bits, slot):
                 level += 1
@@ -134,16 +127,3 @@ def list_positions(
                     elements += 1
             slot += 1
     return elements
-
-
-@kernel
-def present_slots(levels: UInt8s, slot_level: int, present_level: int, positions: Int64s) -> int:
-    """Fill the slots whose level is ``present_level``, which are not null."""
-    slot = count = 0
-    for i in range(len(levels)):
-        if levels[i] >= slot_level:
-            if levels[i] == present_level:
-                positions[count] = slot
-                count += 1
-            slot += 1
-    return count

@@ -2,19 +2,16 @@
 
 Owns packing bits, the hybrid of runs for levels and dictionary indices, DELTA_BINARY_PACKED, and reading pages of
 deltas: integers, sizes of byte arrays, and byte arrays with shared prefixes. Every bound is checked before a byte is
-read. Leaves computing the numbers to `pages.levels` and `pages.dictionary`. Spec: ``Encodings.md``. Every output needs
+read. Leaves computing the numbers to `pages.levels` and `pages.values`. Spec: ``Encodings.md``. Every output needs
 the room that `most_run_bytes` and `most_delta_bytes` return.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, UInt8s
-from parquet_variant.kernels.memory import copy, load_s32, load_u8, load_u32, load_u64, store_u8, store_u32, store_u64
-from parquet_variant.kernels.native_vectors import address_in
+from parquet_variant.kernels.memory import copy, load_s32, load_u8, load_u64, store_u8, store_u32, store_u64
+from parquet_variant.kernels.native_vectors import address_in, vector_at
 
 _BLOCK, _MINIBLOCK = 128, 32
 # Number of equal numbers from which a run pays off, because it interrupts the packed groups around it.
@@ -43,27 +40,29 @@ def _put_varint(at: int, number: int) -> int:
 
 
 @helper
-def _put_bits(at: int, word: int, filled: int, number: int, width: int) -> tuple[int, int, int]:
-    """Append a number to a word that is partly filled and is written at ``at``; return ``(at, word, filled)``."""
-    word |= number << filled
-    filled += width
-    if filled >= 64:
-        store_u64(at, word)
-        at += 8
-        filled -= 64
-        word = 0
-        if filled > 0:
-            shift = width - filled
-            word = (number >> shift) & ((1 << (64 - shift)) - 1)
-    return at, word, filled
+def _load(source: int, i: int, size: int) -> int:
+    """Load a level of 1 byte, or an integer of 4 or 8 bytes."""
+    if size == 8:
+        return load_u64(source + i * 8)
+    return load_u8(source + i) if size == 1 else load_s32(source + i * 4)
 
 
-@helper(inline=True)
-def _pack(load: Callable[..., Any], source: int, size: int, count: int, width: int, at: int) -> int:
+@helper
+def _pack(source: int, size: int, count: int, width: int, at: int) -> int:
     """Write the low bits of numbers, padded with zeros to a multiple of eight numbers; return where they end."""
     word = filled = 0
     for i in range(count):
-        at, word, filled = _put_bits(at, word, filled, load(source + i * size), width)
+        number = _load(source, i, size)
+        word |= number << filled
+        filled += width
+        if filled >= 64:
+            store_u64(at, word)
+            at += 8
+            filled -= 64
+            word = 0
+            if filled > 0:
+                shift = width - filled
+                word = (number >> shift) & ((1 << (64 - shift)) - 1)
     filled += (-count & 7) * width
     while filled > 0:
         store_u64(at, word)
@@ -73,60 +72,28 @@ def _pack(load: Callable[..., Any], source: int, size: int, count: int, width: i
     return at
 
 
-@helper
-def _pack_levels(source: int, count: int, width: int, at: int) -> int:
-    """Pack levels of one byte each."""
-    return _pack(load_u8, source, 1, count, width, at)
-
-
-@helper
-def _pack_indices(source: int, count: int, width: int, at: int) -> int:
-    """Pack indices of four bytes each."""
-    return _pack(load_u32, source, 4, count, width, at)
-
-
-@helper
-def _count_run(counts: Int64s, number: int, size: int) -> None:
-    """Add a run to the counts of numbers."""
-    counts[number] += size
-
-
-@helper
-def _ignore_run(counts: int, number: int, size: int) -> None:
-    """Do nothing with a run."""
-
-
 @helper(inline=True)
-def _runs(
-    load: Callable[..., Any],
-    pack: Callable[..., Any],
-    note: Callable[..., Any],
-    counts: Int64s | int,
-    source: int,
-    size: int,
-    count: int,
-    width: int,
-    out: int,
-) -> int:
-    """Write numbers as runs; return the bytes written."""
+def _runs(source: int, size: int, count: int, width: int, out: int, counts: Int64s) -> int:
+    """Write numbers as runs, and count levels; return the bytes written."""
     at = out
     least = _LEAST_NARROW_RUN if width <= _NARROW else _LEAST_RUN
     literal = i = 0  # the first number that is not written yet, and the current one
     while i < count:
-        number = load(source + i * size)
+        number = _load(source, i, size)
         stop = i + 1
         if size == 1:
             eight = number * 0x0101010101010101
             while stop + 8 <= count and load_u64(source + stop) == eight:
                 stop += 8
-        while stop < count and load(source + stop * size) == number:
+        while stop < count and _load(source, stop, size) == number:
             stop += 1
-        note(counts, number, stop - i)
+        if size == 1:
+            counts[number] += stop - i
         start = i + (-(i - literal) & 7)  # packed groups have eight numbers
         if stop - start >= least or (literal == i and stop == count):
             if start > literal:
                 at = _put_varint(at, ((start - literal) >> 3) << 1 | 1)
-                at = pack(source + literal * size, start - literal, width, at)
+                at = _pack(source + literal * size, size, start - literal, width, at)
             at = _put_varint(at, (stop - start) << 1)
             store_u64(at, number)
             at += (width + 7) >> 3
@@ -134,7 +101,7 @@ def _runs(
         i = stop
     if literal < count:
         at = _put_varint(at, ((count - literal + 7) >> 3) << 1 | 1)
-        at = pack(source + literal * size, count - literal, width, at)
+        at = _pack(source + literal * size, size, count - literal, width, at)
     return at - out
 
 
@@ -144,13 +111,13 @@ def level_runs(source: int, count: int, width: int, out: int, counts: Int64s) ->
 
     Return the bytes written.
     """
-    return _runs(load_u8, _pack_levels, _count_run, counts, source, 1, count, width, out)
+    return _runs(source, 1, count, width, out, counts)
 
 
 @kernel
 def index_runs(source: int, count: int, width: int, out: int) -> int:
     """Write dictionary indices of four bytes each as runs; return the bytes written."""
-    return _runs(load_u32, _pack_indices, _ignore_run, 0, source, 4, count, width, out)
+    return _runs(source, 4, count, width, out, vector_at(0, 0))
 
 
 @helper
@@ -173,12 +140,6 @@ def _bits(number: int) -> int:
 def _signed_32(number: int) -> int:
     """Return the low 32 bits as a signed number."""
     return ((number & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
-
-
-@helper
-def _load(source: int, i: int, size: int) -> int:
-    """Load an integer of 4 or 8 bytes."""
-    return load_u64(source + i * 8) if size == 8 else load_s32(source + i * 4)
 
 
 @helper
@@ -217,20 +178,8 @@ def put_deltas(source: int, size: int, count: int, deltas: Int64s, out: int) -> 
             width = _bits(all_bits)
             store_u8(widths + part, width)
             if width > 0:
-                at = _pack_block(deltas, part * _MINIBLOCK, width, at)
+                at = _pack(address_in(deltas) + 8 * part * _MINIBLOCK, 8, _MINIBLOCK, width, at)
         start += entries
-    return at
-
-
-@helper
-def _pack_block(deltas: Int64s, first: int, width: int, at: int) -> int:
-    """Pack the deltas of a miniblock."""
-    word = filled = 0
-    for i in range(first, first + _MINIBLOCK):
-        at, word, filled = _put_bits(at, word, filled, deltas[i], width)
-    if filled > 0:
-        store_u64(at, word)
-        at += filled >> 3
     return at
 
 
@@ -241,18 +190,31 @@ def delta_packed(source: int, size: int, count: int, deltas: Int64s, out: int) -
 
 
 @helper
-def _run(at: int, stop: int, width: int) -> tuple[int, int, int, bool]:
-    """Return ``(start, stop, values, packed)`` of the next run; the number of values is -1 if it is malformed."""
-    header = shift = 0
-    more = True
-    while more:
-        if at >= stop or shift > 28:
-            return 0, 0, -1, False
+def varint(at: int, stop: int) -> tuple[int, int]:
+    """Return an unsigned number and where it ends; -1 if it does not end."""
+    value = shift = 0
+    while at < stop and shift < 64:
         byte = load_u8(at)
         at += 1
-        header |= (byte & 0x7F) << shift
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
         shift += 7
-        more = byte >= 0x80
+    return 0, -1
+
+
+@helper
+def signed(value: int) -> int:
+    """Return the number of a zigzag encoding, all of whose 64 bits may be set."""
+    return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1)
+
+
+@helper
+def _run(at: int, stop: int, width: int) -> tuple[int, int, int, bool]:
+    """Return ``(start, stop, values, packed)`` of the next run; the number of values is -1 if it is malformed."""
+    header, at = varint(at, stop)
+    if at < 0 or header >> 35 != 0:
+        return 0, 0, -1, False
     packed = (header & 1) == 1
     run = header >> 1
     length = run * width if packed else (width + 7) >> 3
@@ -337,26 +299,6 @@ def read_indices(at: int, stop: int, entries: int, count: int, target: int, size
 
 
 @helper
-def _varint(at: int, stop: int) -> tuple[int, int]:
-    """Return an unsigned number and where it ends; -1 if it does not end."""
-    value = shift = 0
-    while at < stop and shift < 64:
-        byte = load_u8(at)
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    return 0, -1
-
-
-@helper
-def _signed(value: int) -> int:
-    """Return the number of a zigzag encoding, all of whose 64 bits may be set."""
-    return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1)
-
-
-@helper
 def _wide(at: int, stop: int, bit: int, width: int) -> int:
     """Return the value of up to 64 bits at a bit position."""
     if width <= 32:
@@ -376,30 +318,30 @@ def _store(target: int, i: int, value: int, width: int) -> None:
 @helper
 def read_deltas(at: int, stop: int, expected: int, target: int, item_bytes: int) -> int:
     """Write DELTA_BINARY_PACKED values of 4 or 8 bytes (``item_bytes``); return where they end, -1 if malformed."""
-    block, at = _varint(at, stop)
+    block, at = varint(at, stop)
     if at < 0:
         return -1
-    parts, at = _varint(at, stop)
+    parts, at = varint(at, stop)
     if at < 0:
         return -1
-    count, at = _varint(at, stop)
+    count, at = varint(at, stop)
     if at < 0 or count != expected or parts < 1 or parts > 512 or block < 1 or block > 1 << 20 or block % parts:
         return -1
     size = block // parts
     if size % 8:
         return -1
-    first, at = _varint(at, stop)
+    first, at = varint(at, stop)
     if at < 0:
         return -1
-    value = _signed(first)
+    value = signed(first)
     if count:
         _store(target, 0, value, item_bytes)
     done = 1
     while done < count:
-        least, at = _varint(at, stop)
+        least, at = varint(at, stop)
         if at < 0 or at + parts > stop:
             return -1
-        least = _signed(least)
+        least = signed(least)
         widths = at
         at += parts
         for part in range(parts):

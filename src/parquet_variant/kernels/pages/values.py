@@ -1,20 +1,191 @@
 """Values of Arrow columns as Parquet's pages store them, the smallest and largest byte arrays, and hashes of values.
 
 Owns leaving out nulls, the encodings of byte arrays (PLAIN and DELTA_BYTE_ARRAY), copying byte arrays out of pages, and
-the hashes and bits of bloom filters (XXH64 of values as PLAIN stores them, without their length; ``BloomFilter.md``).
-Leaves levels, indices and deltas to `pages.levels`, `pages.dictionary` and `pages.runs`. Byte arrays are lengths
+the hashes and bits of bloom filters (XXH64 of values as PLAIN stores them, without their length; ``BloomFilter.md``),
+and the hash tables of dictionaries that grow as values occur: a kernel stops when a table is full, and continues when
+it is called again with a larger one. Leaves levels and runs to `pages.levels` and `pages.runs`. Byte arrays are lengths
 (``int32``) and the address of their bytes, one value after the other. The caller provides enough room.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, ReadOnlyInt32s, ReadOnlyUInt8s
-from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, move, store_u32, trailing_zeros
+from parquet_variant.kernels.json.scan import is_ascii
+from parquet_variant.kernels.machine_code.functions import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import (
+    Int32s,
+    Int64s,
+    Int64Table,
+    ReadOnlyInt32s,
+    ReadOnlyUInt8s,
+    UInt8s,
+)
+from parquet_variant.kernels.memory import (
+    MIX_A,
+    MIX_B,
+    copy,
+    equal,
+    hash_bytes,
+    load_s32,
+    load_u8,
+    load_u32,
+    load_u64,
+    move,
+    store_u32,
+    trailing_zeros,
+)
+from parquet_variant.kernels.native_vectors import address_in
 from parquet_variant.kernels.pages.levels import ByteArrays, is_set, offset_at
 from parquet_variant.kernels.pages.runs import put_deltas
+
+# Columns of the table of distinct byte arrays.
+_HASH, _SIZE, _START = range(3)
+
+
+@helper
+def _hash_text(address: int, size: int, seed: int) -> int:
+    """Hash bytes; long ones four words at a time, because the four hashes do not depend on each other."""
+    if size < 32:
+        return hash_bytes(address, size, seed)
+    one, two, three, four = seed, seed ^ MIX_B, seed + size, seed * MIX_A
+    i = 0
+    while i + 32 <= size:
+        one = (one ^ load_u64(address + i)) * MIX_A
+        two = (two ^ load_u64(address + i + 8)) * MIX_A
+        three = (three ^ load_u64(address + i + 16)) * MIX_A
+        four = (four ^ load_u64(address + i + 24)) * MIX_A
+        one ^= (one >> 29) & 0x7FFFFFFFF
+        two ^= (two >> 31) & 0x1FFFFFFFF
+        three ^= (three >> 33) & 0x7FFFFFFF
+        four ^= (four >> 30) & 0x3FFFFFFFF
+        i += 32
+    mixed = (one * MIX_B + two) ^ ((three * MIX_B + four) * MIX_A)
+    return hash_bytes(address + i, size - i, mixed)
+
+
+@helper(inline=True)
+def _hash_word(word: int, seed: int) -> int:
+    """Hash a word."""
+    value = (word ^ seed) * MIX_A
+    value ^= (value >> 32) & 0xFFFFFFFF
+    value *= MIX_B
+    return value ^ ((value >> 29) & 0x7FFFFFFFF)
+
+
+@kernel
+def index_words(
+    source: int,
+    width: int,
+    first: int,
+    count: int,
+    entries: int,
+    slots: Int64s,
+    seed: int,
+    words: Int64s,
+    indices: Int32s,
+) -> tuple[int, int]:
+    """Number values of 4 or 8 bytes, new ones in order; return ``(numbered up to, entries)``.
+
+    ``slots`` (a power of two, -1 for free) has room for twice as many entries as ``words``.
+    """
+    mask = len(slots) - 1
+    for i in range(first, count):
+        word = load_u64(source + i * 8) if width == 8 else load_s32(source + i * 4)
+        at = _hash_word(word, seed) & mask
+        while slots[at] >= 0 and words[slots[at]] != word:
+            at = (at + 1) & mask
+        if slots[at] < 0:
+            if entries == len(words):
+                return i, entries
+            words[entries] = word
+            slots[at] = entries
+            entries += 1
+        indices[i] = slots[at]
+    return count, entries
+
+
+@kernel
+def rehash_words(words: Int64s, entries: int, seed: int, slots: Int64s) -> None:
+    """Store known values in empty slots."""
+    mask = len(slots) - 1
+    for entry in range(entries):
+        at = _hash_word(words[entry], seed) & mask
+        while slots[at] >= 0:
+            at = (at + 1) & mask
+        slots[at] = entry
+
+
+class DistinctStrings(NamedTuple):
+    """The distinct byte arrays of a column: their hash table, their entries, and their bytes."""
+
+    slots: Int64s
+    seed: int
+    table: Int64Table
+    arena: UInt8s
+
+
+@kernel
+def index_bytes(
+    strings: ByteArrays,
+    distinct: DistinctStrings,
+    slot: int,
+    entries: int,
+    arena_bytes: int,
+    indices: Int32s,
+    numbered: int,
+) -> tuple[int, int, int, int, int]:
+    """Number the byte arrays that are not null, new ones in order, from ``slot`` on.
+
+    Returns ``(next slot, numbered, bytes of those, entries, used bytes of the arena)``. An entry is the hash, the size
+    and the start in the arena. ``numbered`` is the number of indices before, after which ``indices`` continue.
+    """
+    slots, table = distinct.slots, distinct.table
+    mask, arena, total, entry = len(slots) - 1, address_in(distinct.arena), 0, -1
+    while slot < strings.rows:
+        if is_set(strings.bits, strings.first + slot):
+            start = offset_at(strings.offsets, slot, strings.width)
+            size = offset_at(strings.offsets, slot + 1, strings.width) - start
+            text = strings.data + start
+            # Repeated values often follow each other, and then need no hash.
+            if entry < 0 or table[entry, _SIZE] != size or not equal(arena + table[entry, _START], text, size):
+                hashed = _hash_text(text, size, distinct.seed)
+                at = hashed & mask
+                while slots[at] >= 0:
+                    entry = slots[at]
+                    if (
+                        table[entry, _HASH] == hashed
+                        and table[entry, _SIZE] == size
+                        and equal(arena + table[entry, _START], text, size)
+                    ):
+                        break
+                    at = (at + 1) & mask
+                if slots[at] < 0:
+                    if entries == len(table) or arena_bytes + size > len(distinct.arena):
+                        break
+                    table[entries, _HASH], table[entries, _SIZE], table[entries, _START] = hashed, size, arena_bytes
+                    copy(arena + arena_bytes, text, size)
+                    arena_bytes += size
+                    entry = slots[at] = entries
+                    entries += 1
+            indices[numbered] = entry
+            numbered += 1
+            total += size
+        slot += 1
+    return slot, numbered, total, entries, arena_bytes
+
+
+@kernel
+def rehash_bytes(table: Int64Table, entries: int, slots: Int64s) -> None:
+    """Store known values in empty slots."""
+    mask = len(slots) - 1
+    for entry in range(entries):
+        at = table[entry, _HASH] & mask
+        while slots[at] >= 0:
+            at = (at + 1) & mask
+        slots[at] = entry
 
 
 @kernel
@@ -140,21 +311,6 @@ def byte_bounds(data: int, lengths: Int32s) -> tuple[int, int, int, int]:
     return low - data, low_size, high - data, high_size
 
 
-_HIGH_BITS = -0x7F7F7F7F7F7F7F80
-
-
-@helper
-def _is_ascii(at: int, size: int) -> bool:
-    high, stop = 0, at + size
-    while at + 8 <= stop:
-        high |= load_u64(at)
-        at += 8
-    while at < stop:
-        high |= load_u8(at)
-        at += 1
-    return high & _HIGH_BITS == 0
-
-
 @kernel
 def plain_strings(at: int, stop: int, offsets: Int32s, target: int) -> tuple[bool, bool]:
     """Copy the strings of a PLAIN page, and fill where each starts in the copy, and the last stops.
@@ -175,7 +331,7 @@ def plain_strings(at: int, stop: int, offsets: Int32s, target: int) -> tuple[boo
         at += size
         done += size
     offsets[count] = done
-    return at == stop, _is_ascii(target, done)
+    return at == stop, is_ascii(target, target + done)
 
 
 @kernel
@@ -184,7 +340,7 @@ def are_ascii(offsets: ReadOnlyInt32s, data: int, size: int) -> bool:
     first, last, steps = offsets[0], offsets[len(offsets) - 1], 0
     for i in range(len(offsets) - 1):
         steps |= offsets[i + 1] - offsets[i]
-    return 0 <= first and last <= size and steps >= 0 and _is_ascii(data + first, last - first)
+    return 0 <= first and last <= size and steps >= 0 and is_ascii(data + first, data + last)
 
 
 @kernel
@@ -196,7 +352,7 @@ def copy_strings(starts: Int64s, sizes: Int64s, offsets: Int32s, target: int) ->
         copy(target + done, starts[i], sizes[i])
         done += sizes[i]
     offsets[len(starts)] = done
-    return _is_ascii(target, done)
+    return is_ascii(target, target + done)
 
 
 @kernel

@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import binary_array, bitmap
 from parquet_variant.kernels.buffer_pool import adopt_bytes
-from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import address_of, load_u8, load_u32, move, store_u8
 from parquet_variant.kernels.native_vectors import Memory, allocate, export_bytes, filled_vector, reserve_bytes

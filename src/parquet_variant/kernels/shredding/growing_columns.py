@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from parquet_variant.kernels.compiling import helper, numbered
+from parquet_variant.kernels.machine_code.functions import helper, numbered
 from parquet_variant.kernels.memory import KIND, copy, get, put, store_u8, store_u32, store_u64
 from parquet_variant.kernels.native_vectors import Memory, allocate, disown, reallocate
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE_NODE, S

@@ -18,16 +18,15 @@ import pyarrow as pa
 
 from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.buffer_pool import acquire, adopt, adopt_bytes, release
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.memory import HASH_SEED, address_of
 from parquet_variant.kernels.shredding.columns import ColumnBuffers, NodeLeaves
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, measure
-from parquet_variant.kernels.tapes.compact import compact
+from parquet_variant.kernels.tapes.dictionaries import metadata_column
 from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, TextSpans, parse_rows
-from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.kernels.tapes.tape import Tape, compact
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import MAX_OFFSET
 
@@ -154,17 +153,14 @@ def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) ->
     candidates = np.flatnonzero((lengths > _EXACT_LENGTH) | (size < _SMALLEST_EXACT) | ~np.isfinite(values))
     inexact = []
     for index in candidates.tolist():
-        number = text[starts[index] : starts[index] + lengths[index]]
-        if not _is_exact(number, float(values[index])):
+        number, value = text[starts[index] : starts[index] + lengths[index]], float(values[index])
+        if value == 0:
+            is_exact = not any(digit in number.lower().partition(b"e")[0] for digit in b"123456789")
+        else:
+            is_exact = isfinite(value) and Decimal(number.decode()) == Decimal(repr(value))
+        if not is_exact:
             inexact.append((int(which[index]), number))
     return inexact
-
-
-def _is_exact(text: bytes, value: float) -> bool:
-    """Return whether the shortest decimal of a double is the number in the text."""
-    if value == 0:
-        return not any(digit in text.lower().partition(b"e")[0] for digit in b"123456789")
-    return isfinite(value) and Decimal(text.decode()) == Decimal(repr(value))
 
 
 def _name_keys(table: SchemaTable, tape: Tape) -> Int64s:
@@ -237,25 +233,14 @@ def shredded_rows(
         raise VariantError("the metadata of these rows exceeds 2 GiB: parse fewer rows at a time", reason="too-large")
     if status != STATUS.OK:
         raise VariantError("the encoded value takes more than 2 GiB", reason="too-large", row=first_row + row)
-    metadata, keys = _dictionaries(tape, shredded.of_row, count, adopt(*numbers), adopt_bytes(*data))
+    key_numbers = adopt(*numbers)  # the parts that `assign_dictionaries` describes
+    ranks = len(tape.keys)
+    starts = ranks + count + 1
+    metadata = metadata_column(shredded.of_row, count, adopt_bytes(*data))
+    keys = RowKeys(key_numbers[ranks:starts], key_numbers[starts:], key_numbers[:ranks])
     buffers = ColumnBuffers(table, counts, levels)
     fill(shredded, keys, sizes, places, buffers.addresses, table.levels)
     release(sizes, places)
     null = tape.row_start[1:] == tape.row_start[:-1]
     valid = (~null).astype(np.uint8) if null.any() else None
     return ShreddedRows(buffers, metadata, valid)
-
-
-def _dictionaries(
-    tape: Tape, of_row: npt.NDArray[np.int32], count: int, numbers: Int64s, data: npt.NDArray[np.uint8]
-) -> tuple[pa.DictionaryArray, RowKeys]:
-    """Return the metadata column with each distinct dictionary once, and the keys of the dictionaries.
-
-    `count`, `numbers` and `data`: those of `assign_dictionaries`.
-    """
-    starts, offsets = len(tape.keys), 4 * (count + 1)
-    keys = starts + count + 1
-    buffers = [None, pa.py_buffer(data[:offsets]), pa.py_buffer(data[offsets:])]
-    values = pa.Array.from_buffers(pa.binary(), count, buffers)
-    metadata = pa.DictionaryArray.from_arrays(from_numpy(of_row), values)
-    return metadata, RowKeys(numbers[starts:keys], numbers[keys:], numbers[:starts])

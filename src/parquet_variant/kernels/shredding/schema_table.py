@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.compiling import numbered
+from parquet_variant.kernels.machine_code.functions import numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
-from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import is_utf8
+from parquet_variant.kernels.machine_code.functions import helper, kernel, numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import KIND, copy, get, load_u8, load_uint, put, store_uint
 from parquet_variant.kernels.native_vectors import Memory, address_in, allocate, filled_vector, new_vector, reallocate
@@ -27,12 +27,18 @@ from parquet_variant.kernels.shredding.growing_columns import (
     put_value,
 )
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, NamedNodes, S
-from parquet_variant.kernels.values.name_tables import UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import (
+    FIELD,
+    FIELD_BYTES,
     MALFORMED,
+    UNUSABLE,
     EncodedValues,
+    NameTable,
     container,
+    put_field,
+    resolve_names,
     scalar_of_size,
+    sort_fields,
     value_size,
 )
 from parquet_variant.kernels.values.scalar_slots import begin_object, exact_slot, object_size
@@ -41,12 +47,10 @@ from parquet_variant.kernels.values.scalar_slots import begin_object, exact_slot
 # of the next element, and SCHEMA the schema node of elements. ROOM is the bytes that the children may still take,
 # because children that share bytes could represent any number of values. IDS is 0 in an array.
 FRAME = numbered("SCHEMA AT LEFT OFFSETS OFFSET_WIDTH VALUES END ROOM IDS ID_WIDTH")
-# Columns of a field of a residual.
-FIELD = numbered("RANK ID BEGIN SIZE")
 # Columns of the state of the walk: addresses and rooms of the frames and of the residual's fields, the number of open
 # frames, the number of objects so far, and the ranks of the names of the row's dictionary.
 STATE = numbered("FRAMES FRAME_ROOM DEPTH FIELDS FIELD_ROOM OBJECTS RANKS NAME_COUNT")
-_FRAME_BYTES, _FIELD_BYTES = 8 * len(FRAME), 8 * len(FIELD)
+_FRAME_BYTES = 8 * len(FRAME)
 _FEWEST_FRAMES = 64
 
 
@@ -82,24 +86,6 @@ class _Residual(NamedTuple):
 
 
 @helper
-def _sort_fields(fields: int, count: int) -> bool:
-    """Sort fields by rank; return False if two have the same rank."""
-    for i in range(1, count):
-        at = fields + i * _FIELD_BYTES
-        rank, field_id, begin, size = get(at, FIELD.RANK), get(at, FIELD.ID), get(at, FIELD.BEGIN), get(at, FIELD.SIZE)
-        while at > fields and get(at - _FIELD_BYTES, FIELD.RANK) >= rank:
-            if get(at - _FIELD_BYTES, FIELD.RANK) == rank:
-                return False
-            copy(at, at - _FIELD_BYTES, _FIELD_BYTES)
-            at -= _FIELD_BYTES
-        put(at, FIELD.RANK, rank)
-        put(at, FIELD.ID, field_id)
-        put(at, FIELD.BEGIN, begin)
-        put(at, FIELD.SIZE, size)
-    return True
-
-
-@helper
 def _put_residual(fields: int, residual: _Residual, columns: GrowingColumns, s: int, at: int) -> None:
     """Add the residual of an object."""
     count, total, largest_id = residual.count, residual.bytes, residual.largest_id
@@ -107,7 +93,7 @@ def _put_residual(fields: int, residual: _Residual, columns: GrowingColumns, s: 
     ids, id_width, offsets, offset_width, values = begin_object(target, count, largest_id, total)
     written = 0
     for j in range(count):
-        field = fields + j * _FIELD_BYTES
+        field = fields + j * FIELD_BYTES
         store_uint(ids, get(field, FIELD.ID), id_width)
         ids += id_width
         store_uint(offsets, written, offset_width)
@@ -240,19 +226,6 @@ def _child_of(columns: GrowingColumns, fields: _Fields, s: int, field_id: int) -
 
 
 @helper
-def _keep_field(columns: GrowingColumns, state: int, at: int, rank: int, field_id: int, begin: int, size: int) -> None:
-    """Add field number ``at`` to those of the residual."""
-    if at == get(state, STATE.FIELD_ROOM):
-        put(state, STATE.FIELD_ROOM, 2 * at)
-        put(state, STATE.FIELDS, reallocate(get(state, STATE.FIELDS), 2 * at * _FIELD_BYTES))
-    field = get(state, STATE.FIELDS) + at * _FIELD_BYTES
-    put(field, FIELD.RANK, rank)
-    put(field, FIELD.ID, field_id)
-    put(field, FIELD.BEGIN, begin)
-    put(field, FIELD.SIZE, size)
-
-
-@helper
 def _put_fields(columns: GrowingColumns, state: int, fields: _Fields) -> bool:
     """Add the fields of the object at the top, and push the containers that the schema shreds.
 
@@ -287,7 +260,10 @@ def _put_fields(columns: GrowingColumns, state: int, fields: _Fields) -> bool:
         else:
             size = value_size(begin, end)
             rank = get(ranks, field_id)
-            _keep_field(columns, state, kept, rank, field_id, begin, size)
+            if kept == get(state, STATE.FIELD_ROOM):
+                put(state, STATE.FIELD_ROOM, 2 * kept)
+                put(state, STATE.FIELDS, reallocate(get(state, STATE.FIELDS), 2 * kept * FIELD_BYTES))
+            put_field(get(state, STATE.FIELDS) + kept * FIELD_BYTES, rank, field_id, begin, size)
             is_sorted = is_sorted and rank > last_rank
             last_rank = rank
             kept += 1
@@ -297,7 +273,7 @@ def _put_fields(columns: GrowingColumns, state: int, fields: _Fields) -> bool:
             return False
         room -= size
     if kept > 0:
-        if not is_sorted and not _sort_fields(get(state, STATE.FIELDS), kept):
+        if not is_sorted and not sort_fields(get(state, STATE.FIELDS), kept):
             return False
         _put_residual(get(state, STATE.FIELDS), _Residual(kept, kept_bytes, largest_id), columns, s, at)
     return True
@@ -350,7 +326,7 @@ def _new_state(memory: Memory) -> int:
     """Return the address of the state of a walk."""
     state = allocate(memory, 8 * len(STATE))
     put(state, STATE.FRAMES, allocate(memory, _FEWEST_FRAMES * _FRAME_BYTES))
-    put(state, STATE.FIELDS, allocate(memory, _FEWEST_FRAMES * _FIELD_BYTES))
+    put(state, STATE.FIELDS, allocate(memory, _FEWEST_FRAMES * FIELD_BYTES))
     put(state, STATE.FRAME_ROOM, _FEWEST_FRAMES)
     put(state, STATE.FIELD_ROOM, _FEWEST_FRAMES)
     put(state, STATE.OBJECTS, 0)

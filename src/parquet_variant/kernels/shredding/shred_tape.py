@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import STATUS
+from parquet_variant.kernels.machine_code.functions import helper, kernel, numbered
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.kernels.memory import (
     KIND,

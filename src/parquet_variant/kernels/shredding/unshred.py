@@ -5,7 +5,7 @@ the rows that the specification calls INVALID, and metadata that lacks a shredde
 kernel lists them and goes on.
 
 Fields of an object are put in the order of their names while they are gathered: schema fields are sorted already, and
-so are residuals.
+so are most residuals.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
-from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of
+from parquet_variant.kernels.machine_code.functions import helper, kernel, numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import (
     KIND,
@@ -22,24 +22,36 @@ from parquet_variant.kernels.memory import (
     NODE_BYTES,
     get,
     load_u8,
-    load_u32,
     load_u64,
     load_uint,
     put,
-    store_u32,
+    put_node,
 )
 from parquet_variant.kernels.native_vectors import (
     Memory,
     address_in,
     allocate,
     export_table,
+    new_table,
     new_vector,
     pooled_table,
     reserve_rows,
 )
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, NamedNodes, S
-from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
-from parquet_variant.kernels.values.reading import MALFORMED, container, load_fixed, value_kind, value_size
+from parquet_variant.kernels.values.reading import (
+    FIELD,
+    FIELD_BYTES,
+    MALFORMED,
+    UNUSABLE,
+    NameTable,
+    container,
+    load_fixed,
+    put_field,
+    resolve_names,
+    sort_fields,
+    value_kind,
+    value_size,
+)
 from parquet_variant.kernels.values.value_nodes import RAW
 
 # Columns of the input table, which has one row per schema node: addresses of buffers, 0 for missing buffers. Validity
@@ -47,12 +59,10 @@ from parquet_variant.kernels.values.value_nodes import RAW
 # Offsets are int64.
 INPUT = numbered("VALUE_VALID VALUE_OFFSETS VALUE_DATA TYPED_VALID TYPED_OFFSETS TYPED_DATA SLOTS GROUP_VALID")
 
-# DuckDB writes the fields of objects in any order. Larger unsorted objects are left to the scalar fallback.
-_MOST_UNSORTED = 4096
 # Columns of the frame of an open container in `assemble`. All containers: schema node, entry (in an array the next
-# entry), next schema node (in an array the entry after the last), node, and number of children. Objects: the remaining
-# fields of the residual, their number, and the bytes that they may still take.
-FRAME = numbered("SCHEMA AT STOP NODE COUNT IDS ID_WIDTH OFFSETS OFFSET_WIDTH VALUES VALUES_END RESIDUAL ROOM")
+# entry), next schema node (in an array the entry after the last), node, number of children, and the next field of the
+# residual and the one after the last, in the table of such fields.
+FRAME = numbered("SCHEMA AT STOP NODE COUNT FIELD LAST_FIELD")
 _FRAME_BYTES, _INPUT_BYTES, _SCHEMA_BYTES = 8 * len(FRAME), 8 * len(INPUT), 8 * len(S)
 # Steps: visit a place, ask again, close the container at the top, or leave the row to the scalar fallback.
 _ENTER, _AGAIN, _CLOSE, _REFUSE = range(4)
@@ -99,13 +109,6 @@ class _Place(NamedTuple):
     required: bool
 
 
-class _Scratch(NamedTuple):
-    """Addresses of unused bytes."""
-
-    at: int
-    end: int
-
-
 @helper
 def _node_of(columns: _Columns, s: int) -> int:
     """Return the address of a schema node."""
@@ -116,16 +119,6 @@ def _node_of(columns: _Columns, s: int) -> int:
 def _input_of(columns: _Columns, s: int) -> int:
     """Return the address of the buffers of a schema node."""
     return columns.inputs + s * _INPUT_BYTES
-
-
-@helper
-def _put_node(nodes: int, n: int, tag: int, a: int, b: int) -> None:
-    """Write a node that has no children yet."""
-    node = nodes + n * NODE_BYTES
-    put(node, NODE.TAG, tag)
-    put(node, NODE.A, a)
-    put(node, NODE.B, b)
-    put(node, NODE.END, n + 1)
 
 
 @helper(inline=True)
@@ -169,72 +162,30 @@ def _value_at(columns: _Columns, s: int, at: int) -> tuple[int, int]:
     return begin, value_size(begin, data + load_u64(offsets + at * 8 + 8))
 
 
-@helper
-def _sort_residual(frame: int, names: _Names, room: int) -> bool:
-    """Sort ids and offsets of a residual's fields by name into ``room``; return False for a duplicate field."""
-    count = get(frame, FRAME.RESIDUAL)
-    ids, id_width = get(frame, FRAME.IDS), get(frame, FRAME.ID_WIDTH)
-    offsets, width = get(frame, FRAME.OFFSETS), get(frame, FRAME.OFFSET_WIDTH)
-    for j in range(count):
-        field_id, place = load_uint(ids + j * id_width, id_width), load_uint(offsets + j * width, width)
-        if field_id >= names.count:
-            return False
-        k = j
-        while k > 0:
-            before = load_u32(room + 4 * (k - 1))
-            if get(names.ranks, before) == get(names.ranks, field_id):
-                return False
-            if get(names.ranks, before) < get(names.ranks, field_id):
-                break
-            store_u32(room + 4 * k, before)
-            store_u32(room + 4 * (count + k), load_u32(room + 4 * (count + k - 1)))
-            k -= 1
-        store_u32(room + 4 * k, field_id)
-        store_u32(room + 4 * (count + k), place)
-    put(frame, FRAME.IDS, room)
-    put(frame, FRAME.OFFSETS, room + 4 * count)
-    put(frame, FRAME.ID_WIDTH, 4)
-    put(frame, FRAME.OFFSET_WIDTH, 4)
-    return True
-
-
 @helper(inline=True)
-def _order_of_residual(ids: int, id_width: int, count: int, names: _Names) -> int:
-    """Return SORTED if fields are sorted and unique (required for merging), else UNSORTED or MALFORMED."""
-    previous = -1
-    for j in range(count):
-        field_id = load_uint(ids + j * id_width, id_width)
-        if field_id >= names.count:
-            return MALFORMED
-        if get(names.ranks, field_id) <= previous:
-            return UNSORTED
-        previous = get(names.ranks, field_id)
-    return SORTED
-
-
-@helper(inline=True)
-def _open_residual(frame: int, begin: int, size: int, names: _Names, scratch: _Scratch) -> tuple[bool, _Scratch]:
-    """Store the fields of a partial object in its frame, sorted in ``scratch`` if needed.
-
-    Returns ``(ok, scratch)``.
-    """
+def _open_residual(frame: int, begin: int, size: int, names: _Names, residuals: Int64Table) -> tuple[bool, Int64Table]:
+    """Append the fields of a partial object to the table of fields, sorted by name; return ``(ok, residuals)``."""
     if value_kind(load_u8(begin)) != KIND.OBJECT:
-        return False, scratch
+        return False, residuals
     parts = container(begin, begin + size)
-    count = parts.count
-    put(frame, FRAME.RESIDUAL, count)
-    put(frame, FRAME.IDS, parts.ids)
-    put(frame, FRAME.ID_WIDTH, parts.id_width)
-    put(frame, FRAME.OFFSETS, parts.offsets)
-    put(frame, FRAME.OFFSET_WIDTH, parts.offset_width)
-    put(frame, FRAME.VALUES, parts.values)
-    put(frame, FRAME.VALUES_END, parts.values + parts.size)
-    put(frame, FRAME.ROOM, parts.size)
-    order = _order_of_residual(parts.ids, parts.id_width, count, names)
-    if order != UNSORTED:
-        return order == SORTED, scratch
-    ok = count <= _MOST_UNSORTED and scratch.at + 8 * count <= scratch.end and _sort_residual(frame, names, scratch.at)
-    return ok, _Scratch(scratch.at + 8 * count, scratch.end)
+    first = get(frame, FRAME.LAST_FIELD)
+    put(frame, FRAME.LAST_FIELD, first + parts.count)
+    residuals = reserve_rows(residuals, first + parts.count)
+    fields = address_in(residuals) + first * FIELD_BYTES
+    ok, in_order, previous, room = True, True, -1, parts.size
+    for j in range(parts.count):
+        field_id = load_uint(parts.ids + j * parts.id_width, parts.id_width)
+        at = parts.values + load_uint(parts.offsets + j * parts.offset_width, parts.offset_width)
+        bytes_of_value = value_size(at, parts.values + parts.size)
+        room -= bytes_of_value
+        ok = field_id < names.count and bytes_of_value >= 0 and room >= 0
+        if not ok:
+            break
+        rank = get(names.ranks, field_id)
+        put_field(fields + j * FIELD_BYTES, rank, field_id, at, bytes_of_value)
+        in_order = in_order and rank > previous
+        previous = rank
+    return ok and (in_order or sort_fields(fields, parts.count)), residuals
 
 
 @helper(inline=True)
@@ -244,10 +195,10 @@ def _put_untyped(place: _Place, shape: int, begin: int, size: int, nodes: int, n
         kind = value_kind(load_u8(begin))
         if (shape == OBJECT_NODE and kind == KIND.OBJECT) or (shape == ARRAY_NODE and kind == KIND.ARRAY):
             return False, n  # INVALID by the specification
-        _put_node(nodes, n, RAW | (place.field << 16), begin, size)
+        put_node(nodes, n, RAW | (place.field << 16), begin, size)
         return True, n + 1
     if place.required:
-        _put_node(nodes, n, KIND.NULL | (place.field << 16), 0, 0)
+        put_node(nodes, n, KIND.NULL | (place.field << 16), 0, 0)
         return True, n + 1
     return True, n  # a missing field
 
@@ -260,6 +211,9 @@ def _open(frame: int, place: _Place, n: int, at: int, stop: int, count: int) -> 
     put(frame, FRAME.STOP, stop)
     put(frame, FRAME.NODE, n)
     put(frame, FRAME.COUNT, count)
+    # Frames start one place after the beginning of the stack, so that the first has one before it.
+    put(frame, FRAME.FIELD, get(frame - _FRAME_BYTES, FRAME.LAST_FIELD))
+    put(frame, FRAME.LAST_FIELD, get(frame, FRAME.FIELD))
 
 
 @helper(inline=True)
@@ -271,9 +225,9 @@ def _visit(
     n: int,
     columns: _Columns,
     names: _Names,
-    scratch: _Scratch,
-) -> tuple[bool, int, int, _Scratch]:
-    """Turn an entry into a node or an open container, or skip a missing one; return ``(ok, depth, n, scratch)``."""
+    residuals: Int64Table,
+) -> tuple[bool, int, int, Int64Table]:
+    """Turn an entry into a node or an open container, or skip a missing one; return ``(ok, depth, n, residuals)``."""
     s, at, frame = place.s, place.at, stack + depth * _FRAME_BYTES
     shape = get(_node_of(columns, s), S.KIND)
     is_present = _is_set(get(_input_of(columns, s), INPUT.GROUP_VALID), at)
@@ -281,31 +235,30 @@ def _visit(
     if is_present and _is_set(get(_input_of(columns, s), INPUT.VALUE_VALID), at):
         begin, size = _value_at(columns, s, at)
         if size < 0:
-            return False, depth, n, scratch
+            return False, depth, n, residuals
     if not (is_present and _is_set(get(_input_of(columns, s), INPUT.TYPED_VALID), at)):
         ok, after = _put_untyped(place, shape, begin, size, nodes, n)
         if ok and after == n:
             put(frame - _FRAME_BYTES, FRAME.COUNT, get(frame - _FRAME_BYTES, FRAME.COUNT) - 1)
-        return ok, depth, after, scratch
+        return ok, depth, after, residuals
     if shape == OBJECT_NODE:
         _open(frame, place, n, at, s + 1, 0)
-        put(frame, FRAME.RESIDUAL, 0)
         ok = True
         if size > 0:
-            ok, scratch = _open_residual(frame, begin, size, names, scratch)
+            ok, residuals = _open_residual(frame, begin, size, names, residuals)
         put(nodes + n * NODE_BYTES, NODE.TAG, KIND.OBJECT | (place.field << 16))
-        return ok, depth + 1, n + 1, scratch
+        return ok, depth + 1, n + 1, residuals
     if size > 0:
-        return False, depth, n, scratch
+        return False, depth, n, residuals
     if shape == ARRAY_NODE:
         first = load_u64(get(_input_of(columns, s), INPUT.TYPED_OFFSETS) + at * 8)
         last = load_u64(get(_input_of(columns, s), INPUT.TYPED_OFFSETS) + at * 8 + 8)
         _open(frame, place, n, first, last, last - first)
         put(nodes + n * NODE_BYTES, NODE.TAG, KIND.ARRAY | (place.field << 16))
-        return True, depth + 1, n + 1, scratch
+        return True, depth + 1, n + 1, residuals
     kind, a, b, scale = _slot(columns, s, at)
-    _put_node(nodes, n, kind | (scale << 8) | (place.field << 16), a, b)
-    return kind != MALFORMED, depth, n + 1, scratch
+    put_node(nodes, n, kind | (scale << 8) | (place.field << 16), a, b)
+    return kind != MALFORMED, depth, n + 1, residuals
 
 
 @helper(inline=True)
@@ -319,24 +272,8 @@ def _next_element(frame: int) -> tuple[int, _Place]:
 
 
 @helper(inline=True)
-def _put_residual(frame: int, field_id: int, nodes: int, n: int) -> bool:
-    """Write the node of the next field of the residual; return False if it is malformed."""
-    begin = get(frame, FRAME.VALUES) + load_uint(get(frame, FRAME.OFFSETS), get(frame, FRAME.OFFSET_WIDTH))
-    size = value_size(begin, get(frame, FRAME.VALUES_END))
-    if size < 0 or size > get(frame, FRAME.ROOM):
-        return False
-    _put_node(nodes, n, RAW | (field_id << 16), begin, size)
-    put(frame, FRAME.ROOM, get(frame, FRAME.ROOM) - size)
-    put(frame, FRAME.COUNT, get(frame, FRAME.COUNT) + 1)
-    put(frame, FRAME.RESIDUAL, get(frame, FRAME.RESIDUAL) - 1)
-    put(frame, FRAME.IDS, get(frame, FRAME.IDS) + get(frame, FRAME.ID_WIDTH))
-    put(frame, FRAME.OFFSETS, get(frame, FRAME.OFFSETS) + get(frame, FRAME.OFFSET_WIDTH))
-    return True
-
-
-@helper(inline=True)
 def _next_field(
-    frame: int, nodes: int, n: int, columns: _Columns, fields: _Fields, names: _Names
+    frame: int, nodes: int, n: int, columns: _Columns, fields: _Fields, residuals: int
 ) -> tuple[int, _Place, int]:
     """Return ``(step, place, n)`` of the object at the top.
 
@@ -354,12 +291,14 @@ def _next_field(
         put(frame, FRAME.STOP, get(_node_of(columns, child), S.END))
         return _AGAIN, nowhere, n
     has_child = child < get(_node_of(columns, s), S.END)
-    if get(frame, FRAME.RESIDUAL) > 0:
-        field_id = load_uint(get(frame, FRAME.IDS), get(frame, FRAME.ID_WIDTH))
-        if not has_child or get(names.ranks, field_id) < get(fields.ranks, child):
-            ok = _put_residual(frame, field_id, nodes, n)
-            return _AGAIN if ok else _REFUSE, nowhere, n + 1
-        if get(names.ranks, field_id) == get(fields.ranks, child):
+    if get(frame, FRAME.FIELD) < get(frame, FRAME.LAST_FIELD):
+        field = residuals + get(frame, FRAME.FIELD) * FIELD_BYTES
+        if not has_child or get(field, FIELD.RANK) < get(fields.ranks, child):
+            put_node(nodes, n, RAW | (get(field, FIELD.ID) << 16), get(field, FIELD.BEGIN), get(field, FIELD.SIZE))
+            put(frame, FRAME.FIELD, get(frame, FRAME.FIELD) + 1)
+            put(frame, FRAME.COUNT, get(frame, FRAME.COUNT) + 1)
+            return _AGAIN, nowhere, n + 1
+        if get(field, FIELD.RANK) == get(fields.ranks, child):
             return _REFUSE, nowhere, n  # a shredded field in the residual
     elif not has_child:
         return _CLOSE, nowhere, n
@@ -377,9 +316,9 @@ def _assemble_row(
     columns: _Columns,
     fields: _Fields,
     names: _Names,
-    scratch: _Scratch,
-) -> tuple[bool, Int64Table, int]:
-    """Write the nodes of a row; return ``(ok, nodes, n)``."""
+    residuals: Int64Table,
+) -> tuple[bool, Int64Table, int, Int64Table]:
+    """Write the nodes of a row; return ``(ok, nodes, n, residuals)``."""
     place = _Place(0, row, 0, True)
     step, depth = _ENTER, 0
     while True:
@@ -387,23 +326,23 @@ def _assemble_row(
             nodes = reserve_rows(nodes, n + 2)
         base = address_in(nodes)
         if step == _ENTER:
-            ok, depth, n, scratch = _visit(place, stack, depth, base, n, columns, names, scratch)
+            ok, depth, n, residuals = _visit(place, stack, depth, base, n, columns, names, residuals)
             if not ok or depth == 0:
-                return ok, nodes, n
+                return ok, nodes, n, residuals
         frame = stack + (depth - 1) * _FRAME_BYTES
         if get(_node_of(columns, get(frame, FRAME.SCHEMA)), S.KIND) == ARRAY_NODE:
             step, place = _next_element(frame)
         else:
-            step, place, n = _next_field(frame, base, n, columns, fields, names)
+            step, place, n = _next_field(frame, base, n, columns, fields, address_in(residuals))
         if step == _REFUSE:
-            return False, nodes, n
+            return False, nodes, n, residuals
         if step == _CLOSE:
             node = base + get(frame, FRAME.NODE) * NODE_BYTES
             put(node, NODE.A, get(frame, FRAME.COUNT))
             put(node, NODE.END, n)
             depth -= 1
             if depth == 0:
-                return True, nodes, n
+                return True, nodes, n, residuals
 
 
 @kernel
@@ -415,13 +354,12 @@ def assemble(
     row_start: Int64s,
     refused: UInt8s,
     max_depth: int,
-    scratch: UInt8s,
     block: tuple[int, int],
 ) -> tuple[int, int, int]:
     """Write the nodes of every row; return their table for `adopt`.
 
-    Rows that the kernel cannot decide have no nodes and are marked in ``refused``. ``scratch`` is room for sorting:
-    three times the bytes of the residuals are always enough. ``block`` is memory of the pool for the nodes.
+    Rows that the kernel cannot decide have no nodes and are marked in ``refused``. ``block`` is memory of the pool for
+    the nodes.
     """
     count = len(rows.dictionary_of)
     nodes = pooled_table(memory, block, 4, max(64, 2 * count))
@@ -429,8 +367,9 @@ def assemble(
     fields = _Fields(address_in(ids), address_in(field_ranks))
     columns = _Columns(address_in(schema.nodes), address_in(rows.inputs))
     names_of_row = _Names(0, 0)
-    stack = allocate(memory, (max_depth + 2) * _FRAME_BYTES)
-    unused = _Scratch(address_in(scratch), address_in(scratch) + len(scratch))
+    stack = allocate(memory, (max_depth + 3) * _FRAME_BYTES) + _FRAME_BYTES
+    put(stack - _FRAME_BYTES, FRAME.LAST_FIELD, 0)
+    residuals = new_table(memory, 64, len(FIELD))
     current = -1
     n = 0
     for row in range(count):
@@ -445,7 +384,7 @@ def assemble(
             current = d
             resolve_names(schema, names, d, ids, field_ranks)
             names_of_row = _Names(address_in(names.rank) + 8 * names.starts[d], names.starts[d + 1] - names.starts[d])
-        ok, nodes, n = _assemble_row(row, stack, nodes, n, columns, fields, names_of_row, unused)
+        ok, nodes, n, residuals = _assemble_row(row, stack, nodes, n, columns, fields, names_of_row, residuals)
         if not ok:
             refused[row] = 1
             n = row_start[row]

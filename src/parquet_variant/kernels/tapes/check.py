@@ -6,11 +6,11 @@ Owns the rules that a node decides by itself: its kind, its range, its length. N
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, kernel, numbered
+from parquet_variant.kernels.json.string_forms import string_form
+from parquet_variant.kernels.machine_code.functions import helper, kernel, numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import KIND, equal, load_u8
 from parquet_variant.kernels.native_vectors import Memory, export_table, new_table, reserve_rows
-from parquet_variant.kernels.tapes.string_forms import string_form
 from parquet_variant.kernels.tapes.tape import DROPPED, path_of
 
 # Columns of the rules table, one row per rule set. KINDS is a bit set of the allowed kinds. Bounds are inclusive; those

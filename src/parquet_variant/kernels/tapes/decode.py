@@ -18,15 +18,18 @@ from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.arrow_buffers import plain_binary
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import HASH_SEED, KIND, hash_bytes, load_u8, load_uint
-from parquet_variant.kernels.native_vectors import Memory, filled_vector, new_table, reserve_rows
-from parquet_variant.kernels.tapes.interning import (
+from parquet_variant.kernels.memory import HASH_SEED, KIND, hash_bytes, load_u8, load_uint, put_node
+from parquet_variant.kernels.native_vectors import Memory, address_in, filled_vector, new_table, reserve_rows
+from parquet_variant.kernels.tapes.tape import (
+    PATH,
+    SHAPE,
     HashedTable,
     Interned,
     TableExports,
+    Tape,
     add_key,
     children_of,
     export_tables,
@@ -34,7 +37,6 @@ from parquet_variant.kernels.tapes.interning import (
     new_tables,
     shape_after,
 )
-from parquet_variant.kernels.tapes.tape import PATH, SHAPE, Tape, put_node
 from parquet_variant.kernels.values.reading import (
     COUNT,
     END,
@@ -191,11 +193,11 @@ def _decode_row(
             stack[depth, _NODE] = n
             stack[depth, _PATH] = path
             stack[depth, _PLACE], tables = children_of(tables, path, kind)
-            put_node(nodes, n, kind | (path << 16), count, 0)
+            put_node(address_in(nodes), n, kind | (path << 16), count, 0)
             depth += 1
         else:
             kind, a, b, scale = scalar_of_size(at, size)
-            put_node(nodes, n, kind | (scale << 8) | (path << 16), a, b)
+            put_node(address_in(nodes), n, kind | (scale << 8) | (path << 16), a, b)
         n += 1
         depth = _close(stack, depth, nodes, n)
         if depth == 0:

@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
-from parquet_variant.kernels.compiling import helper
+from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.kernels.machine_code.functions import helper
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.kernels.memory import KIND, MIX_A, copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import (
@@ -20,15 +23,14 @@ from parquet_variant.kernels.native_vectors import (
     new_vector,
     refilled_vector,
     reserve,
-    sort_run,
-    widest_gap,
+    sort_with,
 )
 from parquet_variant.kernels.tapes.tape import KEY, SHAPE
-from parquet_variant.kernels.values.name_tables import compare_bytes
+from parquet_variant.kernels.values.reading import sort_by_name
 from parquet_variant.kernels.values.scalar_slots import uint_width
 
 
-class _Runs(NamedTuple):
+class Runs(NamedTuple):
     """Distinct runs of numbers: a hash table of their indices, their hashes, the start of each, and the numbers."""
 
     slots: Int64s
@@ -38,14 +40,14 @@ class _Runs(NamedTuple):
 
 
 @helper
-def _no_runs(memory: Memory) -> _Runs:
+def no_runs(memory: Memory) -> Runs:
     """Return an empty table of runs."""
     slots, starts = filled_vector(memory, 256, -1), filled_vector(memory, 64, 0)
-    return _Runs(slots, new_vector(memory, 64), starts, new_vector(memory, 256))
+    return Runs(slots, new_vector(memory, 64), starts, new_vector(memory, 256))
 
 
 @helper
-def _find_run(runs: _Runs, hashed: int, run: Int64s, size: int) -> int:
+def _find_run(runs: Runs, hashed: int, run: Int64s, size: int) -> int:
     """Return the index of an equal run of numbers, or -1 - slot where it would be stored."""
     mask = len(runs.slots) - 1
     slot_number = hashed & mask
@@ -65,7 +67,7 @@ def _find_run(runs: _Runs, hashed: int, run: Int64s, size: int) -> int:
 
 
 @helper
-def _add_run(runs: _Runs, count: int, slot: int, hashed: int, run: Int64s, size: int) -> _Runs:
+def _add_run(runs: Runs, count: int, slot: int, hashed: int, run: Int64s, size: int) -> Runs:
     """Append a run, for which `_find_run` returned ``slot``; return the table."""
     hashes = reserve(runs.hashes, count + 2)
     starts = reserve(runs.starts, count + 2)
@@ -84,7 +86,7 @@ def _add_run(runs: _Runs, count: int, slot: int, hashed: int, run: Int64s, size:
             while slots[at] >= 0:
                 at = (at + 1) & mask
             slots[at] = entry
-    return _Runs(slots, hashes, starts, values)
+    return Runs(slots, hashes, starts, values)
 
 
 _RUN_HASH: Any = np.int64(7)
@@ -113,7 +115,7 @@ def _keys_of_shapes(
                 out[count] = rank[key]
                 count += 1
             shape = shapes[shape, SHAPE.PARENT]
-    sort_run(out, 0, count)
+    sort_with(out, out, 0, count)
     for i in range(count):
         out[i] = order[out[i]]
     return count
@@ -137,7 +139,7 @@ def _shapes_of_row(
 
 
 @helper
-def _add_set(sets: _Runs, count: int, keys: Int64s, key_count: int) -> tuple[int, _Runs]:
+def add_set(sets: Runs, count: int, keys: Int64s, key_count: int) -> tuple[int, Runs]:
     """Find or append a set of keys; return ``(index, sets)``."""
     hashed = _SET_HASH
     for i in range(key_count):
@@ -149,62 +151,48 @@ def _add_set(sets: _Runs, count: int, keys: Int64s, key_count: int) -> tuple[int
 
 
 @helper
-def _sort_keys(keys: Int64Table, order: Int64s, rank: Int64s) -> None:
-    """Fill the key ids in the order of the bytes of the keys, and the position of each (Shell sort)."""
-    for i in range(len(order)):
-        order[i] = i
-    gap = widest_gap(len(order))
-    while True:
-        for i in range(gap, len(order)):
-            key = order[i]
-            j = i
-            while j >= gap and _is_less(keys, key, order[j - gap]):
-                order[j] = order[j - gap]
-                j -= gap
-            order[j] = key
-        if gap == 1:
-            break
-        gap = gap * 4 // 9
-    for i in range(len(order)):
-        rank[order[i]] = i
-
-
-@helper
-def _is_less(keys: Int64Table, key: int, other: int) -> bool:
-    """Return whether the bytes of a key sort before those of another key."""
-    return (
-        compare_bytes(keys[key, KEY.ADDRESS], keys[key, KEY.LENGTH], keys[other, KEY.ADDRESS], keys[other, KEY.LENGTH])
-        < 0
-    )
-
-
-@helper
-def _metadata_size(sets: _Runs, d: int, keys: Int64Table) -> tuple[int, int]:
-    """Return the bytes and the offset width of the metadata of a dictionary."""
-    length = 0
+def _metadata_size(sets: Runs, d: int, lengths: Int64s) -> tuple[int, int]:
+    """Return the bytes and the offset width of the metadata of a set of names."""
+    size = 0
     for i in range(sets.starts[d], sets.starts[d + 1]):
-        length += keys[sets.values[i], KEY.LENGTH]
+        size += lengths[sets.values[i]]
     count = sets.starts[d + 1] - sets.starts[d]
-    width = uint_width(max(length, count))
-    return 1 + width * (count + 2) + length, width
+    width = uint_width(max(size, count))
+    return 1 + width * (count + 2) + size, width
 
 
 @helper
-def _write_metadata(sets: _Runs, d: int, keys: Int64Table, at: int, width: int) -> None:
-    """Write the metadata of a dictionary."""
-    count = sets.starts[d + 1] - sets.starts[d]
-    store_u8(at, 0x11 | ((width - 1) << 6))  # version 1, sorted
-    store_uint(at + 1, count, width)
-    at += 1 + width
-    data = at + (count + 1) * width
-    length = 0
-    for i in range(sets.starts[d], sets.starts[d + 1]):
-        store_uint(at, length, width)
-        at += width
-        key = sets.values[i]
-        copy(data + length, keys[key, KEY.ADDRESS], keys[key, KEY.LENGTH])
-        length += keys[key, KEY.LENGTH]
-    store_uint(at, length, width)
+def write_dictionaries(
+    memory: Memory, sets: Runs, count: int, addresses: Int64s, lengths: Int64s, max_bytes: int
+) -> tuple[int, int]:
+    """Write the metadata of some sets of names, which are numbers of names in order; return address and size.
+
+    The offsets of the metadata, as int32, come first. The size is -1 if the metadata exceed ``max_bytes``.
+    """
+    total = 4 * (count + 1)
+    for d in range(count):
+        total += _metadata_size(sets, d, lengths)[0]
+    if total > max_bytes:
+        return 0, -1
+    data = allocate(memory, total)
+    begin = at = data + 4 * (count + 1)
+    for d in range(count):
+        store_u32(data + 4 * d, at - begin)
+        names = sets.starts[d + 1] - sets.starts[d]
+        _, width = _metadata_size(sets, d, lengths)
+        store_u8(at, 0x11 | ((width - 1) << 6))  # version 1, sorted
+        store_uint(at + 1, names, width)
+        offsets = at + 1 + width
+        first = at = offsets + (names + 1) * width
+        for i in range(sets.starts[d], sets.starts[d + 1]):
+            name = sets.values[i]
+            store_uint(offsets, at - first, width)
+            offsets += width
+            copy(at, addresses[name], lengths[name])
+            at += lengths[name]
+        store_uint(offsets, at - first, width)
+    store_u32(data + 4 * count, at - begin)
+    return data, total
 
 
 @helper(inline=True)
@@ -217,12 +205,12 @@ def _find_dictionaries(
     order: Int64s,
     per_batch: bool,
     of_row: Int32s,
-) -> tuple[int, _Runs]:
+) -> tuple[int, Runs]:
     """Fill ``of_row``; return the number of dictionaries, and the keys of each."""
     shape_stamp, key_stamp = filled_vector(memory, len(shapes), -1), filled_vector(memory, len(rank), -1)
     run, keys = new_vector(memory, len(shapes)), new_vector(memory, len(rank))
     # Distinct runs of shapes with the dictionary of each, and the dictionaries.
-    runs, sets, dictionary_of = _no_runs(memory), _no_runs(memory), new_vector(memory, 64)
+    runs, sets, dictionary_of = no_runs(memory), no_runs(memory), new_vector(memory, 64)
     count = set_count = size = 0
     for row in range(len(row_start) - 1):
         of_row[row] = 0
@@ -235,7 +223,7 @@ def _find_dictionaries(
         entry = _find_run(runs, hashed, run, size)
         if entry < 0:
             key_count = _keys_of_shapes(run, size, shapes, key_stamp, count, rank, order, keys)
-            index, sets = _add_set(sets, set_count, keys, key_count)
+            index, sets = add_set(sets, set_count, keys, key_count)
             set_count = max(set_count, index + 1)
             dictionary_of = reserve(dictionary_of, count + 1)
             dictionary_of[count] = index
@@ -245,9 +233,21 @@ def _find_dictionaries(
         of_row[row] = dictionary_of[entry]
     if set_count == 0:  # one dictionary for the batch, or no rows
         key_count = _keys_of_shapes(run, size, shapes, key_stamp, 0, rank, order, keys)
-        _, sets = _add_set(sets, 0, keys, key_count)
+        _, sets = add_set(sets, 0, keys, key_count)
         set_count = 1
     return set_count, sets
+
+
+def metadata_column(
+    of_row: npt.NDArray[np.int32],
+    count: int,
+    data: npt.NDArray[np.uint8],
+    valid: npt.NDArray[np.uint8] | None = None,
+) -> pa.DictionaryArray:
+    """Return a metadata column: the dictionary of each row, and dictionaries as `write_dictionaries` writes them."""
+    offsets, values = pa.py_buffer(data[: 4 * (count + 1)]), pa.py_buffer(data[4 * (count + 1) :])
+    dictionary = pa.Array.from_buffers(pa.binary(), count, [None, offsets, values])
+    return pa.DictionaryArray.from_arrays(from_numpy(of_row, None if valid is None else valid == 0), dictionary)
 
 
 @helper
@@ -264,17 +264,19 @@ def assign_dictionaries(
     """Find one dictionary for each distinct key set of a row, or one for the whole batch, and fill ``of_row``.
 
     Returns ``(count, numbers, data)`` with address and size of new memory. The numbers are the ranks of all keys, the
-    starts of the dictionaries and the end of the last one, and their keys. The data are the offsets of the metadata, as
-    int32, and the metadata; their size is -1 if the metadata exceed ``max_bytes``.
+    starts of the dictionaries and the end of the last one, and their keys. The data are those of `write_dictionaries`.
     """
     order, rank = new_vector(memory, len(keys)), new_vector(memory, len(keys))
-    _sort_keys(keys, order, rank)
+    addresses, lengths = keys[:, KEY.ADDRESS], keys[:, KEY.LENGTH]
+    for i in range(len(keys)):
+        order[i] = i
+    sort_by_name(addresses, lengths, order)
+    for i in range(len(keys)):
+        rank[order[i]] = i
     count, sets = _find_dictionaries(memory, nodes, row_start, shapes, rank, order, per_batch, of_row)
-    total = 0
-    for d in range(count):
-        total += _metadata_size(sets, d, keys)[0]
-    if total > max_bytes:
-        return count, (0, 0), (0, -1)
+    data = write_dictionaries(memory, sets, count, addresses, lengths, max_bytes)
+    if data[1] < 0:
+        return count, (0, 0), data
     size = sets.starts[count]
     numbers = new_vector(memory, len(keys) + count + 1 + size)
     for i in range(len(keys)):
@@ -283,12 +285,4 @@ def assign_dictionaries(
         numbers[len(keys) + i] = sets.starts[i]
     for i in range(size):
         numbers[len(keys) + count + 1 + i] = sets.values[i]
-    data = allocate(memory, 4 * (count + 1) + total)
-    at = 0
-    for d in range(count):
-        bytes_of_metadata, width = _metadata_size(sets, d, keys)
-        store_u32(data + 4 * d, at)
-        _write_metadata(sets, d, keys, data + 4 * (count + 1) + at, width)
-        at += bytes_of_metadata
-    store_u32(data + 4 * count, at)
-    return count, (address_in(numbers), len(numbers)), (data, 4 * (count + 1) + total)
+    return count, (address_in(numbers), len(numbers)), data

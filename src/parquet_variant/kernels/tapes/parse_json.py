@@ -1,6 +1,6 @@
 """The parser kernel: JSON text to a tape.
 
-Owns the structure of JSON. Leaves tokens to `json.scan`, keys and paths to `interning`, and the meaning of numbers to
+Owns the structure of JSON. Leaves tokens to `json.scan`, keys and paths to `tape`, and the meaning of numbers to
 the readers of the tape.
 """
 
@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, PLAIN, STATUS, scan_number, scan_string, unescape
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import KIND, equal, hash_bytes, load_u8, load_u32
 from parquet_variant.kernels.native_vectors import Memory, new_table, reserve_rows
-from parquet_variant.kernels.tapes.interning import (
+from parquet_variant.kernels.tapes.tape import (
+    DROPPED,
+    HAS_DROPPED,
+    KEY,
+    PATH,
+    SHAPE,
     Interned,
     TableExports,
     add_key,
@@ -21,9 +26,9 @@ from parquet_variant.kernels.tapes.interning import (
     export_tables,
     find_key,
     new_tables,
+    path_of,
     shape_after,
 )
-from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, KEY, PATH, SHAPE, path_of
 
 _WORD_TRUE = int.from_bytes(b"true", "little")
 _WORD_ALSE = int.from_bytes(b"alse", "little")

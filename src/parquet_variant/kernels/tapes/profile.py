@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
+from parquet_variant.kernels.json.string_forms import FORMS, string_form
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8Table
 from parquet_variant.kernels.memory import (
     KIND,
@@ -24,7 +25,6 @@ from parquet_variant.kernels.memory import (
     trailing_zeros,
 )
 from parquet_variant.kernels.native_vectors import Memory, export_table, new_table, new_vector, reserve_rows
-from parquet_variant.kernels.tapes.string_forms import FORMS, string_form
 from parquet_variant.kernels.tapes.tape import KEY, PATH, path_of
 
 # Columns of the kinds table: one per node kind.

@@ -1,26 +1,40 @@
 """The tape: a batch of parsed values as one flat table of nodes.
 
-Owns the layout of the tape (described in docs/architecture.md) and its tables of keys, paths and shapes. Leaves filling
-it to `parse_json` and `decode`, and reading it to `shredding.shred_tape` and `profile`.
+Owns the layout of the tape (described in docs/architecture.md), its tables of keys, paths and sequences of keys
+("shapes") while they grow, with the prediction of the next key, and the removal of fields. A shape is a node in a trie
+of key sequences with one root per path, and remembers which key followed most recently, so that a key usually costs one
+comparison and no hash. Leaves filling the tape to `parse_json` and `decode`, and reading it to `shredding.shred_tape`
+and `profile`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from itertools import starmap
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.kernels.arrow_buffers import filled_binary
-from parquet_variant.kernels.buffer_pool import release
-from parquet_variant.kernels.compiling import helper, numbered
-from parquet_variant.kernels.machine_code.signatures import Int64Table
-from parquet_variant.kernels.memory import copy_spans
+from parquet_variant.kernels.buffer_pool import adopt, release
+from parquet_variant.kernels.machine_code.functions import helper, kernel, numbered
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
+from parquet_variant.kernels.memory import KIND, MIX_A, MIX_B, copy, copy_spans, equal
+from parquet_variant.kernels.native_vectors import (
+    Memory,
+    address_in,
+    export_table,
+    filled_vector,
+    new_table,
+    new_vector,
+    refilled_vector,
+    reserve_rows,
+)
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types.path import VariantPath
 
 # Flag bits of a node's tag.
 DROPPED = 1 << 48  # a field whose key occurs again later in the object
@@ -32,8 +46,6 @@ KEY = numbered("ADDRESS LENGTH HASH PLAIN")
 PATH = numbered("PARENT KEY ELEMENT ROOT_SHAPE LAST_NODE")
 # Columns of the shape table: a trie of key sequences with one root per path.
 SHAPE = numbered("PARENT KEY PATH NEXT")
-
-Int64s = npt.NDArray[np.int64]
 
 
 @helper(inline=True)
@@ -57,15 +69,6 @@ def path_of(tag: int) -> int:
 def path_ids(tags: Int64s) -> Int64s:
     """Return the path ids of nodes, of which `tags` is column 0."""
     return tags >> 16 & 0xFFFFFFFF
-
-
-@helper
-def put_node(nodes: Int64Table, n: int, tag: int, a: int, b: int) -> None:
-    """Write a node that has no children yet; a container's end is set when its last value is written."""
-    nodes[n, 0] = tag
-    nodes[n, 1] = a
-    nodes[n, 2] = b
-    nodes[n, 3] = n + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,3 +122,324 @@ class Tape:
         """The keys as bytes, by key id."""
         keys: list[bytes] = self.key_array.to_pylist()
         return keys
+
+
+_ELEMENT_KEY: Any = np.int64(-1)  # key of the root, and of paths that stand for the elements of an array
+
+# Address and shape of the tables of keys, paths and shapes, as a kernel returns them for `adopt`.
+TableExports = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
+
+
+class HashedTable(NamedTuple):
+    """A growing table inside a kernel."""
+
+    rows: Int64Table  # ``int64[at least count, columns]``.
+    slots: Int64s  # Hash table of row numbers, -1 in free slots; its length is a power of two.
+    count: int  # type: ignore[assignment]  # Number of rows.
+
+
+class Interned(NamedTuple):
+    """The three tables of a batch."""
+
+    keys: HashedTable
+    paths: HashedTable
+    shapes: HashedTable
+
+
+@helper
+def _hash_pair(left: int, right: int) -> int:
+    """Return a 62-bit hash of two numbers."""
+    value = (left * MIX_A + right) * MIX_B
+    value ^= (value >> 31) & 0x1FFFFFFFF
+    return value & 0x3FFFFFFFFFFFFFFF
+
+
+@helper(inline=True)
+def find_key(rows: Int64Table, slots: Int64s, address: int, length: int, hashed: int) -> int:
+    """Return the id of a key, or -1 - slot of the hash table where it would be stored."""
+    mask = len(slots) - 1
+    slot = hashed & mask
+    while slots[slot] >= 0:
+        k = slots[slot]
+        if (
+            rows[k, KEY.HASH] == hashed
+            and rows[k, KEY.LENGTH] == length
+            and equal(rows[k, KEY.ADDRESS], address, length)
+        ):
+            return k
+        slot = (slot + 1) & mask
+    return -1 - slot
+
+
+@helper
+def add_key(keys: HashedTable, address: int, length: int, plain: int, hashed: int) -> tuple[int, HashedTable]:
+    """Add a key that the table does not have yet; return ``(key, keys)``."""
+    rows, slots, count = keys.rows, keys.slots, keys.count
+    if count == len(rows):
+        rows = reserve_rows(rows, count + 1)
+        slots = refilled_vector(slots, 4 * len(rows), -1)
+        for k in range(count):
+            slots[-1 - find_key(rows, slots, rows[k, KEY.ADDRESS], rows[k, KEY.LENGTH], rows[k, KEY.HASH])] = k
+    free_slot = -1 - find_key(rows, slots, address, length, hashed)
+    rows[count, KEY.ADDRESS] = address
+    rows[count, KEY.LENGTH] = length
+    rows[count, KEY.HASH] = hashed
+    rows[count, KEY.PLAIN] = plain
+    slots[free_slot] = count
+    return count, HashedTable(rows, slots, count + 1)
+
+
+# Paths and shapes are both found by a pair: the parent, and the key that leads from the parent to them.
+
+
+@helper(inline=True)
+def _find_pair(rows: Int64Table, slots: Int64s, left_column: int, right_column: int, left: int, right: int) -> int:
+    """Return the row of a table that holds a pair, or -1 - slot where it would be stored."""
+    mask = len(slots) - 1
+    slot = _hash_pair(left, right) & mask
+    while slots[slot] >= 0:
+        row = slots[slot]
+        if rows[row, left_column] == left and rows[row, right_column] == right:
+            return row
+        slot = (slot + 1) & mask
+    return -1 - slot
+
+
+@helper
+def _fill_slots(rows: Int64Table, slots: Int64s, count: int, left: int, right: int) -> None:
+    """Store the rows of a table in an empty hash table."""
+    for row in range(count):
+        slots[-1 - _find_pair(rows, slots, left, right, rows[row, left], rows[row, right])] = row
+
+
+@helper
+def hashed_table(memory: Memory, rows: Int64Table, count: int, left: int, right: int) -> HashedTable:
+    """Make the hash table of rows, which are unique in two of their columns; `rows` may grow later."""
+    slots = filled_vector(memory, 4 * len(rows), -1)
+    _fill_slots(rows, slots, count, left, right)
+    return HashedTable(rows, slots, count)
+
+
+@helper
+def _add_pair(
+    table: HashedTable, left_column: int, right_column: int, left: int, right: int
+) -> tuple[int, HashedTable]:
+    """Add the row of a pair that the table does not have yet; return ``(row, table)``."""
+    rows, slots, count = table.rows, table.slots, table.count
+    if count == len(rows):
+        rows = reserve_rows(rows, count + 1)
+        slots = refilled_vector(slots, 4 * len(rows), -1)
+        _fill_slots(rows, slots, count, left_column, right_column)
+    slots[-1 - _find_pair(rows, slots, left_column, right_column, left, right)] = count
+    rows[count, left_column] = left
+    rows[count, right_column] = right
+    return count, HashedTable(rows, slots, count + 1)
+
+
+@helper
+def _path(paths: HashedTable, parent: int, key: int) -> tuple[int, HashedTable]:
+    """Find or add a path; return ``(path, paths)``."""
+    path = _find_pair(paths.rows, paths.slots, PATH.PARENT, PATH.KEY, parent, key)
+    if path >= 0:
+        return path, paths
+    path, paths = _add_pair(paths, PATH.PARENT, PATH.KEY, parent, key)
+    paths.rows[path, PATH.ELEMENT] = -1
+    paths.rows[path, PATH.ROOT_SHAPE] = -1
+    paths.rows[path, PATH.LAST_NODE] = -1
+    return path, paths
+
+
+@helper
+def _add_shape(shapes: HashedTable, parent: int, key: int, path: int) -> tuple[int, HashedTable]:
+    """Add a shape; return ``(shape, shapes)``."""
+    shape, shapes = _add_pair(shapes, SHAPE.PARENT, SHAPE.KEY, parent, key)
+    shapes.rows[shape, SHAPE.PATH] = path
+    shapes.rows[shape, SHAPE.NEXT] = -1
+    return shape, shapes
+
+
+@helper
+def _add_children(tables: Interned, path: int, kind: int) -> Interned:
+    """Return the tables with the root shape or element path that `children_of` looks for."""
+    if kind == KIND.OBJECT:
+        # A root has no parent; -1 - path distinguishes the roots of different paths.
+        shape, shapes = _add_shape(tables.shapes, -1 - path, _ELEMENT_KEY, path)
+        tables.paths.rows[path, PATH.ROOT_SHAPE] = shape
+        return Interned(tables.keys, tables.paths, shapes)
+    element, paths = _path(tables.paths, path, _ELEMENT_KEY)
+    paths.rows[path, PATH.ELEMENT] = element
+    return Interned(tables.keys, paths, tables.shapes)
+
+
+@helper(inline=True)
+def children_of(tables: Interned, path: int, kind: int) -> tuple[int, Interned]:
+    """Return ``(place, tables)``: the shape of an object before its first key, or the path of an array's elements."""
+    column = PATH.ROOT_SHAPE if kind == KIND.OBJECT else PATH.ELEMENT
+    if tables.paths.rows[path, column] < 0:
+        tables = _add_children(tables, path, kind)
+    return tables.paths.rows[path, column], tables
+
+
+@helper
+def successor(tables: Interned, shape: int, key: int, path: int) -> tuple[int, Interned]:
+    """Find or add the shape after one more key in an object at a path; return ``(next shape, tables)``."""
+    next_shape = _find_pair(tables.shapes.rows, tables.shapes.slots, SHAPE.PARENT, SHAPE.KEY, shape, key)
+    if next_shape >= 0:
+        return next_shape, tables
+    child, paths = _path(tables.paths, path, key)
+    next_shape, shapes = _add_shape(tables.shapes, shape, key, child)
+    return next_shape, Interned(tables.keys, paths, shapes)
+
+
+@helper(inline=True)
+def shape_after(tables: Interned, shape: int, key: int, path: int) -> tuple[int, Interned]:
+    """Do the same as `successor`, and predict that this key will follow again."""
+    shapes = tables.shapes
+    following = _find_pair(shapes.rows, shapes.slots, SHAPE.PARENT, SHAPE.KEY, shape, key)
+    if following < 0:
+        following, tables = successor(tables, shape, key, path)
+    tables.shapes.rows[shape, SHAPE.NEXT] = following
+    return following, tables
+
+
+@helper
+def new_tables(memory: Memory) -> Interned:
+    """Return empty tables of keys and shapes, and a table of paths with the root, which is path 0."""
+    keys = HashedTable(new_table(memory, 256, 4), filled_vector(memory, 1024, -1), 0)
+    paths = HashedTable(new_table(memory, 256, 5), filled_vector(memory, 1024, -1), 0)
+    shapes = HashedTable(new_table(memory, 256, 4), filled_vector(memory, 1024, -1), 0)
+    _, paths = _path(paths, _ELEMENT_KEY, _ELEMENT_KEY)
+    return Interned(keys, paths, shapes)
+
+
+@helper
+def export_hashed(table: HashedTable) -> tuple[int, int, int]:
+    """Export the rows of a table for `adopt`."""
+    return export_table(table.rows, table.count)
+
+
+@helper
+def export_tables(tables: Interned) -> tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]:
+    """Export the tables for `adopt`."""
+    return export_hashed(tables.keys), export_hashed(tables.paths), export_hashed(tables.shapes)
+
+
+@helper
+def _hashed_copy(memory: Memory, table: Int64Table, left: int, right: int) -> HashedTable:
+    """Return a copy of a table with a hash table, which may grow."""
+    room = 256
+    while room < len(table):
+        room *= 2
+    copied = new_table(memory, room, table.shape[1])
+    copy(address_in(copied), address_in(table), 8 * table.size)
+    return hashed_table(memory, copied, len(table), left, right)
+
+
+@helper
+def _put_shape(nodes: Int64Table, container: int, tables: Interned) -> Interned:
+    """Give an object that lost fields the shape of its remaining fields; return the tables, which may have grown."""
+    path = path_of(nodes[container, 0])
+    shape = tables.paths.rows[path, PATH.ROOT_SHAPE]
+    kid = container + 1
+    while kid < nodes[container, 3]:
+        if not nodes[kid, 0] & DROPPED:
+            key = tables.paths.rows[path_of(nodes[kid, 0]), PATH.KEY]
+            shape, tables = successor(tables, shape, key, path)
+        kid = nodes[kid, 3]
+    nodes[container, 2] = shape
+    nodes[container, 0] &= ~HAS_DROPPED
+    return tables
+
+
+@kernel
+def compact(
+    memory: Memory, nodes: Int64Table, row_start: Int64s, paths: Int64Table, shapes: Int64Table
+) -> tuple[int, tuple[tuple[int, int, int], tuple[int, int, int]]]:
+    """Move the remaining nodes to the front, in place; return their number, and new tables of paths and shapes.
+
+    An object that lost fields gets the shape of its remaining fields.
+    """
+    new_paths = _hashed_copy(memory, paths, PATH.PARENT, PATH.KEY)
+    # The keys do not change, so the paths stand in for their table, which is not used.
+    tables = Interned(new_paths, new_paths, _hashed_copy(memory, shapes, SHAPE.PARENT, SHAPE.KEY))
+    count, longest_row = 0, 0
+    for row in range(len(row_start) - 1):
+        longest_row = max(longest_row, row_start[row + 1] - row_start[row])
+    moved = new_vector(memory, longest_row + 1)  # new index of each node of a row, to update the ends
+    for row in range(len(row_start) - 1):
+        begin, stop, first = row_start[row], row_start[row + 1], count
+        row_start[row] = count
+        i = begin
+        while i < stop:
+            moved[i - begin] = count
+            if nodes[i, 0] & DROPPED:
+                i = nodes[i, 3]
+                continue
+            if nodes[i, 0] & HAS_DROPPED:
+                tables = _put_shape(nodes, i, tables)
+            for column in range(3):
+                nodes[count, column] = nodes[i, column]
+            nodes[count, 3] = nodes[i, 3] - begin
+            count += 1
+            i += 1
+        moved[stop - begin] = count
+        for i in range(first, count):
+            nodes[i, 3] = moved[nodes[i, 3]]
+    row_start[len(row_start) - 1] = count
+    return count, (export_hashed(tables.paths), export_hashed(tables.shapes))
+
+
+# What happens to the values at a path: removed, visited because a wanted path goes through them, or kept whole.
+USE = numbered("REMOVED VISITED WHOLE")
+
+
+def project(tape: Tape, paths: Collection[VariantPath]) -> Tape:
+    """Return a tape with the values at some paths; the fields of other paths are missing from their objects.
+
+    The values at `paths` are those of `tape`, which must not be used any more. Arrays keep all elements, because paths
+    count them.
+    """
+    uses = _uses(tape, paths)
+    if drop_fields(tape.nodes, tape.row_start, uses) == 0:
+        return tape
+    count, tables = compact(tape.nodes, tape.row_start, tape.paths, tape.shapes)
+    new_paths, new_shapes = starmap(adopt, tables)
+    return replace(tape, nodes=tape.nodes[:count], paths=new_paths, shapes=new_shapes)
+
+
+def _uses(tape: Tape, paths: Collection[VariantPath]) -> Int64s:
+    """Return the use of each path of a tape."""
+    uses = np.where(tape.paths[:, PATH.KEY] < 0, USE.VISITED, USE.REMOVED)  # the root and elements have no key
+    for path in paths:
+        segments = path.segments
+        for depth in range(len(segments) + 1):
+            number = tape.find_path(segments[:depth])
+            if number is None:
+                break
+            uses[number] = max(uses[number], USE.VISITED if depth < len(segments) else USE.WHOLE)
+    return uses.astype(np.int64)
+
+
+@kernel
+def drop_fields(nodes: Int64Table, row_start: Int64s, uses: Int64s) -> int:
+    """Mark the fields whose path is removed as dropped, for `compact`; return their number."""
+    dropped = 0
+    i, stop = row_start[0], row_start[len(row_start) - 1]
+    while i < stop:
+        tag = nodes[i, 0]
+        if tag & DROPPED or uses[path_of(tag)] == USE.WHOLE:
+            i = nodes[i, 3]
+            continue
+        if kind_of(tag) == KIND.OBJECT:
+            remaining, kid = nodes[i, 1], i + 1
+            while kid < nodes[i, 3]:
+                if uses[path_of(nodes[kid, 0])] == USE.REMOVED:
+                    nodes[kid, 0] |= DROPPED
+                    remaining -= 1
+                kid = nodes[kid, 3]
+            if remaining < nodes[i, 1]:
+                dropped += nodes[i, 1] - remaining
+                nodes[i, 0] |= HAS_DROPPED
+                nodes[i, 1] = remaining
+        i += 1
+    return dropped

@@ -1,15 +1,19 @@
 """Convert scalars between their three forms (tape payload, typed slot, Variant bytes), and write container headers.
 
 Owns the exactness rules of shredding ("Shredding Semantics" of the drafts): an integer or decimal fits any numeric
-column that holds it exactly; every other type fits only its own column. Leaves rows, columns and nesting to the
-callers.
+column that holds it exactly; every other type fits only its own column. Owns also loops over whole columns of slots:
+casts that NumPy does not have, narrowing, and writing. Leaves rows and nesting to the callers, and choosing a cast, and
+slots that a cast does not handle, to `ops.columns.slot_casts`.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper
-from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power
-from parquet_variant.kernels.memory import KIND, copy, store_u8, store_u16, store_u32, store_u64
+from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power, round_by_power
+from parquet_variant.kernels.json.scan import decimal_kind, int_kind
+from parquet_variant.kernels.json.string_forms import FORM, string_form
+from parquet_variant.kernels.machine_code.functions import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Bools, Int64s, UInt8s
+from parquet_variant.kernels.memory import KIND, copy, load_u8, store_u8, store_u16, store_u32, store_u64
 from parquet_variant.kernels.values.reading import PAYLOAD
 
 
@@ -185,3 +189,79 @@ def begin_array(at: int, count: int, data: int) -> tuple[int, int, int]:
     store_u8(at, 3 | ((large << 2 | (width - 1)) << 2))
     offsets = _put_count(at + 1, count)
     return offsets, width, offsets + (count + 1) * width
+
+
+@kernel
+def decimal_slots(
+    positions: Int64s,
+    kinds: UInt8s,
+    a: Int64s,
+    b: Int64s,
+    scales: UInt8s,
+    precision: int,
+    scale: int,
+    rounds: bool,
+    target: int,
+    done: Bools,
+) -> None:
+    """Write the numbers that fit a decimal type, exact or rounded half up, as 16 bytes; mark them in ``done``."""
+    for i in positions:
+        high, low, digits = b[i], a[i], scales[i]
+        if rounds and KIND.DECIMAL4 <= kinds[i] <= KIND.DECIMAL16 and digits > scale:
+            high, low = round_by_power(high, low, digits - scale)
+            digits = scale
+        done[i], low, high = exact_slot(kinds[i], low, high, digits, KIND.DECIMAL4, precision, scale)
+        store_u64(target + i * 16, low)
+        store_u64(target + i * 16 + 8, high)
+
+
+@kernel
+def iso_timestamps(
+    positions: Int64s, a: Int64s, b: Int64s, needs_zone: bool, micros: Int64s, nanos: Int64s, done: Bools
+) -> None:
+    """Read strings of the form ``YYYY-MM-DD[T ]HH:MM:SS[.digits][Z]``; mark them in ``done``.
+
+    Fills the ``micros`` since 1970, and up to 999 ``nanos``. Strings without ``Z`` are skipped if ``needs_zone``.
+    """
+    for i in positions:
+        at, size = a[i], b[i]
+        if size < 19 or load_u8(at + 16) != 58 or (load_u8(at + 10) != 84 and load_u8(at + 10) != 32):
+            continue
+        form, kind, value, _, _ = string_form(at, size)
+        if form == FORM.TIMESTAMP:
+            if load_u8(at + size - 1) != 90:
+                continue  # a zone offset
+        elif form != FORM.TIMESTAMP_NTZ or needs_zone:
+            continue
+        is_nanos = kind == KIND.TIMESTAMP_NANOS or kind == KIND.TIMESTAMP_NTZ_NANOS
+        micros[i] = value // 1000 if is_nanos else value
+        nanos[i] = value % 1000 if is_nanos else 0
+        done[i] = True
+
+
+@kernel
+def narrow(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s) -> None:
+    """Change each integer and decimal to the narrowest type that holds it; the scale of a decimal counts as digits."""
+    for i in range(len(kinds)):
+        kind = kinds[i]
+        if KIND.INT8 <= kind <= KIND.INT64:
+            kinds[i] = int_kind(a[i])
+        elif KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
+            kinds[i] = decimal_kind(digits_of(b[i], a[i]), scales[i])
+
+
+@kernel
+def measure_slots(kinds: UInt8s, b: Int64s, offsets: Int64s) -> None:
+    """Fill the offsets of the encoded values; kinds that are not primitive count as null."""
+    offsets[0] = 0
+    for i in range(len(kinds)):
+        kind = kinds[i] if kinds[i] < KIND.ARRAY else KIND.NULL
+        offsets[i + 1] = offsets[i] + scalar_size(kind, b[i])
+
+
+@kernel
+def write_slots(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s, offsets: Int64s, target: int) -> None:
+    """Write the encoded values at ``target``."""
+    for i in range(len(kinds)):
+        kind = kinds[i] if kinds[i] < KIND.ARRAY else KIND.NULL
+        write_scalar(target + offsets[i], kind, a[i], b[i], scales[i])

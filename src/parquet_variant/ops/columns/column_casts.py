@@ -20,7 +20,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap, filled_binary, from_numpy, numpy_type, to_numpy
 from parquet_variant.kernels.memory import copy_spans
-from parquet_variant.kernels.values.slot_columns import iso_timestamps
+from parquet_variant.kernels.values.scalar_slots import iso_timestamps
 from parquet_variant.ops.columns.value_positions import ScalarSlots
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import INSTANT_TYPES, LOCAL_TYPES, MAX_OFFSET, NANOS_OF, TYPES, PrimitiveId, VariantType

@@ -21,8 +21,7 @@ from parquet_variant.kernels.buffer_pool import adopt_bytes, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations.to_json import QuotedNames, quote_names, write_json_nodes, write_json_rows
 from parquet_variant.kernels.shredding.schema_table import schema_table
-from parquet_variant.kernels.values.name_tables import NameTable, name_table
-from parquet_variant.kernels.values.reading import EncodedValues
+from parquet_variant.kernels.values.reading import EncodedValues, NameTable, name_table
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arguments import joined_slices, readable_storage, text_column
 from parquet_variant.support.choices import OnConflict
@@ -61,9 +60,7 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     names_text, starts = _quote_names(names)
     quoted = QuotedNames(address_of(names_text), starts)
     offsets = np.empty(len(storage) + 1, np.int64)
-    exported = write_json_nodes(
-        nodes, row_start, metadata.indices, names.starts, names.rank, quoted, offsets, refused, _MAX_DEPTH
-    )
+    exported = write_json_nodes(nodes, row_start, metadata.indices, names, quoted, offsets, refused, _MAX_DEPTH)
     release(nodes)
     text = adopt_bytes(*exported)
     return None if refused.any() else text_column(text, offsets, valid_bytes(storage))
@@ -86,7 +83,7 @@ def _unshredded_json(storage: pa.StructArray, *, null_on_error: bool = False) ->
     rows, valid = len(storage), valid_bytes(storage)
     offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     exported = write_json_rows(
-        EncodedValues(valid, value.offsets, value.address, metadata.indices), names.starts, names.state, names.rank,
+        EncodedValues(valid, value.offsets, value.address, metadata.indices), names,
         QuotedNames(address_of(names_text), starts), offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
     text = text_column(adopt_bytes(*exported), offsets, valid)

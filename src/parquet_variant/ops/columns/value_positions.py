@@ -31,7 +31,7 @@ from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_numpy, offsets_of
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.operations import get
-from parquet_variant.kernels.values.slot_columns import decimal_slots, measure_slots, write_slots
+from parquet_variant.kernels.values.scalar_slots import decimal_slots, measure_slots, write_slots
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import BasicType, PrimitiveId
 from parquet_variant.types.path import Segment

@@ -43,7 +43,6 @@ from parquet_variant.files.parquet.pages.leaf_values import (
 )
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.buffer_pool import acquire, release
-from parquet_variant.kernels.pages.dictionary import mark_used
 from parquet_variant.kernels.pages.runs import most_run_bytes
 
 Bytes: TypeAlias = "bytes | pa.Buffer"
@@ -312,9 +311,9 @@ class ColumnChunk:
         bounds = None
         if options.has_statistics:
             if not self._uses_all:
-                is_used = np.zeros(entries.count, np.uint8)
-                mark_used(indices, is_used)
-                entries = entries.chosen(is_used.view(bool))
+                is_used = np.zeros(entries.count, np.bool_)
+                is_used[indices] = True
+                entries = entries.chosen(is_used)
             bounds = bounds_of(entries, leaf.type)
         text_bytes, self._text_bytes, self._uses_all = self._text_bytes, 0, False
         return size, Encoding.RLE_DICTIONARY, bounds, text_bytes

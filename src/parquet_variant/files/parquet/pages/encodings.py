@@ -2,7 +2,7 @@
 
 Owns the kernel and the memory for each encoding, the tables and limit of a dictionary, the names and numbers of codecs,
 and the zstd contexts of every thread, with windows as wide as pages. Leaves the lookup of values to
-`kernels.pages.dictionary`, the choice of an encoding and level to the writer, and headers to `column_chunk`. Spec:
+`kernels.pages.values`, the choice of an encoding and level to the writer, and headers to `column_chunk`. Spec:
 ``Encodings.md``, ``Compression.md``.
 """
 
@@ -25,16 +25,17 @@ from parquet_variant.files.parquet.pages.file_schema import LeafType, Physical
 from parquet_variant.files.parquet.pages.leaf_values import ArrowByteArrays, LeafValues, concatenated
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.memory import HASH_SEED, address_of
-from parquet_variant.kernels.pages.dictionary import (
+from parquet_variant.kernels.pages.levels import ByteArrays
+from parquet_variant.kernels.pages.runs import delta_packed, index_runs, level_runs, most_delta_bytes, most_run_bytes
+from parquet_variant.kernels.pages.values import (
     DistinctStrings,
+    delta_bytes,
     index_bytes,
     index_words,
+    plain_bytes,
     rehash_bytes,
     rehash_words,
 )
-from parquet_variant.kernels.pages.levels import ByteArrays
-from parquet_variant.kernels.pages.runs import delta_packed, index_runs, level_runs, most_delta_bytes, most_run_bytes
-from parquet_variant.kernels.pages.values import delta_bytes, plain_bytes
 
 # The bytes of a page, and the function that compresses them.
 PageBytes: TypeAlias = "bytes | pa.Buffer | npt.NDArray[np.uint8]"

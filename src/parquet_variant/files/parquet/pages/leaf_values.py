@@ -29,7 +29,6 @@ from parquet_variant.kernels.pages.levels import (
     list_levels,
     list_positions,
     optional_levels,
-    present_slots,
 )
 from parquet_variant.kernels.pages.values import (
     byte_bounds,
@@ -280,10 +279,9 @@ def present_array(array: pa.Array, entries: Entries) -> pa.Array:
     """Return the array without the slots whose parents are null or empty."""
     if entries.present == len(array) - array.null_count:
         return array
-    positions = np.empty(entries.present, np.int64)
     assert not isinstance(entries.definition, int)
-    present_slots(entries.definition, entries.slot_level, entries.present_level, positions)
-    return array.take(from_numpy(positions))
+    levels = entries.definition[entries.definition >= entries.slot_level]
+    return array.take(from_numpy(np.flatnonzero(levels == entries.present_level)))
 
 
 def leaf_values(array: pa.Array, leaf: LeafType) -> LeafValues:

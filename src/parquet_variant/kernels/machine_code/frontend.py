@@ -46,7 +46,6 @@ from numba.core.untyped_passes import (
 from numba.np import arrayobj
 
 from parquet_variant.kernels.machine_code.checks import is_checking
-from parquet_variant.kernels.machine_code.functions import Helper, Intrinsic, Kernel
 from parquet_variant.kernels.machine_code.signatures import ArrayType, RecordType
 from parquet_variant.support.fork_safety import cached_property
 
@@ -140,7 +139,7 @@ def _compiling() -> Iterator[Any]:
 
 
 @cache
-def _dispatcher(compiled: Helper | Kernel) -> Dispatcher:
+def _dispatcher(compiled: Any) -> Dispatcher:
     options = {**_OPTIONS, **compiled.targetoptions}
     return Dispatcher(compiled.py_func, targetoptions=options, pipeline_class=_Compiler)
 
@@ -148,8 +147,8 @@ def _dispatcher(compiled: Helper | Kernel) -> Dispatcher:
 @cache
 def type_of(compiled: Any) -> Any:
     """Return the Numba type of a kernel, helper or intrinsic, for compiling its caller."""
-    if isinstance(compiled, Intrinsic):
-        made = getattr(import_module(compiled.maker), compiled.name)
+    if hasattr(compiled, "maker"):  # an intrinsic
+        made = getattr(import_module(compiled.maker), compiled.__qualname__)
         TARGET.typing_context.refresh()
         return TARGET.typing_context.resolve_value_type(made)
     return _dispatcher(compiled)._numba_type_
@@ -233,7 +232,7 @@ def _call(context: Any, builder: Any, compiled: Any, arguments: list[Any]) -> tu
     return status, value
 
 
-def _entry_module(context: Any, kernel: Kernel, compiled: Any, release: Any) -> Any:
+def _entry_module(context: Any, kernel: Any, compiled: Any, release: Any) -> Any:
     """Return a module with the entry point of a kernel, which calls the compiled function.
 
     If there is a compiled function to release memory, the function gets the owner of its memory as first argument, and
@@ -268,14 +267,14 @@ def _entry_module(context: Any, kernel: Kernel, compiled: Any, release: Any) -> 
 _MESSAGE = re.compile(r"(@\.const\.picklebuf\.\w+ = [^{]*\{[^}]*\}) \{[^}]*\}")
 
 
-def _compiled(function: Helper | Kernel, parameters: tuple[Any, ...]) -> Any:
+def _compiled(function: Any, parameters: tuple[Any, ...]) -> Any:
     """Return what Numba made of a function for parameters of some types."""
     dispatcher = _dispatcher(function)
     dispatcher.compile(parameters)
     return dispatcher.overloads[parameters]
 
 
-def bitcode(kernel: Kernel) -> bytes:
+def bitcode(kernel: Any) -> bytes:
     """Return unoptimized LLVM bitcode of a kernel and of all functions that it calls; only the entry point is exported.
 
     Raises `TypeError` if the result does not have the declared type, and `numba.core.errors.NumbaError` if Numba cannot

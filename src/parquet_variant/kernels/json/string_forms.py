@@ -6,9 +6,8 @@ apart from its spelling. `profile` counts the forms, and `inference.typed_string
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, kernel, numbered
-from parquet_variant.kernels.json.scalar_text import NO_DAY, days_since_epoch, digits_value
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, STATUS, scan_number
+from parquet_variant.kernels.machine_code.functions import helper, kernel, numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import KIND, load_u8, store_u64
 
@@ -22,6 +21,42 @@ _MAX_SIZE = 41
 MIN_MICROS, MAX_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 # Microseconds up to which nanoseconds fit 64 bits.
 _MAX_MICROS_OF_NANOS = 9_223_372_036_854_774
+
+
+# The result of `_days_since_epoch` for an invalid date.
+_NO_DAY = -1 << 40
+
+
+@helper(inline=True)
+def _digits_value(address: int, count: int) -> int:
+    """Return the number of a fixed count of decimal digits, or -1 if another character occurs."""
+    number = 0
+    for i in range(count):
+        digit = load_u8(address + i) - 48
+        if digit < 0 or digit > 9:
+            return -1
+        number = number * 10 + digit
+    return number
+
+
+@helper
+def _days_since_epoch(year: int, month: int, day: int) -> int:
+    """Return the days since 1970-01-01, or _NO_DAY if the date does not exist."""
+    leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0
+    if month == 2:
+        last = 29 if leap else 28
+    elif month == 4 or month == 6 or month == 9 or month == 11:
+        last = 30
+    else:
+        last = 31
+    if month < 1 or month > 12 or day < 1 or day > last:
+        return _NO_DAY
+    # Years start in March here, so that the leap day comes last.
+    y = year - (1 if month <= 2 else 0)
+    era = y // 400
+    year_of_era = y - era * 400
+    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
 
 
 @helper
@@ -60,14 +95,14 @@ def _uuid(address: int) -> tuple[int, int, int]:
 def _offset(address: int, size: int) -> int:
     """Return the minutes of a zone offset such as ``+02:00``, ``-0230`` or ``+02``; -9999 for other text."""
     if size == 6 and load_u8(address + 3) == 58:
-        minutes = digits_value(address + 4, 2)
+        minutes = _digits_value(address + 4, 2)
     elif size == 5:
-        minutes = digits_value(address + 3, 2)
+        minutes = _digits_value(address + 3, 2)
     elif size == 3:
         minutes = 0
     else:
         return -9999
-    sign, hours = load_u8(address), digits_value(address + 1, 2)
+    sign, hours = load_u8(address), _digits_value(address + 1, 2)
     if (sign != 43 and sign != 45) or hours < 0 or minutes < 0 or minutes > 59 or hours * 60 + minutes > 18 * 60:
         return -9999
     total = hours * 60 + minutes
@@ -80,10 +115,10 @@ def _timestamp(address: int, size: int, days: int) -> tuple[int, int, int]:
     separator = load_u8(address + 10)
     if size < 16 or (separator != 84 and separator != 116 and separator != 32) or load_u8(address + 13) != 58:
         return NO_FORM, 0, 0
-    hour, minute, second = digits_value(address + 11, 2), digits_value(address + 14, 2), 0
+    hour, minute, second = _digits_value(address + 11, 2), _digits_value(address + 14, 2), 0
     at = 16
     if size >= 19 and load_u8(address + 16) == 58:
-        second = digits_value(address + 17, 2)
+        second = _digits_value(address + 17, 2)
         at = 19
     if hour < 0 or minute < 0 or second < 0 or hour > 23 or minute > 59 or second > 59:
         return NO_FORM, 0, 0
@@ -136,9 +171,9 @@ def string_form(address: int, size: int) -> tuple[int, int, int, int, int]:
     if first != 45 and (first < 48 or first > 57):
         return NO_FORM, 0, 0, 0, 0
     if size >= 10 and load_u8(address + 4) == 45 and load_u8(address + 7) == 45:
-        year, month, day = digits_value(address, 4), digits_value(address + 5, 2), digits_value(address + 8, 2)
-        days = days_since_epoch(year, month, day) if year >= 1 else NO_DAY
-        if days == NO_DAY:
+        year, month, day = _digits_value(address, 4), _digits_value(address + 5, 2), _digits_value(address + 8, 2)
+        days = _days_since_epoch(year, month, day) if year >= 1 else _NO_DAY
+        if days == _NO_DAY:
             return NO_FORM, 0, 0, 0, 0
         if size == 10:
             return FORM.DATE, KIND.DATE, days, 0, 0

@@ -19,7 +19,6 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from parquet_variant.kernels.machine_code.checks import is_checking
-from parquet_variant.kernels.machine_code.functions import Kernel
 from parquet_variant.kernels.machine_code.library import AARCH64, X86_64, X86_64_V3, find_object, keep_object
 
 # Triple and CPU of each level; benchmarks compare with "host".
@@ -62,7 +61,7 @@ def _emit(module: Any, level: str) -> bytes:
     return machine.emit_object(module)
 
 
-def build_objects(kernel: Kernel, levels: tuple[str, ...]) -> list[bytes]:
+def build_objects(kernel: Any, levels: tuple[str, ...]) -> list[bytes]:
     """Return the objects of a kernel, one per CPU level, from the cache or compiled now."""
     made: bytes | None = None
     objects = []
@@ -71,7 +70,7 @@ def build_objects(kernel: Kernel, levels: tuple[str, ...]) -> list[bytes]:
         machine_code = find_object(key)
         if machine_code is None:
             # Importing Numba takes half a second, and is avoided if all objects are in the cache.
-            from parquet_variant.kernels.machine_code.building.frontend import bitcode
+            from parquet_variant.kernels.machine_code.frontend import bitcode
 
             made = made or bitcode(kernel)
             machine_code = _emit(llvm.parse_bitcode(made), level)
@@ -110,7 +109,7 @@ def hash_of_sources(module: str) -> str:
     return hashlib.sha256(repr((compilers, sorted(hashes.items()))).encode()).hexdigest()
 
 
-def fingerprint(kernel: Kernel, level: str) -> str:
+def fingerprint(kernel: Any, level: str) -> str:
     """Return the hash of all that a kernel's object for a CPU level is made of."""
     parts = (level, kernel.symbol, str(kernel.signature), hash_of_sources(kernel.py_func.__module__))
     return hashlib.sha256(repr(parts).encode()).hexdigest()

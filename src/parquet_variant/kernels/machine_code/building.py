@@ -1,13 +1,15 @@
 """Compile all kernels for some CPU levels on all cores, and link them into one library per level.
 
-Owns the plan (the kernels, the processes, and the table that is written with the libraries), the processes that
-compile, and linking with the C compiler of the machine or the one of the package ``ziglang``. A library depends on no
-other library: the C functions that it calls are already in the process, whichever libc it has. Leaves compiling one
-kernel to `objects`.
+Owns the command ``python -m parquet_variant.kernels.machine_code.building``, which builds the kernels into the source
+tree, and `warmup`; the plan (the kernels, the processes, and the table that is written with the libraries), the
+processes that compile, and linking with the C compiler of the machine or the one of the package ``ziglang``. A library
+depends on no other library: the C functions that it calls are already in the process, whichever libc it has. Leaves
+compiling one kernel to `objects`.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 import os
@@ -22,14 +24,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.kernels.machine_code.building.objects import build_objects
+from parquet_variant.kernels.machine_code.entry_points import machine_code
 from parquet_variant.kernels.machine_code.functions import Kernel, find_kernel, find_kernels
 from parquet_variant.kernels.machine_code.library import (
     FOLDER,
+    LEVELS,
     PACKAGE,
     TABLE,
     architecture,
     file_name,
+    levels_here,
     levels_of_wheel,
     source_hash,
     sources,
@@ -37,6 +41,10 @@ from parquet_variant.kernels.machine_code.library import (
 
 # Called with the name of a step, the number of finished kernels, and the number of all kernels.
 Report = Callable[[str, int, int], None]
+
+
+def _no_report(what: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
 def build_all_objects(
@@ -58,8 +66,9 @@ def build_all_objects(
 
     def work(share: list[tuple[str, str]]) -> None:
         path = os.pathsep.join([str(Path(PACKAGE).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        task = json.dumps([share, list(levels), str(folder)])
         with subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.build", json.dumps([share, list(levels), str(folder)])],
+            [sys.executable, "-m", "parquet_variant.kernels.machine_code.building", "--share", task],
             stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
         ) as process:  # fmt: skip
             assert process.stdout is not None
@@ -98,7 +107,7 @@ def build(
     Raises `KernelsError` if a kernel cannot be compiled, or no linker is found.
     """
     begun = time.monotonic()
-    report = report or (lambda what, done, total: None)
+    report = report or _no_report
     target = target or Path(PACKAGE, *FOLDER.split("/"))
     hashed = source_hash(sources())
     if _is_current(target, levels, hashed):
@@ -164,9 +173,52 @@ def link(objects: Sequence[Path], target: Path, level: str) -> None:
         raise KernelsError(f"linking kernels for {level} failed: {run.stderr.strip()[-2000:]}", reason="no-linker")
 
 
-def _compile_share() -> None:
-    """Compile the kernels that the first argument names; print a line for each: empty, or what is wrong."""
-    share, levels, folder = json.loads(sys.argv[1])
+def warmup(progress: Callable[[str, int, int], None] | None = None) -> bool:
+    """Compile the kernels that are neither built with the package nor in the cache.
+
+    Parameters
+    ----------
+    progress
+        Called with the name of the step, the number of finished kernels, and the number of all kernels.
+
+    Returns
+    -------
+    bool
+        False if nothing had to be compiled, because the kernels were built with the package.
+
+    Raises
+    ------
+    KernelsError
+        If there are neither built kernels that fit nor Numba, or if a kernel cannot be compiled.
+    """
+    code = machine_code()
+    if code.mode == "built":
+        return False
+    report = progress or _no_report
+    with tempfile.TemporaryDirectory() as folder:
+        build_all_objects(find_kernels(), [code.level], Path(folder), report=report)
+    return True
+
+
+def printed_progress() -> Report:
+    """Return a report that prints a line at the end of a step, and every five seconds before."""
+    begun = printed = time.monotonic()
+
+    def report(what: str, done: int, total: int) -> None:
+        nonlocal printed
+        now = time.monotonic()
+        if done == total or now - printed >= 5:
+            printed = now
+            remaining = f", about {(now - begun) / done * (total - done):.0f} s left" if 3 <= done < total else ""
+            print(f"{what}: {done} of {total}{remaining}", file=sys.stderr, flush=True)
+
+    return report
+
+
+def _compile_share(share: list[tuple[str, str]], levels: list[str], folder: str) -> int:
+    """Compile kernels, named by module and name; print a line for each: empty, or what is wrong."""
+    from parquet_variant.kernels.machine_code.objects import build_objects
+
     for module, name in share:
         problem = ""
         try:
@@ -176,7 +228,30 @@ def _compile_share() -> None:
         except Exception as failed:
             problem = f"{type(failed).__name__}: {failed}"
         print(json.dumps(problem), flush=True)
+    return 0
+
+
+def _main() -> int:
+    parser = argparse.ArgumentParser(description="Compile the kernels and link them into libraries.")
+    parser.add_argument("--levels", nargs="+", choices=LEVELS, help="CPU levels (default: the best of this machine)")
+    parser.add_argument("--output", type=Path, help="folder for the libraries (default: in the package)")
+    parser.add_argument("--processes", type=int, help="number of processes (default: one per core)")
+    parser.add_argument("--share", type=json.loads, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.share:
+        return _compile_share(*options.share)
+    levels = options.levels or levels_here()[:1]
+    if not levels:
+        print("no libraries of kernels are built on this platform: Numba compiles them on first use", file=sys.stderr)
+        return 2
+    try:
+        seconds = build(levels, options.output, report=printed_progress(), processes=options.processes)
+    except KernelsError as failed:
+        print(f"error: {failed}", file=sys.stderr)
+        return 2
+    print(f"kernels built for {', '.join(levels)} in {seconds:.0f} s", file=sys.stderr)
+    return 0
 
 
 if __name__ == "__main__":
-    _compile_share()
+    sys.exit(_main())
