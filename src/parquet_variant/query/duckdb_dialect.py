@@ -6,6 +6,7 @@ parser overrides private methods for these.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -25,6 +26,9 @@ _SPARK_FUNCTIONS = """
     FROM_UNIXTIME GET_JSON_OBJECT IFF LOCATE NVL NVL2 REGEXP_LIKE RLIKE SEQUENCE SIZE SORT_ARRAY STARTSWITH
     TIMESTAMPDIFF TO_DATE TRANSFORM TRY_DIVIDE UNIX_DATE UNIX_MICROS UNIX_MILLIS UNIX_SECONDS
 """
+
+
+_EXTREME = re.compile("(ARG_?)?(MIN|MAX)(_BY)?")
 
 
 def _as_spark(name: str) -> Callable[..., exp.Expr]:
@@ -108,6 +112,10 @@ class ForDuckDB(DuckDB):
             "TIMESTAMP_MICROS": _instant(1),
             "TIMESTAMP_MILLIS": _instant(1000),
             "TIMESTAMP_SECONDS": _instant(1_000_000),
+        }
+        # Extremes are functions as others are, without the rewriting of sqlglot.
+        FUNCTION_PARSERS = {
+            name: read for name, read in DuckDBParser.FUNCTION_PARSERS.items() if not _EXTREME.fullmatch(name)
         }
         COLUMN_OPERATORS = {**DuckDBParser.COLUMN_OPERATORS, **OPERATORS}
         CAST_COLUMN_OPERATORS = {*DuckDBParser.CAST_COLUMN_OPERATORS, TokenType.QDCOLON}

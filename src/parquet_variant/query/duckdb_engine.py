@@ -16,14 +16,17 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
+import pyarrow as pa
+
 from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import in_forked_child
 from parquet_variant.support.lazy_names import optional_libraries
 
+EARLIER = "_earlier_instant"  # the engine's name of the function for local times
 _INSTANCES: dict[tuple[int, int], Any] = {}  # by process id (a forked process cannot use its parent's) and threads
-_WITH_LOCAL_TIMES: set[tuple[int, int]] = set()  # those with the function of `local_times`
 _LOCK = threading.Lock()
 _CONFIG: dict[str, Any] = {
     "enable_external_access": "false",
@@ -62,7 +65,6 @@ def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
     with _instance(duckdb, thread_count(threads)).cursor() as connection:
         if zone != "UTC":
             connection.execute("SET TimeZone = ?", [duckdb_zone(zone)])
-            _register_local_times(duckdb, connection, thread_count(threads))
         yield connection
 
 
@@ -125,21 +127,18 @@ def _instance(duckdb: Any, threads: int) -> Any:
         if key not in _INSTANCES:
             instance = duckdb.connect(":memory:", config=_CONFIG | {"threads": str(threads)})
             instance.execute("SET GLOBAL TimeZone = 'UTC'")
+            kind = duckdb.sqltype("TIMESTAMPTZ")
+            instance.create_function(EARLIER, _earlier_instants, [kind], kind, type="arrow", null_handling="special")
             _INSTANCES[key] = instance
             atexit.register(instance.close)
         return _INSTANCES[key]
 
 
-def _register_local_times(duckdb: Any, connection: Any, threads: int) -> None:
-    """Create the function of `local_times` in the database of this process, unless it exists."""
-    from parquet_variant.query.local_times import EARLIER, earlier_instants
-
-    key = os.getpid(), threads
-    with _LOCK:
-        if key not in _WITH_LOCAL_TIMES:
-            kind = duckdb.sqltype("TIMESTAMPTZ")
-            connection.create_function(EARLIER, earlier_instants, [kind], kind, type="arrow", null_handling="special")
-            _WITH_LOCAL_TIMES.add(key)
+def _earlier_instants(instants: pa.Array) -> pa.Array:
+    """Return the first instant with the same local time as each one, in the time zone of the column."""
+    kind = instants.type
+    local = pc.local_timestamp(instants)
+    return pc.assume_timezone(local, kind.tz, ambiguous="earliest", nonexistent="earliest").cast(kind)
 
 
 @cache

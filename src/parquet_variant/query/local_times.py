@@ -1,7 +1,7 @@
 """Local times in SQL that DuckDB evaluates: one that occurs twice is the earlier instant, as in Spark and in casts.
 
-Owns the rewriting of literals and casts, since DuckDB takes the later instant, and the function that it calls. Leaves
-time zones to `encoding.cast.texts`, and local times of Variants to casts.
+Owns the rewriting of literals and casts, since DuckDB takes the later instant. Leaves the function that they call to
+`duckdb_engine`, time zones to `encoding.cast.texts`, and local times of Variants to casts.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.encoding.cast.texts import zone_of
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.query.duckdb_engine import EARLIER
+from parquet_variant.query.sql_dialect import from_template
 
-EARLIER = "_earlier_instant"  # the function's name in the engine
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _LOCAL = r"^\s*\d{1,6}-\d{1,2}-\d{1,2}([ T]\s*\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?)?\s*$"
-_LOCAL_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
-_ZONED = "TIMESTAMP WITH TIME ZONE"
+_AS_INSTANT = f"""(
+    CASE WHEN typeof(_0) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP_S', 'TIMESTAMP_MS', 'TIMESTAMP_NS')
+        OR typeof(_0) = 'VARCHAR' AND regexp_matches(CAST(_0 AS TEXT), '{_LOCAL}')
+    THEN {EARLIER}(_1) ELSE _1 END
+)"""
 
 
 def with_earlier_instants(tree: exp.Expr, zone: str) -> exp.Expr:
     """Return an expression or query for DuckDB in which local times of the session zone are the earlier instants.
 
-    Literals become instants in UTC; casts of columns call `earlier_instants`.
+    Literals become instants in UTC; casts of columns call a function of `duckdb_engine`.
 
     >>> from parquet_variant.query.sql_dialect import parse_sql, to_sql
     >>> to_sql(with_earlier_instants(parse_sql("TIMESTAMP '2024-11-03 01:00:00'", what="expression"), "US/Eastern"))
@@ -36,13 +39,6 @@ def with_earlier_instants(tree: exp.Expr, zone: str) -> exp.Expr:
     if isinstance(timezone, dt.timezone):
         return tree
     return tree.transform(lambda node: _converted(node, timezone), copy=False)
-
-
-def earlier_instants(instants: pa.Array) -> pa.Array:
-    """Return the first instant with the same local time as each one, in the time zone of the column."""
-    kind = instants.type
-    local = pc.local_timestamp(instants)
-    return pc.assume_timezone(local, kind.tz, ambiguous="earliest", nonexistent="earliest").cast(kind)
 
 
 def _converted(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
@@ -62,14 +58,7 @@ def _cast(node: exp.Cast, zone: dt.tzinfo) -> exp.Expr:
         if (instant := _utc_text(value.name, zone)) is not None:
             value.replace(exp.Literal.string(instant))
         return node
-    type_name = exp.Anonymous(this="typeof", expressions=[value.copy()])
-    is_local = exp.In(this=type_name, expressions=[exp.Literal.string(name) for name in _LOCAL_TYPES])
-    is_text = exp.EQ(this=type_name.copy(), expression=exp.Literal.string("VARCHAR"))
-    text = exp.cast(value.copy(), "TEXT")
-    matches = exp.Anonymous(this="regexp_matches", expressions=[text, exp.Literal.string(_LOCAL)])
-    earlier = exp.Anonymous(this=EARLIER, expressions=[node.copy()])
-    case = exp.Case(ifs=[exp.If(this=exp.or_(is_local, exp.and_(is_text, matches)), true=earlier)], default=node)
-    return exp.Paren(this=case)
+    return from_template(_AS_INSTANT, [value, node])
 
 
 def _comparison(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
@@ -95,9 +84,9 @@ def _comparison(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
     zoned.meta["earlier"] = True
     if kind is not None:
         return zoned
-    type_name = exp.Anonymous(this="typeof", expressions=[values[0].copy()])
-    is_zoned = exp.EQ(this=type_name, expression=exp.Literal.string(_ZONED))
-    return exp.Paren(this=exp.Case(ifs=[exp.If(this=is_zoned, true=zoned)], default=node))
+    return from_template(
+        "(CASE WHEN typeof(_0) = 'TIMESTAMP WITH TIME ZONE' THEN _1 ELSE _2 END)", [values[0], zoned, node]
+    )
 
 
 def _columns(node: exp.Expr, values: list[exp.Expr]) -> exp.Expr:

@@ -7,8 +7,9 @@ file they need to `files.parquet.scanning.projection`.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclasses_field
 from typing import Any, Literal, TypeAlias
@@ -24,6 +25,9 @@ from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.types.path import AnyPath, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
+
+# Everything before the first colon that is not inside of brackets and quotes.
+_PATH_BEFORE_TYPE = re.compile(r"""(\['(\\.|[^'\\])*'\]|\["(\\.|[^"\\])*"\]|[^:])*""", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,22 +117,32 @@ def _typed_path(name: str, path: AnyPath, type_name: object) -> Selected:
     return Selected(name, parsed, None if target is None else value_target(target, parsed))
 
 
+def distinct_names(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
+    """Number names, so that no two differ only in letter case; one without capitals is not numbered.
+
+    `taken`: names that no result has.
+
+    >>> distinct_names(["Order", "order", "id"]), distinct_names(["a", "b"], ["A"])
+    (['Order_1', 'order', 'id'], ['a_1', 'b'])
+    """
+    others, used = {name.lower() for name in names}, {name.lower() for name in taken}
+    unique: dict[int, str] = {}
+    for place in sorted(range(len(names)), key=lambda place: names[place] != names[place].lower()):
+        name, number = names[place], 0
+        while name.lower() in used or (number and name.lower() in others):
+            number += 1
+            name = f"{names[place]}_{number}"
+        used.add(name.lower())
+        unique[place] = name
+    return [unique[place] for place in range(len(names))]
+
+
 def split_type(text: str) -> tuple[str, str | None]:
     """Split ``$.a['b:c']:int`` into path and type; a key with a colon must be written in brackets and quotes."""
-    quote, bracketed, index = "", False, 0
-    while index < len(text):
-        character = text[index]
-        if quote:
-            index += character == "\\"
-            quote = "" if character == quote else quote
-        elif bracketed and character in "'\"":
-            quote = character
-        elif character in "[]":
-            bracketed = character == "["
-        elif character == ":":
-            return text[:index], text[index + 1 :].strip()
-        index += 1
-    return text, None
+    match = _PATH_BEFORE_TYPE.match(text)
+    assert match is not None
+    kind = text[match.end() + 1 :].strip()
+    return match[0], kind if match.end() < len(text) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +244,7 @@ class PlannedQuery(ArrowResult):
         return self.to_table()
 
 
-# The Variants in the result of an expression: an Arrow type that is a Variant or has Variants inside, else None.
+# The type of the values of an expression, in which null stands for unknown types; None for a type that is not known.
 Kind: TypeAlias = pa.DataType | None
 
 
@@ -327,10 +341,6 @@ class TableFacts:
         """Return every key of the objects in a Variant column; None if they are unknown without reading values."""
         return None
 
-    def kind(self, name: str) -> Kind:
-        """Return the Variants in a column."""
-        return VARIANT_STORAGE if name in self.columns.variants else None
-
 
 def is_variant(kind: Kind) -> bool:
     """Return whether a type is the storage of a Variant.
@@ -355,14 +365,18 @@ def only_variants(kind: Kind) -> Kind:
 
 
 def element_of(kind: Kind) -> Kind:
-    """Return the kind of the elements of a list, or of the values of a map."""
+    """Return the type of the elements of a list, or of the values of a map."""
     if kind is None or not (pa.types.is_list(kind) or pa.types.is_map(kind)):
         return None
-    return only_variants(kind.item_type if pa.types.is_map(kind) else kind.value_type)
+    return _if_known(kind.item_type if pa.types.is_map(kind) else kind.value_type)
 
 
 def field_of(kind: Kind, name: str) -> Kind:
-    """Return the kind of a field of a struct; names ignore letter case, as in the engines."""
+    """Return the type of a field of a struct; names ignore letter case, as in the engines."""
     if kind is None or not pa.types.is_struct(kind):
         return None
-    return next((only_variants(field.type) for field in kind if field.name.lower() == name.lower()), None)
+    return next((_if_known(field.type) for field in kind if field.name.lower() == name.lower()), None)
+
+
+def _if_known(kind: pa.DataType) -> Kind:
+    return None if pa.types.is_null(kind) else kind

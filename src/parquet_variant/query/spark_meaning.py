@@ -7,16 +7,15 @@ compute must not be written into a table. Leaves parsing to `sql_dialect`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.sql_dialect import SqlError, written
+from parquet_variant.query.sql_dialect import SqlError, from_template, written
 from parquet_variant.query.variant_functions import returns_variant
 
 _Arguments = Sequence[exp.Expr]
-_Build = Callable[[_Arguments], exp.Expr]
 
 # Expressions with the same meaning in both engines.
 _ALIKE = (
@@ -33,10 +32,15 @@ _SAME = {
     "least", "left", "length", "lower", "ltrim", "md5", "minute", "month", "nullif", "quarter", "right", "round",
     "rtrim", "second", "trim", "try_variant_get", "upper", "variant_get", "weekofyear", "year",
 }  # fmt: skip
-# Functions with another name in DuckDB, by name and number of arguments.
-_RENAMED = {
-    ("nvl", 2): "coalesce", ("ifnull", 2): "coalesce", ("char_length", 1): "length", ("startswith", 2): "starts_with",
-    ("endswith", 2): "ends_with", ("size", 1): "len", ("current_timestamp", 0): "now", ("now", 0): "now",
+# DuckDB's SQL for other functions, by name and number of arguments.
+_TEMPLATES = {
+    ("nvl", 2): "coalesce(_0, _1)", ("ifnull", 2): "coalesce(_0, _1)", ("char_length", 1): "length(_0)",
+    ("startswith", 2): "starts_with(_0, _1)", ("endswith", 2): "ends_with(_0, _1)", ("size", 1): "len(_0)",
+    ("current_timestamp", 0): "now()", ("now", 0): "now()", ("uuid", 0): "CAST(uuid() AS TEXT)",
+    ("isnull", 1): "(_0 IS NULL)", ("isnotnull", 1): "(_0 IS NOT NULL)", ("mod", 2): "((_0) % (_1))",
+    ("dayofweek", 1): "(dayofweek(_0) + 1)", ("date_add", 2): "(CAST(_0 AS DATE) + CAST(_1 AS INT))",
+    ("date_sub", 2): "(CAST(_0 AS DATE) - CAST(_1 AS INT))", ("regexp_like", 2): "regexp_like(_0, _1)",
+    ("datediff", 2): "(CAST(_0 AS DATE) - CAST(_1 AS DATE))",
 }  # fmt: skip
 # Functions, before and after translation, whose results are whole numbers, strings and dates.
 _SPELLED = _SAME - {"abs", "coalesce", "greatest", "least", "nullif", "round", "variant_get", "try_variant_get"} | {
@@ -83,32 +87,29 @@ class _Meaning:
     def of(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Anonymous):
             return self.function(node)
+        kinds = self.kinds(node)
         if isinstance(node, (exp.Floor, exp.Ceil)) and node.args.get("decimals") is None:
-            if any(pa.types.is_floating(kind) for kind in self.kinds(node)):
-                raise _unknown_expression(node)  # Spark returns whole numbers, also for NaN
-            return node
-        if isinstance(node, exp.Trim) and node.args.get("expression") is None:
-            return node
-        if isinstance(node, exp.Substring) and _number(node.args.get("start"), least=1):
-            return node
-        if isinstance(node, exp.Bracket):
-            return self.element(node)
-        if not isinstance(node, _ALIKE):
-            raise _unknown_expression(node)
-        if isinstance(node, exp.Like) and not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
-            raise _unknown_expression(node)  # Spark refuses a pattern with a wrong escape only when it meets one
-        if isinstance(node, exp.Cast):
-            return self.cast(node)
-        if isinstance(node, exp.DPipe):
-            return exp.DPipe(this=self.text(node.this), expression=self.text(node.expression))
-        if (
-            isinstance(node, (exp.Add, exp.Sub))
-            and node.find(exp.Interval)
-            and any(map(pa.types.is_date, self.kinds(node)))
+            is_alike = not any(map(pa.types.is_floating, kinds))  # Spark returns whole numbers, also for NaN
+        elif (isinstance(node, exp.Trim) and node.args.get("expression") is None) or (
+            isinstance(node, exp.Substring) and _number(node.args.get("start"), least=1)
         ):
-            raise _unknown_expression(node)  # DuckDB returns timestamps
-        if isinstance(node, exp.Div) and any(pa.types.is_decimal(kind) for kind in self.kinds(node)):
-            raise _unknown_expression(node)  # DuckDB divides decimals as doubles
+            is_alike = True
+        elif isinstance(node, exp.Bracket):
+            return self.element(node)
+        elif isinstance(node, exp.Like):  # Spark refuses a pattern with a wrong escape only when it meets one
+            is_alike = isinstance(node.expression, exp.Literal) and node.expression.is_string
+        elif isinstance(node, exp.Cast):
+            return self.cast(node)
+        elif isinstance(node, exp.DPipe):
+            return exp.DPipe(this=self.text(node.this), expression=self.text(node.expression))
+        elif isinstance(node, (exp.Add, exp.Sub)) and node.find(exp.Interval):
+            is_alike = not any(map(pa.types.is_date, kinds))  # DuckDB returns timestamps
+        elif isinstance(node, exp.Div):
+            is_alike = not any(map(pa.types.is_decimal, kinds))  # DuckDB divides decimals as doubles
+        else:
+            is_alike = isinstance(node, _ALIKE)
+        if not is_alike:
+            raise _unknown_expression(node)
         return node
 
     def function(self, node: exp.Anonymous) -> exp.Expr:
@@ -117,31 +118,19 @@ class _Meaning:
             return node
         if name in _TYPES and len(arguments) == 1:
             return self.cast(exp.cast(arguments[0], _TYPES[name]))
-        if (renamed := _RENAMED.get((name, len(arguments)))) is not None:
-            return exp.Anonymous(this=renamed, expressions=list(arguments))
-        build = self.builders().get((name, len(arguments))) or self.builders().get((name, -1))
-        if build is None:
-            raise _unknown_expression(node)
-        return build(arguments)
-
-    def builders(self) -> dict[tuple[str, int], _Build]:
-        """Return the translations by name and number of arguments; -1 stands for any number."""
-        return {
-            ("concat", -1): self.concat,
-            ("isnull", 1): lambda a: exp.paren(exp.Is(this=a[0], expression=exp.Null())),
-            ("isnotnull", 1): lambda a: exp.paren(exp.not_(exp.Is(this=a[0], expression=exp.Null()))),
-            ("mod", 2): lambda a: exp.paren(exp.Mod(this=exp.paren(a[0]), expression=exp.paren(a[1]))),
-            ("dayofweek", 1): lambda a: exp.paren(exp.Anonymous(this="dayofweek", expressions=list(a)) + 1),
-            ("date_format", 2): _date_format,
-            ("date_trunc", 2): lambda a: _truncated(a[0], a[1]),
-            ("trunc", 2): lambda a: exp.cast(_truncated(a[1], a[0]), "DATE"),
-            ("date_add", 2): lambda a: exp.paren(exp.cast(a[0], "DATE") + exp.cast(a[1], "INT")),
-            ("date_sub", 2): lambda a: exp.paren(exp.cast(a[0], "DATE") - exp.cast(a[1], "INT")),
-            ("datediff", 2): lambda a: exp.paren(exp.cast(a[0], "DATE") - exp.cast(a[1], "DATE")),
-            ("regexp_like", 2): lambda a: exp.RegexpLike(this=a[0], expression=a[1]),
-            ("array", -1): lambda a: exp.Array(expressions=list(a)),
-            ("uuid", 0): lambda _: exp.cast(exp.Anonymous(this="uuid"), "TEXT"),
-        }
+        if (template := _TEMPLATES.get((name, len(arguments)))) is not None:
+            return from_template(template, arguments)
+        if name == "concat":
+            return self.concat(arguments)
+        if name == "array":
+            return exp.Array(expressions=list(arguments))
+        if name == "date_format" and len(arguments) == 2:
+            return _date_format(arguments)
+        if name in ("date_trunc", "trunc") and len(arguments) == 2:
+            is_date = name == "trunc"
+            truncated = _truncated(arguments[is_date], arguments[not is_date])
+            return exp.cast(truncated, "DATE") if is_date else truncated
+        raise _unknown_expression(node)
 
     def concat(self, arguments: _Arguments) -> exp.Expr:
         first, *further = map(self.text, arguments) if arguments else [exp.Literal.string("")]

@@ -200,6 +200,20 @@ def parse_sql(
     return tree
 
 
+def from_template(template: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """Return an expression in DuckDB's SQL over arguments, which the template calls _0, _1, …
+
+    >>> to_sql(from_template("(_0 IS NULL)", [parse_sql("v:a", what="expression")]))
+    '(v:a IS NULL)'
+    """
+
+    def filled(part: exp.Expr) -> exp.Expr:
+        is_argument = isinstance(part, exp.Column) and part.name[:1] == "_" and part.name[1:].isdecimal()
+        return arguments[int(part.name[1:])].copy() if is_argument else part
+
+    return parse_sql(template, what="expression").transform(filled, copy=False)
+
+
 def _refuse_empty_names(tree: exp.Expr) -> None:
     """Refuse ``""`` as a name: DuckDB does not parse it. Conditions of row changes may name such a column."""
     for name in tree.find_all(exp.Identifier):

@@ -74,7 +74,7 @@ def read_expression(
     value = rewriter.expression(tree)
     if rewriter.context.unknown:
         raise SqlError(rewriter.context.unknown[0])
-    condition = value.sql if value.is_variant else rewriter.plain(tree)
+    condition = value.sql
     for use in uses.values():
         use.push(condition, zone)
     return SqlExpression(

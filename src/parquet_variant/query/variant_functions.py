@@ -57,8 +57,7 @@ class VariantFunction:
     """A function that the engine calls with Arrow arrays."""
 
     work: Callable[..., pa.Array]
-    arguments: tuple[str, ...]  # DuckDB's types.
-    result: str
+    result: str  # DuckDB's type.
     takes_context: bool = False  # Whether the last argument is a `CallContext`.
 
     @property
@@ -75,8 +74,11 @@ def column_of(argument: Any) -> VariantArray:
     return VariantArray(column)
 
 
-def _parse_strings(texts: Any, parse: Callable[..., Any]) -> pa.Array:
-    return plain_variants(parse(one_chunk(texts).cast(pa.binary())))
+def _parse_strings(texts: Any, errors: Errors) -> pa.Array:
+    column = one_chunk(texts)
+    return plain_variants(
+        parse_json(column if pa.types.is_binary(column.type) else column.cast(pa.string()), errors=errors)
+    )
 
 
 def _group_array(lists: Any) -> pa.Array:
@@ -169,23 +171,31 @@ def sizes_of(values: VariantArray, *kinds: BasicType, otherwise: int | None = No
     return from_numpy(np.where(is_other, otherwise, counts), positions.starts == get.ABSENT)
 
 
-def _strings(work: Callable[[VariantArray], Any]) -> VariantFunction:
-    return VariantFunction(lambda v: work(column_of(v)).cast(pa.string()), (VARIANT,), "VARCHAR")
-
-
-def _of_variant(work: Callable[..., Any], result: str, *further: str) -> VariantFunction:
+def _of_variant(work: Callable[..., Any], result: str) -> VariantFunction:
     """Return a function of a Variant, perhaps another argument, and constants."""
-    return VariantFunction(lambda v, *others: work(column_of(v), *others), (VARIANT, *further), result)
+    return VariantFunction(lambda v, *others: work(column_of(v), *others), result)
 
 
-def _edit(work: Callable[..., Any], *further: str) -> VariantFunction:
-    """Return a function whose result is a Variant, and whose last constant says what an error gives."""
-    return _of_variant(lambda v, *others: plain_variants(work(v, *others[:-1], errors=others[-1])), VARIANT, *further)
+def _strings(work: Callable[[VariantArray], Any]) -> VariantFunction:
+    return _of_variant(lambda v: work(v).cast(pa.string()), "VARCHAR")
 
 
 def _normalized(values: VariantArray) -> pa.Array:
     result: Any = variant_normalize(values)
     return plain_variants(result)
+
+
+def _edit(work: Callable[..., Any]) -> VariantFunction:
+    """Return a function that changes a Variant; its last constant says what an error gives.
+
+    `work`: takes the Variant, the new value if there is one, and constants.
+    """
+
+    def edited(values: VariantArray, *others: Any) -> pa.Array:
+        columns = [column_of(other) if isinstance(other, (pa.Array, pa.ChunkedArray)) else other for other in others]
+        return plain_variants(work(values, *columns[:-1], errors=columns[-1]))
+
+    return _of_variant(edited, VARIANT)
 
 
 def _is_valid(values: VariantArray) -> pa.BooleanArray:
@@ -264,32 +274,24 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "variant_array_length": _of_variant(lambda v: sizes_of(v, BasicType.ARRAY, otherwise=0), "BIGINT"),
     "array_size": _of_variant(lambda v: sizes_of(v, BasicType.ARRAY), "BIGINT"),
     "cardinality": _of_variant(lambda v: sizes_of(v, BasicType.ARRAY, BasicType.OBJECT), "BIGINT"),
-    "variant_contains": _of_variant(lambda v, needle: contains_each(v, column_of(needle)), "BOOLEAN", VARIANT),
+    "variant_contains": _of_variant(lambda v, needle: contains_each(v, column_of(needle)), "BOOLEAN"),
     "variant_normalize": _of_variant(_normalized, VARIANT),
     "variant_form": _of_variant(lambda v: plain_variants(equal_forms(v)), VARIANT),
-    "variant_of": VariantFunction(lambda v: plain_variants(column_of(v)), ("VARIANT",), VARIANT),
-    "variant_set": _edit(
-        lambda v, value, path, create, **o: variant_set(v, path, column_of(value), create, **o), VARIANT
-    ),
-    "variant_insert": _edit(lambda v, value, path, **o: variant_insert(v, path, column_of(value), **o), VARIANT),
-    "variant_array_append": _edit(
-        lambda v, value, path, **o: variant_array_append(v, path, column_of(value), **o), VARIANT
-    ),
+    "variant_of": _of_variant(plain_variants, VARIANT),
+    "variant_set": _edit(lambda v, value, path, create, **o: variant_set(v, path, value, create, **o)),
+    "variant_insert": _edit(lambda v, value, path, **o: variant_insert(v, path, value, **o)),
+    "variant_array_append": _edit(lambda v, value, path, **o: variant_array_append(v, path, value, **o)),
     "variant_delete": _edit(variant_delete),
     "variant_strip_nulls": _edit(strip_nulls),
     "variant_get": replace(_of_variant(_value_at, VARIANT), takes_context=True),
-    "variant_from_arrays": VariantFunction(_objects, ("VARCHAR[]", VARIANT), VARIANT),
-    "parse_json": VariantFunction(lambda text: _parse_strings(text, parse_json), ("BLOB",), VARIANT),
-    "try_parse_json": VariantFunction(
-        lambda text: _parse_strings(text, partial(parse_json, errors="null")), ("BLOB",), VARIANT
-    ),
+    "variant_from_arrays": VariantFunction(_objects, VARIANT),
+    "parse_json": VariantFunction(partial(_parse_strings, errors="raise"), VARIANT),
+    "try_parse_json": VariantFunction(partial(_parse_strings, errors="null"), VARIANT),
     "sort_key": replace(_of_variant(_sort_keys, "BLOB"), takes_context=True),
-    "sort_key_of_number": VariantFunction(
-        lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), ("VARCHAR",), "BLOB"
-    ),
-    "variant_explode": VariantFunction(_entries, (VARIANT,), _ENTRIES),
-    "variant_group_array": VariantFunction(_group_array, (f"{VARIANT}[]",), VARIANT),
-    "schema_of_variant_agg": VariantFunction(_schema_agg, (f"{VARIANT}[]",), "VARCHAR"),
+    "sort_key_of_number": VariantFunction(lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), "BLOB"),
+    "variant_explode": VariantFunction(_entries, _ENTRIES),
+    "variant_group_array": VariantFunction(_group_array, VARIANT),
+    "schema_of_variant_agg": VariantFunction(_schema_agg, "VARCHAR"),
 }
 # Functions that change a Variant, each with the parameters after it: paths, a value, or a constant.
 EDITS = {
@@ -370,11 +372,10 @@ def register_calls(connection: Any, text: str, failures: list[Exception], contex
         names[match[0].lower()] = fresh = f"_variant_call_{next(_NUMBERS)}"  # queries share DuckDB's functions
         further = [*constants, context or CallContext()] if function.takes_context else constants
         call = _recorded(function, further, failures)
-        types = [duckdb.sqltype(argument) for argument in function.arguments]
         if not isinstance(result, str):
             result = connection.from_arrow(pa.table([pa.nulls(0, result)], names=["a"])).types[0]
         returned = duckdb.sqltype(result) if isinstance(result, str) else result
-        connection.create_function(fresh, call, types, returned, type="arrow", null_handling="special")
+        connection.create_function(fresh, call, None, returned, type="arrow", null_handling="special")
     return _CALL.sub(lambda match: names[match[0].lower()], text)
 
 
@@ -390,10 +391,4 @@ def _recorded(
             failures.append(error)
             raise
 
-    def of_one(column: Any) -> pa.Array:  # DuckDB counts the parameters of a function
-        return recorded(column)
-
-    def of_two(first: Any, second: Any) -> pa.Array:
-        return recorded(first, second)
-
-    return of_one if len(function.arguments) == 1 else of_two
+    return recorded

@@ -28,8 +28,6 @@ from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
-    from parquet_variant.tables.delta.log.snapshot import Snapshot
-    from parquet_variant.tables.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
 
 
 def bind_table(source: Any, name: str) -> BoundTable:
@@ -52,10 +50,9 @@ def bind_table(source: Any, name: str) -> BoundTable:
     table = open_source(source)
     options = table.options
     if table.format in ("delta", "iceberg"):
-        current = table.snapshot
-        bound = _delta_table(current, name) if table.format == "delta" else _iceberg_table(current, name)
+        bound = _logged_table(table.snapshot, name, table.format)
         is_path = options.catalog is None and isinstance(table.source, (str, os.PathLike))
-        path = table.source if is_path else current if table.format == "iceberg" else None
+        path = table.source if is_path else table.snapshot if table.format == "iceberg" else None
         return replace(bound, path=path, version=options.version, timestamp=options.at)
     if table.format == "memory":
         return _arrow_table(rows_of(table.source), name)
@@ -172,24 +169,23 @@ def _scan_parquet(
     return planned
 
 
-def _delta_table(current: Snapshot, name: str) -> BoundTable:
-    from parquet_variant.tables.delta.reading.read import DeltaScan, parquet_files
+def _logged_table(snapshot: Any, name: str, table_format: str) -> BoundTable:
+    """Bind a snapshot of a Delta or Iceberg table."""
     from parquet_variant.tables.expressions import columns_of_table
 
-    columns, order = columns_of_table(current.schema), tuple(column.name for column in current.schema.fields)
-    scan_table = partial(_scan_paths, "Delta tables", partial(DeltaScan.plan, current), columns)
-    return BoundTable(name, columns, order, scan_table, parquet_files=cache(partial(parquet_files, current)))
+    plan: Callable[..., Batches]
+    if table_format == "delta":
+        from parquet_variant.tables.delta.reading.read import DeltaScan, parquet_files
 
+        schema, plan, files = snapshot.schema, DeltaScan.plan, partial(parquet_files, snapshot)
+    else:
+        from parquet_variant.tables.iceberg.reading import planning
+        from parquet_variant.tables.iceberg.reading.scan import IcebergScan
 
-def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
-    from parquet_variant.tables.expressions import columns_of_table
-    from parquet_variant.tables.iceberg.reading.planning import parquet_files
-    from parquet_variant.tables.iceberg.reading.scan import IcebergScan
-
-    schema = current.schema.struct
-    columns, order = columns_of_table(schema), tuple(f.name for f in schema.fields)
-    scan_table = partial(_scan_paths, "Iceberg tables", partial(IcebergScan.plan, current), columns)
-    return BoundTable(name, columns, order, scan_table, parquet_files=cache(partial(parquet_files, current)))
+        schema, plan, files = snapshot.schema.struct, IcebergScan.plan, partial(planning.parquet_files, snapshot)
+    columns, order = columns_of_table(schema), tuple(column.name for column in schema.fields)
+    scan = partial(_scan_paths, f"{table_format.capitalize()} tables", partial(plan, snapshot), columns)
+    return BoundTable(name, columns, order, scan, parquet_files=cache(files))
 
 
 def _vortex_table(path: str, name: str) -> BoundTable:
@@ -221,15 +217,15 @@ def _scan_paths(
         select = {name: column.select for name, column in group.items()}
         return scan(select, predicate, column=column, zone=options.zone, threads=options.threads)
 
-    return side_by_side(needed or _any_row(columns), predicate, plan)
+    if not needed:  # the cheapest column, for a query that needs rows but no column
+        names = sorted(columns.ordinary, key=lambda name: not pa.types.is_primitive(columns.ordinary[name]))
+        needed = {names[0]: NeededColumn(names[0])} if names else {"": _any_row(columns.variants[0])}
+    return side_by_side(needed, predicate, plan)
 
 
-def _any_row(columns: TableColumns) -> dict[str, NeededColumn]:
-    """Return the cheapest column, for a query that needs rows but no column."""
-    fixed = [name for name, kind in columns.ordinary.items() if pa.types.is_primitive(kind)]
-    for name in (*fixed, *columns.ordinary):
-        return {name: NeededColumn(name)}
-    return {"": NeededColumn(columns.variants[0], VariantPath(("_",)), pa.bool_())}
+def _any_row(variant: str) -> NeededColumn:
+    """Return a column that is null in every row."""
+    return NeededColumn(variant, VariantPath(("_",)), pa.bool_())
 
 
 # ---- planned scans
@@ -249,33 +245,29 @@ def _scan_again(
         return replace(plan, scans=tuple(_scan_again(scan, needed, predicate, options) for scan in plan.scans))
     first = plan.selection[0].name
     by_name = {column.name: column for column in plan.selection}
-    outputs = tuple(
-        _extend_path(name, by_name[column.column], column)
-        for name, column in (needed or {first: NeededColumn(first)}).items()
-    )
+    outputs = []
+    for name, column in (needed or {first: NeededColumn(first)}).items():
+        output = replace(by_name[column.column], name=name)
+        if column.path is not None and output.path is not None:
+            path = VariantPath((*output.path.segments, *column.path.segments))
+            output = Selected(name, path, column.type, exact=column.exact)
+        outputs.append(output)
     # The filter of the scan needs its columns, which get names that no output has.
     hidden_names = {column.name: f"\x00{number}" for number, column in enumerate((*plan.selection, *plan.hidden))}
     hidden = tuple(replace(column, name=hidden_names[column.name]) for column in (*plan.selection, *plan.hidden))
-    filter_of_scan = None if plan.predicate is None else _rename_columns(plan.predicate, hidden_names)
+    filter_of_scan = None if plan.predicate is None else _renamed(plan.predicate, hidden_names)
     types = {column.name: column.output for column in outputs}
     filter_of_query = None if predicate is None else bind(predicate, types, plan.zone)
     filters = [part for part in (filter_of_scan, filter_of_query) if part is not None]
     both = joined(And, filters) if filters else None
-    return replace(plan, selection=outputs, hidden=hidden if filter_of_scan is not None else (), predicate=both)
+    return replace(plan, selection=tuple(outputs), hidden=hidden if filter_of_scan is not None else (), predicate=both)
 
 
-def _extend_path(key: str, selected: Selected, needed: NeededColumn) -> Selected:
-    if needed.path is None or selected.path is None:
-        return replace(selected, name=key)
-    return Selected(key, VariantPath((*selected.path.segments, *needed.path.segments)), needed.type, exact=needed.exact)
-
-
-def _rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+def _renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
     if isinstance(predicate, (And, Or)):
-        return type(predicate)(tuple(_rename_columns(part, names) for part in predicate.parts))
+        return type(predicate)(tuple(_renamed(part, names) for part in predicate.parts))
     if isinstance(predicate, Not):
-        return Not(_rename_columns(predicate.part, names))
-    assert not isinstance(predicate, Not)
+        return Not(_renamed(predicate.part, names))
     return replace(predicate, column=names[predicate.column])
 
 
@@ -287,15 +279,11 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
     from parquet_variant.ingestion.request import TextOptions
 
     files = JsonFiles.of(source, TextOptions.of(**text))
-    empty, any_row = (
-        pa.table({"v": VariantArray.from_pylist([]).storage}),
-        NeededColumn("v", VariantPath(("_",)), pa.bool_()),
-    )
+    empty = pa.table({"v": VariantArray.from_pylist([]).storage})
 
     def scan(needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> Batches:
-        paths = {
-            key: replace(column, path=column.path or VariantPath()) for key, column in (needed or {"": any_row}).items()
-        }
+        columns = needed or {"": _any_row("v")}
+        paths = {key: replace(column, path=column.path or VariantPath()) for key, column in columns.items()}
         return JsonScan(files, memory_scan(empty, paths, options), options.threads)
 
     names = [split.file.name for split in files.splits]
@@ -307,12 +295,12 @@ def _arrow_table(table: pa.Table, name: str) -> BoundTable:
     def scan(needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> Batches:
         return memory_scan(table, needed, options)
 
-    variants = named_variants(field for field in table.schema if is_variant_field(field) or _has_metadata(field.type))
+    # Every Variant, except those of an old draft of the format, has a field ``metadata``.
+    variants = named_variants(
+        field
+        for field in table.schema
+        if is_variant_field(field) or (pa.types.is_struct(field.type) and field.type.get_field_index("metadata") >= 0)
+    )
     ordinary = {field.name: field.type for field in table.schema if field.name not in variants}
     columns = TableColumns(variants, ordinary)
     return BoundTable(name, columns, tuple(table.column_names), scan, skips=False, values=table)
-
-
-def _has_metadata(kind: pa.DataType) -> bool:
-    """Return whether a type has a field ``metadata``, as every Variant except those of an old draft of the format."""
-    return pa.types.is_struct(kind) and kind.get_field_index("metadata") >= 0

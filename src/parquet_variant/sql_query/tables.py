@@ -28,13 +28,11 @@ from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import (
-    Kind,
     NeededColumn,
     Selected,
     TableColumns,
     TableFacts,
     is_variant,
-    only_variants,
     read_selection,
 )
 from parquet_variant.query.variant_functions import field_names
@@ -328,14 +326,14 @@ class BoundTable(TableFacts):
 
     def schema_of(self, variant: str) -> ShreddingSchema:
         """Return the shredded paths of all files together, or those inferred from some rows if nothing is shredded."""
-        return self._shredded_schema(variant) or self._inferred_schema(variant)
+        return self.shredded_schema(variant) or self._inferred_schema(variant)
 
     def fields_at(self, variant: str, path: VariantPath = VariantPath()) -> Fields:  # noqa: B008 - immutable
         """Return the fields of the objects at a path of a Variant column: the shredded ones, then all others.
 
         Values of files are read for it as far as they are few; the keys that only other rows have may be missing.
         """
-        shredded = self._shredded_schema(variant)
+        shredded = self.shredded_schema(variant)
         node = None if shredded is None else shredded.get(path)
         names = [key for key, _ in node.fields] if node is not None and node.kind == "object" else []
         place = self._stored_place(variant, path)
@@ -364,7 +362,8 @@ class BoundTable(TableFacts):
                 return found, False
         return found, True
 
-    def _shredded_schema(self, variant: str) -> ShreddingSchema | None:
+    def shredded_schema(self, variant: str) -> ShreddingSchema | None:
+        """Return the shredded paths of all files together; None if nothing is shredded."""
         schemas = [
             ShreddingSchema.from_parquet(source.path, variant, filesystem=source.filesystem)
             for source in self.parquet_files()
@@ -382,10 +381,6 @@ class BoundTable(TableFacts):
             VariantArray.from_arrow(rows, "v")[:_INFERRED_ROWS] if rows is not None else VariantArray.from_pylist([])
         )
         return infer_shredding_schema(values, AutoPolicy(min_row_share=0.0, max_columns=MOST_COLUMNS))
-
-    def kind(self, name: str) -> Kind:
-        """See `TableFacts.kind`; columns of other types may have Variants inside."""
-        return super().kind(name) or only_variants(self.columns.ordinary.get(name))
 
     def with_columns(self, columns: Mapping[str, Any], variant: str | None = None) -> BoundTable:
         """Return the table with additional columns, given as for `Table.scan`.

@@ -19,7 +19,7 @@ from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.duckdb_engine import reserved_words
-from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.query.selection import Selected, distinct_names, read_selection
 from parquet_variant.query.variant_functions import plain_variants
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.tables import BoundTable, ScanOptions
@@ -145,18 +145,8 @@ def typed_paths(
     paths += others
     keys = [[str(segment) for segment in path.segments] or ["value"] for path, _ in paths]
     base_names = ["_".join(path_keys) for path_keys in keys] if names == "path" else _shortest_names(keys, taken)
-    used_names = {name.lower() for name in taken}
-    order = sorted(range(len(paths)), key=lambda number: base_names[number] != base_names[number].lower())
-    unique: dict[int, str] = {}
-    for place in order:  # of names that differ only in letter case, one without capitals is not numbered
-        base = base_names[place] or "_"  # no engine has a column named ""
-        name, number = base, 0
-        while name.lower() in used_names:  # engines ignore letter case
-            number += 1
-            name = f"{base}_{number}"
-        used_names.add(name.lower())
-        unique[place] = name
-    return [Selected(unique[place], path, kind, exact=True) for place, (path, kind) in enumerate(paths)]
+    unique = distinct_names([base or "_" for base in base_names], taken)  # no engine has a column named ""
+    return [Selected(name, path, kind, exact=True) for name, (path, kind) in zip(unique, paths, strict=True)]
 
 
 def _shortest_names(keys: Sequence[Sequence[str]], taken: Sequence[str]) -> list[str]:
@@ -203,25 +193,14 @@ def sql_view(
     if len(variants) != 1:
         names = ", ".join(table.columns.variants) or "none"
         raise VariantError(f"{path}: choose one Variant column from {names}", reason="no-such-column")
-    file = next(iter(table.parquet_files()), None)
-    shredding = None
-    if file is not None:
-        shredding = ShreddingSchema.from_parquet(file.path, variants[0], filesystem=file.filesystem)
-    if engine == "duckdb" and shredding is not None and (twins := _twins(shredding)) is not None:
+    shredding = table.shredded_schema(variants[0])
+    if engine == "duckdb" and shredding is not None and (keys := _unreadable_keys(shredding)) is not None:
         raise VariantError(
-            f"{path} shreds {' and '.join(twins)}, which differ in letter case, and DuckDB cannot read these files: "
-            "use the engine spark, or `variant query`",
-            reason="bad-option",
-        )
-    if engine == "duckdb" and shredding is not None and any("" in fields for _, fields in _objects(shredding, None)):
-        raise VariantError(
-            f"{path} shreds the key '' (an empty string), and DuckDB 2.0 cannot read such files: use the engine spark, "
-            "or `variant query`",
+            f"{path} shreds {keys}, and DuckDB cannot read these files: use the engine spark, or `variant query`",
             reason="bad-option",
         )
     selected = read_selection(columns) if columns is not None else _all_columns(table, variants[0], path)
-    check_names(selected)
-    _check_columns(selected, table, path)
+    _check_columns(selected, [*table.columns.top, *table.columns.nested], path)
     hidden = [] if columns is not None or shredding is None else _case_twins(table, variants[0], shredding)
     comments = [
         f"-- not a column: {hidden_path} ({count:,} values) differs from {shown} only in letter case\n"
@@ -234,8 +213,8 @@ def sql_view(
     return "".join(comments) + statement
 
 
-def check_names(selected: Sequence[Selected]) -> None:
-    """Raise `VariantError` unless an engine that ignores letter case can have columns of these names."""
+def _check_columns(selected: Sequence[Selected], names: Sequence[str], path: str) -> None:
+    """Raise `VariantError` unless the columns exist, and engines that ignore letter case can name them."""
     if not selected:
         raise VariantError("a view has at least one column: name one", reason="bad-selection")
     seen: set[str] = set()
@@ -249,18 +228,12 @@ def check_names(selected: Sequence[Selected]) -> None:
                 f"two view columns are called {column.name} (engines ignore letter case): rename one of them",
                 reason="bad-selection",
             )
-        seen.add(column.name.lower())
-
-
-def _check_columns(selected: Sequence[Selected], table: BoundTable, path: str) -> None:
-    """Raise `VariantError` if an ordinary column does not exist."""
-    names = [*table.columns.top, *table.columns.nested]
-    for column in selected:
         if column.path is None and column.stored_name not in names:
             raise VariantError(
                 f"{path} has no column {column.stored_name}: choose from {', '.join(names)}, or give a path: $.a.b",
                 reason="no-such-column",
             )
+        seen.add(column.name.lower())
 
 
 def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> list[tuple[str, str, int]]:
@@ -280,14 +253,10 @@ def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> 
     ]
     if not candidates:
         return []
-    counts = ", ".join(f"count({quoted(variant)}{_subscripts(path)})" for path, _ in candidates)
+    counts = ", ".join(f"count({quoted(variant)}{_place(path, 'duckdb', first=0)})" for path, _ in candidates)
     row = registered_method("Table.sql")(f"SELECT {counts} FROM t", t=table).to_arrow()
     values = [column[0].as_py() for column in row.columns]
     return [(str(path), str(shown), count) for (path, shown), count in zip(candidates, values, strict=True) if count]
-
-
-def _subscripts(path: VariantPath) -> str:
-    return "".join("['" + str(key).replace("'", "''") + "']" for key in path.segments)
 
 
 def _objects(
@@ -303,13 +272,14 @@ def _objects(
         yield from _objects(schema.element, None)
 
 
-def _twins(schema: ShreddingSchema) -> tuple[str, str] | None:
-    """Return two shredded fields of one object that differ only in letter case, if there are any."""
+def _unreadable_keys(schema: ShreddingSchema) -> str | None:
+    """Return the shredded keys of one object that DuckDB cannot read, if there are any."""
     for _, fields in _objects(schema, None):
-        first: dict[str, str] = {}
-        for key in fields:
-            if first.setdefault(key.lower(), key) != key:
-                return first[key.lower()], key
+        if "" in fields:
+            return "the key '' (an empty string)"
+        by_case = {key.lower(): key for key in fields}
+        if twin := next((key for key in fields if by_case[key.lower()] != key), None):
+            return f"{twin} and {by_case[twin.lower()]}, which differ in letter case"
     return None
 
 
@@ -337,18 +307,23 @@ def _value(column: Selected, variant: str, engine: str) -> str:
     if engine == "spark":
         kind = "variant" if column.type is None else sql_type_name(column.type)
         return f"try_variant_get({place}, {_text(str(column.path), engine)}, '{kind}')"
-    for segment in column.path.segments:  # DuckDB counts from 1
-        place += f"[{_text(segment, engine)}]" if isinstance(segment, str) else f"[{int(str(segment)) + 1}]"
+    place += _place(column.path, engine, first=1)
     if column.type is None:
         return place
     kind = exp.DataType.build(sql_type_name(column.type), dialect="databricks").sql("duckdb")
     return f"TRY_CAST({place} AS {kind})"
 
 
+def _place(path: VariantPath, engine: str, *, first: int) -> str:
+    """Return subscripts for a path, in which indexes count from 1 in DuckDB itself."""
+    parts = (_text(step, engine) if isinstance(step, str) else str(int(str(step)) + first) for step in path.segments)
+    return "".join(f"[{part}]" for part in parts)
+
+
 def _text(text: str, engine: str) -> str:
-    if engine == "spark":
-        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return "'" + text.replace("'", "''") + "'"
+    from sqlglot import exp
+
+    return exp.Literal.string(text).sql(engine)
 
 
 def _name(name: str, engine: str) -> str:

@@ -16,9 +16,9 @@ from sqlglot import exp
 
 from parquet_variant.ops.columns.sort_keys import python_sort_key
 from parquet_variant.query.rewriting.nested import NestedRewriter, bound_once
-from parquet_variant.query.rewriting.values import Value, value_of
+from parquet_variant.query.rewriting.values import Value, arguments_of, value_of
 from parquet_variant.query.selection import Kind, is_variant
-from parquet_variant.query.sql_dialect import SqlError
+from parquet_variant.query.sql_dialect import SqlError, from_template
 from parquet_variant.query.sql_pushdown import (
     MAX_DIGITS,
     NO_LITERAL,
@@ -37,11 +37,16 @@ _OPERANDS = ("this", "expression", "low", "high")
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
 _FEW = 32
 _SQL_TIMES = {"date": "DATE", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMPNTZ"}
+OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _NO_ELEMENTS = exp.Array(expressions=[])
 
 
 class ComparisonRewriter(NestedRewriter):
     """Rewrites comparisons, and expressions that return one of several values."""
+
+    # Whether the outputs are those of the whole query. Those of a subquery remain Variants, whatever the data is,
+    # because functions and paths may need Variants.
+    is_result = False
 
     def comparable(self, node: exp.Expr) -> exp.Expr:
         """Rewrite an expression to one that orders and groups as its values do, Variants included."""
@@ -110,7 +115,39 @@ class ComparisonRewriter(NestedRewriter):
 
     def is_output(self, node: exp.Expr) -> bool:
         """Return whether an expression is a column of the result of the whole query."""
-        return False
+        parent = node.parent
+        while isinstance(parent, (exp.Alias, exp.Paren, *OF_FIRST_PART)):
+            parent = parent.parent
+        return self.is_result and isinstance(parent, exp.Select)
+
+    def read_one_of(self, node: exp.Expr, name: str) -> Value:
+        """Rewrite a function that returns any of its arguments, but for the condition of ``if``."""
+        if isinstance(node, exp.If):
+            keys = [key for key in ("true", "false") if node.args.get(key) is not None]
+            parts = [node.args[key] for key in keys]
+            return self.one_of(node, parts, lambda parts: self.rebuild(node, **dict(zip(keys, parts, strict=True))))
+        arguments, start = arguments_of(node), int(name in ("if", "iff"))
+        before = self.parts(arguments[:start])
+        return self.one_of(node, arguments[start:], lambda parts: self.with_arguments(node, [*before, *parts]))
+
+    def read_case(self, node: exp.Expr, _: str) -> Value:
+        """Rewrite CASE."""
+        branches, operand = node.args.get("ifs") or [], node.this
+        by_value = operand is not None and self.expression(operand).is_variant
+        conditions = [
+            self.plain(exp.EQ(this=operand.copy(), expression=branch.this.copy()) if by_value else branch.this)
+            for branch in branches
+        ]
+        given = {} if by_value or operand is None else {"this": self.parts(operand)}
+        default = node.args.get("default")
+
+        def around(parts: list[exp.Expr]) -> exp.Expr:
+            ifs = [exp.If(this=c.copy(), true=part) for c, part in zip(conditions, parts, strict=False)]
+            rest = {} if default is None else {"default": parts[-1]}
+            return exp.Case(ifs=ifs, **{key: part.copy() for key, part in given.items()}, **rest)
+
+        parts = [branch.args["true"] for branch in branches]
+        return self.one_of(node, parts if default is None else [*parts, default], around)
 
     def one_of(self, node: exp.Expr, parts: Sequence[exp.Expr], around: Callable[[list[exp.Expr]], exp.Expr]) -> Value:
         """Rewrite an expression that returns one of its parts, such as CASE.
@@ -125,12 +162,12 @@ class ComparisonRewriter(NestedRewriter):
             types = {value.type for value in found if not isinstance(value.sql, exp.Null)}
             if len(found) < len(values) or len(types) != 1 or None in types:
                 return None
-            return value_of(node, around([value.sql for value in found]), None, types.pop())
+            return value_of(node, around([value.sql for value in found]), types.pop())
 
         tree = around([value.sql for value in values])
         types = {value.type for value in values}
         typed = as_typed if self.engine == "duckdb" and is_variant(kind) else None
-        return Value(node, tree.copy, kind, types.pop() if len(types) == 1 else None, as_typed=typed)
+        return Value(node, tree.copy, types.pop() if kind is None and len(types) == 1 else kind, as_typed=typed)
 
     def alike(self, node: exp.Expr, parts: Sequence[exp.Expr], *, mixes: bool = False) -> tuple[list[Value], Kind]:
         """See `NestedRewriter.alike`."""
@@ -248,10 +285,8 @@ def _classes_of_others(sides: Sequence[_Side], side: _Side) -> tuple[str, ...]:
 
 def _within_classes(keys: list[exp.Expr], compare: Callable[[list[exp.Expr]], exp.Expr]) -> exp.Expr:
     """Return the comparison of Variants that is NULL where their classes, the first bytes of their keys, differ."""
-    texts = (exp.Anonymous(this="hex", expressions=[key.copy()]) for key in keys)
-    first, *others = (exp.Anonymous(this="left", expressions=[text, exp.Literal.number(2)]) for text in texts)
-    alike = exp.and_(*(exp.EQ(this=first.copy(), expression=start) for start in others))
-    return exp.Paren(this=exp.Case(ifs=[exp.If(this=alike, true=compare(keys))]))
+    alike = " AND ".join(f"left(hex(_0), 2) = left(hex(_{number}), 2)" for number in range(1, len(keys)))
+    return from_template(f"(CASE WHEN {alike} THEN _{len(keys)} END)", [*keys, compare(keys)])
 
 
 def _engine_compares_alike(sides: Sequence[_Side]) -> bool:

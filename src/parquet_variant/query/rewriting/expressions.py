@@ -1,148 +1,115 @@
-"""The expressions of a query: what a cast, a function, or another expression makes of Variants.
+"""The expressions of a query: what a path, a cast, a function, or another expression makes of Variants.
 
-Owns the choice among the other rewriters, and expressions that hand on one of their parts. Leaves the select list and
-the clauses to `select_list`.
+Owns the reader of each expression that needs more than a rule of `rules`: casts and paths, aggregates, functions of
+Variants, and expressions that return one of their parts. Leaves the select list and the clauses to `select_list`, and
+the functions themselves to `variant_functions`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.path_dialect import steps_of
-from parquet_variant.query.rewriting.functions import FunctionRewriter
-from parquet_variant.query.rewriting.nested import TEXT_FUNCTIONS
-from parquet_variant.query.rewriting.scopes import unknown_name
+from parquet_variant.query.rewriting.comparisons import COMPARISONS, OF_FIRST_PART, ComparisonRewriter
+from parquet_variant.query.rewriting.nested import FILTERS, GETTERS, LISTS, STRUCTS, TESTS, TRANSFORMS
+from parquet_variant.query.rewriting.rules import MACROS, RULES, SPARK_RULES, TEXT_RULES, UNNESTS, Rule
 from parquet_variant.query.rewriting.values import (
-    GETTERS,
     Value,
     VariantTerm,
-    cast_term,
+    arguments_of,
     chosen,
-    getter_arguments,
-    subscript,
+    copies,
+    engine_call,
     value_of,
 )
-from parquet_variant.query.sql_dialect import SqlError
-from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
-from parquet_variant.query.sql_types import sql_type, sql_type_named
-from parquet_variant.types.path import Segment, VariantPath
+from parquet_variant.query.sql_dialect import SqlError, from_template
+from parquet_variant.query.sql_pushdown import NO_LITERAL, class_of_type, literal_value
+from parquet_variant.query.variant_functions import AGGREGATES, EDITS, FUNCTIONS, OF_ONE_VARIANT, PARSERS, TRIES
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Functions that return a value of their first argument.
-_FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_value", "nth_value", "lag", "lead"}
-_FIRST_ONLY |= {"arg_min", "arg_max", "min_by", "max_by", "argmin", "argmax"}
-_RETURNING = {"coalesce", "ifnull", "nvl", "if", "iff"}  # functions that return any of their arguments
-_OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
-# Functions of Spark that take Variants; `to_json` also takes values with Variants inside.
-_SPARK_FUNCTIONS = frozenset(["to_json", "is_variant_null", "schema_of_variant", "schema_of_variant_agg"])
-_LISTS_OF_ROWS = frozenset(["list", "array_agg", "collect_list"])
+_FIRST_ONLY = "any_value arbitrary first last first_value last_value nth_value lag lead"
+_EXTREMES_BY = "arg_min arg_max min_by max_by argmin argmax"  # whose third argument is the number of values
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)
-_NOW = {"today": pa.date32(), "now": pa.timestamp("us", "UTC"), "get_current_timestamp": pa.timestamp("us", "UTC")}
+_TYPES: dict[Any, pa.DataType] = {
+    **dict.fromkeys(["today", exp.CurrentDate], pa.date32()),
+    **dict.fromkeys(["now", "get_current_timestamp", exp.CurrentTimestamp], pa.timestamp("us", "UTC")),
+}
+_EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])
+_SIZES = frozenset(["array_size", "variant_array_length", "cardinality"])
 
 
-class ExpressionRewriter(FunctionRewriter):
+class ExpressionRewriter(ComparisonRewriter):
     """Rewrites the expressions of one SELECT."""
-
-    # Whether the outputs are those of the whole query. Those of a subquery remain Variants, whatever the data is,
-    # because functions and paths may need Variants.
-    is_result = False
 
     def read(self, node: exp.Expr) -> Value:
         """See `PathRewriter.read`."""
-        if isinstance(node, exp.Column):
-            return self.read_column(node)
-        if isinstance(node, exp.Identifier):
-            return value_of(node, node, self.scope.locals.get(node.name.lower()))
-        if isinstance(node, exp.Cast):
-            return self._read_cast(node)
-        if isinstance(node, _ARITHMETIC):
-            return self._read_chain(node)
         name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
-        if (path := self._read_path(node, name)) is not None:
-            return path
-        if isinstance(node, (exp.Select, exp.SetOperation, exp.Subquery)):
-            return self._read_query(node)
-        if isinstance(node, exp.Lambda):
-            return self.in_lambda(node, [parameter.name for parameter in node.expressions])
-        if isinstance(node, exp.Star):
-            return value_of(node, node)
-        if isinstance(node, exp.Columns):
-            if any(relation.may_hold_variants for relation in self.scope.visible()):
-                raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
-            return value_of(node, node)
+        key: Any = name or type(node)
+        for readers in (_DUCKDB_READERS, _READERS) if self.engine == "duckdb" else (_READERS,):
+            if (reader := readers.get(key)) is not None and (value := reader(self, node, name)) is not None:
+                return value
         if isinstance(node, exp.Binary) and node.this.is_star:
             raise SqlError("* LIKE … is not for tables with Variants: list the columns")
-        if self.engine == "duckdb" and (value := self.read_function(node, name)) is not None:
-            return value
-        if (value := self._handing_on(node, name)) is not None:
-            return value
-        is_text = name in TEXT_FUNCTIONS and node.expressions and self.expression(node.expressions[0]).is_variant
-        if not is_text and (value := self.read_nested(node, name)) is not None:
-            return value
-        return value_of(node, self.rebuild(node, self.conversion(node, name)), None, _type_of(node, name))
+        if (rule := self._rule(node, key)) is not None:
+            return self._by_rule(node, key, rule)
+        return value_of(node, self.rebuild(node), _TYPES.get(key))
 
-    # ---- paths and casts
+    def _rule(self, node: exp.Expr, key: Any) -> Rule | None:
+        if self.engine == "spark":
+            rule = SPARK_RULES.get(key) or RULES.get(key)
+            return rule if rule is not None and rule.takes in ("same", "inside", "presence") else None
+        arguments = arguments_of(node)
+        of_variant = key not in RULES or (bool(arguments) and self.expression(arguments[0]).is_variant)
+        return TEXT_RULES[key] if key in TEXT_RULES and of_variant else RULES.get(key)
 
-    def _read_path(self, node: exp.Expr, name: str) -> Value | None:
-        """Rewrite ``v:a``, ``v['a']``, ``v.a`` after such a path, or ``variant_get(v, '$.a')``; None for others."""
-        if name in GETTERS and node.expressions:
-            value = self.expression(node.expressions[0])
-            if not value.is_path and self.engine == "spark":
-                return None
-            self._check_variant(node, value)
-            path, kind = getter_arguments(node, self.engine)
-            below = self.below(value, path.segments, node)
-            assert below.term is not None and below.root is not None
-            typed = cast_term(
-                below.term, None if kind is None else sql_type_named(kind, self.engine), node, self.engine
+    def _by_rule(self, node: exp.Expr, key: Any, rule: Rule) -> Value:
+        arguments = arguments_of(node)
+        if rule.takes not in ("same", "inside"):
+            of_keys = rule.takes == "presence" and any(isinstance(part, exp.Distinct) for part in arguments)
+            forms = {"text": self.as_text, "json": self.as_json, "moment": self.as_moment, "presence": self._present}
+            return value_of(node, self.rebuild(node, self.by_key if of_keys else forms.get(rule.takes, self.by_key)))
+        if not arguments:
+            return value_of(node, self.rebuild(node))
+        values = [self.expression(part) for part in (arguments[:1] if rule.only_first else arguments)]
+        if values[0].is_variant and rule.takes == "inside":
+            text = self.text(values[0].source)
+            raise SqlError(
+                f"{text} is a Variant, not a list: write {text}::array<variant>, or another type of elements"
             )
-            return self.path(below.root, replace(typed, tries=GETTERS[name]), node)
-        if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
-            value = self.expression(node.this)
-            self._check_variant(node, value)
-            return self.below(value, steps_of(node), node)
-        if isinstance(node, exp.Bracket) and self.expression(node.this).is_path:
-            return self.below(self.expression(node.this), (subscript(node, self.engine),), node)
-        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-            value = self.expression(node.this)
-            return self.below(value, (node.expression.name,), node) if value.is_path else None
-        return None
+        # With further arguments, such as recursive := true, unnest would split Variants into their bytes.
+        allowed = [] if key in UNNESTS and len(arguments) > 1 else values
+        rebuilt = self.rebuild(node, lambda value: value.sql if value in allowed else self.only_typed(value))
+        return value_of(node, rebuilt, rule.returns([value.kind for value in values], node))
 
-    def below(self, value: Value, steps: tuple[Segment, ...], source: exp.Expr) -> Value:
-        """Return the value at a path of a Variant."""
-        term, root = value.start
-        return self.path(root, VariantTerm(VariantPath((*term.path.segments, *steps))), source)
+    def _present(self, value: Value) -> exp.Expr:
+        """Return a value of which only the presence counts: its only type means the same."""
+        typed = value.typed(nulls=False)
+        return (value if typed is None else typed).sql
 
-    def _check_variant(self, node: exp.Expr, value: Value) -> None:
-        """Raise `SqlError` if the value before a path is not a Variant."""
-        if value.is_path:
-            return
-        inner = value.source
-        if isinstance(inner, exp.Column) and self.resolve(inner) is None and not self.scope.is_known(inner):
-            raise SqlError(unknown_name(self.scope, inner, self.engine))
-        slices = "; a slice is written list_slice(list, 1, 2)" if node.find_ancestor(exp.Bracket) else ""
-        raise SqlError(
-            f"{self.text(inner)} is not a Variant column, and only Variants have paths such as "
-            f"{self.text(node)}{slices}"
-        )
+    def as_moment(self, value: Value) -> exp.Expr:
+        """Return a Variant as a point in time: of its only type, unless it is a string, or cast to timestamp."""
+        if not value.is_variant:
+            raise self.untyped(value)
+        typed = value.typed()
+        if typed is None or typed.type is None or pa.types.is_string(typed.type):
+            return self.expression(exp.cast(value.source.copy(), "TIMESTAMPTZ")).sql
+        return typed.sql
 
-    def _read_cast(self, node: exp.Cast) -> Value:
-        value, is_json = self.expression(node.this), node.is_type("json")
-        if value.kind is None or (self.engine == "spark" and (is_json or not value.is_path)):
-            return value_of(node, self.rebuild(node), None, _type_or_none(node.to))
-        if is_json or not value.is_path:
-            return value_of(node, self.cast_inside(node, value), None, _type_or_none(node.to))
-        if node.args.get("format") is not None:
-            raise SqlError(f"{self.text(node)}: a cast of a Variant cannot have a format")
-        term, root = value.start
-        typed = cast_term(term, sql_type(node.to, self.engine), node, self.engine)
-        return self.path(root, replace(typed, tries=isinstance(node, exp.TryCast)), node)
+    def _expanded(self, node: exp.Expr, template: str, *arguments: exp.Expr) -> Value:
+        """Rewrite an expression as SQL over its arguments; its text is kept."""
+        tree = from_template(template, arguments)
+        tree.meta["text"] = self.text(node)
+        tree.parent = node.parent  # its place decides whether it may be a Variant
+        return self.expression(tree)
 
-    # ---- other expressions
+    # ---- expressions around others
 
-    def _read_query(self, node: exp.Expr) -> Value:
+    def _read_query(self, node: exp.Expr, _: str) -> Value:
         assert self.context.rewrite is not None
         tree, outputs = self.context.rewrite(node, self.scope)
         if not outputs or len(outputs) != 1:
@@ -151,12 +118,12 @@ class ExpressionRewriter(FunctionRewriter):
 
         def as_typed(nulls: bool) -> Value | None:
             common = output.common if nulls else None
-            return None if common is None else value_of(node, self.cast_to(tree.copy(), common), None, common)
+            return None if common is None else value_of(node, self.cast_to(tree.copy(), common), common)
 
         typed = as_typed if output.is_variant and self.engine == "duckdb" else None
-        return Value(node, tree.copy, output.kind, None if output.kind is not None else output.type, as_typed=typed)
+        return Value(node, tree.copy, output.type, as_typed=typed)
 
-    def _read_chain(self, node: exp.Expr) -> Value:
+    def _read_chain(self, node: exp.Expr, _: str) -> Value:
         """Rewrite arithmetic, the left operand first, so that a long sum does not recurse per operand."""
         chain = [node]
         while isinstance(chain[-1].this, _ARITHMETIC):
@@ -171,118 +138,273 @@ class ExpressionRewriter(FunctionRewriter):
             convert = self.as_moment if by_interval and self.engine == "duckdb" else None
             left = self.plain(part.this, convert) if sql is None else sql
             sql = self.rebuild(part, this=left, expression=self.plain(part.expression, convert))
-            value = value_of(part, sql, None, _type_of_arithmetic(part, value, right))
+            value = value_of(part, sql, _type_of_arithmetic(part, value, right))
         return value
 
-    def _handing_on(self, node: exp.Expr, name: str) -> Value | None:
-        """Rewrite an expression that returns one of its parts, or asks whether they exist; None for any other one."""
-        arguments = node.expressions
-        if isinstance(node, exp.Paren):
-            return self._around(node, self.expression(node.this))
-        if isinstance(node, (exp.Alias, exp.PropertyEQ)):
-            key = "expression" if isinstance(node, exp.PropertyEQ) else "this"
-            value = self.expression(node.args[key])
-            names = {k: part.copy() for k, part in node.args.items() if isinstance(part, exp.Identifier)}
-            return value_of(node, self.rebuild(node, **(names | {key: value.sql})), value.kind)
-        if isinstance(node, (exp.Is, exp.Exists)) or name == "count":
-            return value_of(node, self._presence(node))
-        if self.engine == "spark" and name in _SPARK_FUNCTIONS:
-            return value_of(node, self.rebuild(node, expressions=self.allowed(arguments)))
-        if (name in _LISTS_OF_ROWS and arguments) or isinstance(node, exp.ArrayAgg):
-            return self._list_of_rows(node)
-        if isinstance(node, exp.Coalesce):
-            return self.one_of(
-                node, [node.this, *arguments], lambda parts: self.rebuild(node, this=parts[0], expressions=parts[1:])
-            )
-        if isinstance(node, exp.Case):
-            return self._read_case(node)
-        if isinstance(node, exp.If):
-            keys = [key for key in ("true", "false") if node.args.get(key) is not None]
-            parts = [node.args[key] for key in keys]
-            return self.one_of(node, parts, lambda parts: self.rebuild(node, **dict(zip(keys, parts, strict=True))))
-        if name in _RETURNING:
-            start = 1 if name in ("if", "iff") else 0
-            before = self.parts(arguments[:start])
-            return self.one_of(node, arguments[start:], lambda parts: self.rebuild(node, expressions=[*before, *parts]))
-        by_key = self.by_key if self.engine == "duckdb" else None
-        if name in _FIRST_ONLY and arguments:
-            further = self.parts(arguments[1:], by_key)
-            value = self.expression(arguments[0])
-            return chosen(value, node, lambda first: self.rebuild(node, expressions=[first, *further]))
-        if isinstance(node, (exp.ArgMax, exp.ArgMin)):
-            value = self.expression(node.this)
-            result = chosen(value, node, lambda first: self.rebuild(node, by_key, this=first))
-            if not node.args.get("count") or value.kind is None:
-                return result
-            typed = result.typed() if self.is_output(node) else None
-            return typed or replace(result, kind=pa.list_(value.kind), as_typed=None)
-        if isinstance(node, _OF_FIRST_PART) or (isinstance(node, exp.Order) and node.this):
-            return self._around(node, self.expression(node.this))
-        return None
+    def _read_named(self, node: exp.Expr, _: str) -> Value:
+        key = "expression" if isinstance(node, exp.PropertyEQ) else "this"
+        value = self.expression(node.args[key])
+        names = {k: part.copy() for k, part in node.args.items() if isinstance(part, exp.Identifier)}
+        return value_of(node, self.rebuild(node, **(names | {key: value.sql})), value.kind)
 
-    def _around(self, node: exp.Expr, value: Value) -> Value:
-        """Return an expression around another one, whose values it hands on."""
+    def _read_around(self, node: exp.Expr, name: str) -> Value | None:
+        """Rewrite an expression that returns a value of its first part."""
+        arguments = arguments_of(node)
+        if not arguments:
+            return None
+        first, *further = arguments
         by_key = self.by_key if self.engine == "duckdb" else None
-        result = chosen(value, node, lambda inner: self.rebuild(node, by_key, this=inner))
+        value, parts = self.expression(first), self.parts(further, by_key)
+        result = chosen(value, node, lambda inner: self.with_arguments(node, [inner, *parts], by_key))
+        if name in _EXTREMES_BY.split() and len(further) == 2 and value.kind is not None:
+            typed = result.typed() if self.is_output(node) else None
+            return typed or replace(result, type=pa.list_(value.kind), as_typed=None)
         return replace(result, term=value.term, root=value.root) if isinstance(node, exp.Paren) else result
 
-    def _presence(self, node: exp.Expr) -> exp.Expr:
-        """Rewrite an expression that only asks whether a value is there: its only type means the same."""
-
-        def present(part: exp.Expr) -> exp.Expr:
-            value = self.expression(part)
-            typed = value.typed(nulls=False)
-            return (value if typed is None else typed).sql
-
-        if node.expressions:
-            return self.rebuild(node, expressions=[present(part) for part in node.expressions])
-        return self.rebuild(node, this=present(node.this)) if isinstance(node.this, exp.Expr) else self.rebuild(node)
-
-    def _list_of_rows(self, node: exp.Expr) -> Value:
+    def _read_list_of_rows(self, node: exp.Expr, _: str) -> Value | None:
         """Rewrite an aggregate that lists its values."""
-        first = node.this if isinstance(node, exp.ArrayAgg) else node.expressions[0]
-        value = self.expression(first)
+        arguments = arguments_of(node)
+        if not arguments:
+            return None
+        value = self.expression(arguments[0])
         typed = value.typed() if self.is_output(node) else None
-        sql = (value if typed is None else typed).sql
-        if isinstance(node, exp.ArrayAgg):
-            rebuilt = self.rebuild(node, this=sql)
-        else:
-            rebuilt = self.rebuild(node, expressions=[sql, *self.parts(node.expressions[1:])])
+        rebuilt = self.with_arguments(node, [(value if typed is None else typed).sql, *self.parts(arguments[1:])])
         return value_of(node, rebuilt, None if typed is not None or value.kind is None else pa.list_(value.kind))
 
-    def _read_case(self, node: exp.Case) -> Value:
-        branches, operand = node.args.get("ifs") or [], node.this
-        by_value = operand is not None and self.expression(operand).is_variant
-        conditions = [
-            self.plain(exp.EQ(this=operand.copy(), expression=branch.this.copy()) if by_value else branch.this)
-            for branch in branches
-        ]
-        given = {} if by_value or operand is None else {"this": self.parts(operand)}
-        default = node.args.get("default")
+    def _read_columns(self, node: exp.Expr, _: str) -> Value:
+        if any(relation.may_hold_variants for relation in self.scope.visible()):
+            raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
+        return value_of(node, node)
 
-        def around(parts: list[exp.Expr]) -> exp.Expr:
-            ifs = [exp.If(this=c.copy(), true=part) for c, part in zip(conditions, parts, strict=False)]
-            rest = {} if default is None else {"default": parts[-1]}
-            return exp.Case(ifs=ifs, **{key: part.copy() for key, part in given.items()}, **rest)
+    # ---- what only DuckDB computes: comparisons, and functions of a Variant
 
-        parts = [branch.args["true"] for branch in branches]
-        return self.one_of(node, parts if default is None else [*parts, default], around)
+    def _read_compared(self, node: exp.Expr, _: str) -> Value | None:
+        compared = self.read_comparison(node)
+        return None if compared is None else value_of(node, compared)
 
-    def is_output(self, node: exp.Expr) -> bool:
-        """See `ComparisonRewriter.is_output`."""
-        parent = node.parent
-        while isinstance(parent, (exp.Alias, exp.Paren, *_OF_FIRST_PART)):
-            parent = parent.parent
-        return self.is_result and isinstance(parent, exp.Select)
+    def _read_truth(self, node: exp.Expr, _: str) -> Value | None:
+        """Rewrite ``v:a IS TRUE`` of values of several types, of which only booleans are true or false."""
+        if not isinstance(node.expression, exp.Boolean) or not self.expression(node.this).is_variant:
+            return None
+        negation = "NOT " if node.args.get("negate") else ""
+        return self._expanded(node, f"(_0 = _1) IS {negation}TRUE", node.this, node.expression)
+
+    def _read_macro(self, node: exp.Expr, name: str) -> Value | None:
+        """Rewrite a function that is written as other SQL."""
+        arguments, template = node.expressions, MACROS[name]
+        if not arguments or not (name == "variant_from_entries" or self.expression(arguments[0]).is_variant):
+            return None
+        if "_1" not in template and (digits := [part.name for part in arguments[1:]]):
+            if name not in ("as_decimal", "as_number") or not all(part.is_int for part in arguments[1:]):
+                raise SqlError(f"{self.text(node)}: {name} takes one Variant")
+            template = template.replace("38, 0", ", ".join([*digits, "0"][:2]))
+        return self._expanded(node, template, *arguments)
+
+    def _read_function_of_variant(self, node: exp.Expr, name: str) -> Value | None:
+        """Rewrite a call of a function over a Variant, whose second argument may be a path into it."""
+        arguments = arguments_of(node)
+        value = self.expression(arguments[0]) if arguments else None
+        if value is None or not value.is_variant:
+            return None
+        first, *further = arguments
+        if isinstance(node, exp.ArraySize):
+            name = "cardinality" if node.meta.get("function") == "size" else "array_size"
+        if name == "variant_contains":
+            if len(further) != 1:
+                raise SqlError(f"{self.text(node)}: variant_contains takes a Variant and the value to look for")
+            needle = self.expression(further[0])
+            needle = needle if needle.kind is not None else self.as_variant(needle)
+            return value_of(node, self.call(name, value.sql, needle.sql))
+        if further and isinstance(further[0], exp.Array):  # several paths
+            calls = [engine_call(name, first.copy(), path) for path in further[0].expressions]
+            return value_of(node, exp.Array(expressions=[self.expression(call).sql for call in calls]))
+        if further:
+            path = further[0]
+            if len(further) > 1 or not (isinstance(path, exp.Literal) and path.is_string):
+                raise SqlError(f"{self.text(node)}: the second argument of {name} is a path in quotes")
+            kinds = [exp.Literal.string("string")] if name == "variant_extract_string" else []
+            first = engine_call("variant_get", first.copy(), exp.Literal.string(path_argument(path.name)), *kinds)
+            value = self.expression(first)
+        if name in _EXTRACTS:
+            return value
+        if name in MACROS:
+            return self._expanded(node, MACROS[name], first)
+        if name == "typeof":
+            return value_of(node, exp.Literal.string("VARIANT"))
+        function = OF_ONE_VARIANT.get(name, name)
+        if (from_columns := self._of_typed_columns(node, value, function)) is not None:
+            return from_columns
+        kind = VARIANT_STORAGE if FUNCTIONS[function].returns_variant else None
+        return value_of(node, self.call(function, value.sql), kind)
+
+    def _of_typed_columns(self, node: exp.Expr, value: Value, function: str) -> Value | None:
+        """Return the result of a function that the typed column of a path knows; None if there is no such column."""
+        if function in _SIZES and (elements := self._elements(value)) is not None:
+            return value_of(node, exp.cast(engine_call("len", elements), "BIGINT"))
+        is_about_type = function in ("variant_type", "is_variant_null") and value.as_typed is not None
+        typed = value.as_typed(False) if is_about_type and value.as_typed is not None else None
+        if typed is None:
+            return None
+        if function == "is_variant_null":
+            return value_of(node, exp.Boolean(this=False))
+        name = class_of_type(typed.type)
+        if name not in ("boolean", "string", "date"):  # the name of the others depends on the width of the values
+            return None
+        return value_of(node, from_template(f"CASE WHEN _0 IS NOT NULL THEN '{name}' END", [typed.sql]))
+
+    def _elements(self, value: Value) -> exp.Expr | None:
+        """Return a typed list with an entry for each element of a path; None if not all values are arrays."""
+        hit = None if value.root is None else value.root.column
+        use = None if hit is None else hit.relation.use
+        if value.term is None or hit is None or use is None or not value.term.path.segments:
+            return None
+        leaf = use.table.leaf_of_elements(hit.column.name or "", value.term.path)
+        if leaf is None:
+            return None
+        return self.table_column(hit, use, VariantTerm(leaf[0], leaf[1], cast=True))
+
+    # ---- aggregates
+
+    def _read_variant_aggregate(self, node: exp.Expr, name: str) -> Value | None:
+        value = self.expression(node.expressions[0]) if len(node.expressions) == 1 else None
+        if value is None or (value.kind is not None and not value.is_variant):
+            return None
+        rows = engine_call("list", (value if value.is_variant else self.as_variant(value)).sql)
+        return value_of(node, self.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].returns_variant else None)
+
+    def _read_extreme(self, node: exp.Expr, name: str) -> Value | None:
+        """Rewrite min or max of a Variant: the value, or the first values, in the order of sort keys."""
+        if not node.expressions:
+            return None
+        argument, *number = node.expressions
+        if isinstance(argument, exp.Distinct) and len(argument.expressions) == 1:
+            argument = argument.expressions[0]
+        value = self.expression(argument)
+        if not value.is_variant:
+            return None
+        key = self.call("sort_key", value.sql, constants=(self.text(argument), ()))
+        extreme = engine_call(f"arg_{name}", value.sql, key, *number)
+
+        def as_typed(nulls: bool) -> Value | None:
+            typed = value.typed() if nulls else None
+            if typed is None:
+                return None
+            return value_of(node, engine_call(name, typed.sql, *copies(number)), typed.type)
+
+        kind = pa.list_(VARIANT_STORAGE) if number else VARIANT_STORAGE
+        return Value(node, extreme.copy, kind, origin=value.place or value.origin, as_typed=as_typed)
+
+    def _read_ordered_set(self, node: exp.Expr, _: str) -> Value | None:
+        """Rewrite ``mode() WITHIN GROUP (ORDER BY v:a)``; other such aggregates interpolate, or return a value."""
+        keys = [ordered.this for ordered in node.expression.expressions if isinstance(ordered, exp.Ordered)]
+        untyped = [value for value in map(self.expression, keys) if value.is_variant and value.typed() is None]
+        if not untyped:
+            return None
+        if node.this.name.lower() == "mode" and len(keys) == 1:
+            return self._expanded(node, "mode(_0)", keys[0])
+        text = self.text(untyped[0].source)
+        raise SqlError(f"{node.this.name} needs values of one type, and {text} is a Variant: write {text}::double")
+
+    def _read_by_equality(self, node: exp.Expr, name: str) -> Value | None:
+        """Rewrite mode or a list of different values: values that are equal get one form."""
+        holder = node.expressions[0] if node.expressions and isinstance(node.expressions[0], exp.Distinct) else node
+        value = self.expression(holder.expressions[0]) if len(holder.expressions) == 1 else None
+        is_list = name != "mode"
+        if value is None or not value.is_variant or value.typed() is not None or (is_list and holder is node):
+            return None
+        form = self.call("variant_form", value.sql)
+        argument = form if holder is node else self.rebuild(holder, expressions=[form])
+        kind = pa.list_(VARIANT_STORAGE) if is_list else VARIANT_STORAGE
+        return value_of(node, self.rebuild(node, expressions=[argument]), kind)
+
+    # ---- functions that return a Variant
+
+    def _read_builder(self, node: exp.Expr, name: str) -> Value | None:
+        arguments = node.expressions
+        if len(arguments) != (2 if name == "variant_from_arrays" else 1):
+            return None
+        if name in PARSERS:
+            built = self.call(name, self.text_of(arguments[0]))
+        elif name == "to_variant_object":
+            built = self.variant_of(self.expression(arguments[0])).sql
+        else:
+            values = self.variant_of(self.expression(arguments[1]))
+            built = self.call(name, self.expression(arguments[0]).sql, values.sql)
+        return value_of(node, built, VARIANT_STORAGE)
+
+    def _read_edit(self, node: exp.Expr, name: str) -> Value:
+        """Rewrite a function that returns a changed Variant; paths and switches are constants."""
+        function = name.removeprefix("try_")
+        first, *further = node.expressions or [exp.Null()]
+        roles: Sequence[str] = EDITS[function]
+        value = self.expression(first)
+        usage = SqlError(f"{self.text(node)}: write {name}({', '.join(('variant', *roles))}), with paths in quotes")
+        if roles[-1] == "…":
+            roles = ("path",) * len(further)
+        has_switch = roles[-1:] in (("create_if_missing",), ("include_arrays",))  # optional, and true by default
+        if not value.is_variant or not len(roles) - has_switch <= len(further) <= len(roles):
+            raise usage
+        arguments, constants = [value.sql], []
+        for role, part in zip(roles, further, strict=False):
+            constant = literal_value(part.unnest())
+            if role == "value":
+                arguments.append(self.variant_of(self.expression(part)).sql)
+            elif isinstance(constant, str if role == "path" else bool):
+                constants.append(path_argument(str(constant)) if role == "path" else constant)
+            else:
+                raise usage
+        constants += [True] * (len(roles) - len(further))
+        changed = self.call(function, *arguments, constants=(*constants, "null" if name != function else "raise"))
+        return value_of(node, changed, VARIANT_STORAGE)
 
 
-def _type_of(node: exp.Expr, name: str) -> pa.DataType | None:
-    """Return the Arrow type of an expression where it is known without the engine."""
-    if isinstance(node, (exp.Lower, exp.Upper)):
-        return pa.string()
-    if isinstance(node, exp.CurrentDate):
-        return _NOW["today"]
-    return _NOW["now"] if isinstance(node, exp.CurrentTimestamp) else _NOW.get(name)
+_Reader = Callable[[Any, Any, str], Value | None]
+_R = ExpressionRewriter
+
+
+def _each(reader: _Reader, names: str = "", *nodes: type[exp.Expr]) -> dict[Any, _Reader]:
+    return dict.fromkeys([*names.split(), *nodes], reader)
+
+
+# Readers by the name of a function in lower case, or the class of the expression; a reader returns None for what a rule
+# is enough for.
+_READERS: dict[Any, _Reader] = {
+    exp.Column: lambda self, node, _: self.read_column(node),
+    exp.Identifier: lambda self, node, _: value_of(node, node, self.scope.locals.get(node.name.lower())),
+    **_each(_R.read_cast, "", exp.Cast, exp.TryCast),
+    **_each(_R._read_chain, "", *_ARITHMETIC),
+    **_each(_R.read_getter, " ".join(GETTERS)),
+    **_each(_R.read_extraction, "", exp.JSONExtract, exp.JSONExtractScalar),
+    **_each(_R.read_access, "", exp.Bracket, exp.Dot),
+    **_each(_R._read_query, "", exp.Select, exp.Union, exp.Except, exp.Intersect, exp.Subquery),
+    exp.Star: lambda self, node, _: value_of(node, node),
+    exp.Columns: _R._read_columns,
+    **_each(_R._read_named, "", exp.Alias, exp.PropertyEQ),
+    **_each(_R._read_around, f"{_FIRST_ONLY} {_EXTREMES_BY}", exp.Paren, exp.Order, *OF_FIRST_PART),
+    **_each(_R._read_list_of_rows, "list array_agg collect_list", exp.ArrayAgg),
+    **_each(_R.read_one_of, "coalesce ifnull nvl if iff", exp.Coalesce, exp.If),
+    exp.Case: _R.read_case,
+    **_each(_R.read_lambda, "", exp.Lambda, exp.Comprehension),
+    **_each(_R.read_by_lambda, " ".join((*TRANSFORMS, *FILTERS, *TESTS)), exp.Transform),
+    **_each(_R.read_struct, " ".join(STRUCTS), exp.Struct, exp.Tuple),
+    **_each(_R.read_list, " ".join(LISTS), exp.Array),
+    **_each(_R.read_map, "", exp.ToMap, exp.Map),
+    exp.DPipe: _R.read_joined_lists,
+}
+# Readers of what the engine alone computes.
+_DUCKDB_READERS: dict[Any, _Reader] = {
+    **_each(_R._read_compared, "", *COMPARISONS),
+    exp.Is: _R._read_truth,
+    **_each(_R._read_macro, " ".join(MACROS)),
+    **_each(_R._read_function_of_variant, " ".join([*OF_ONE_VARIANT, *_EXTRACTS]), exp.ArraySize),
+    **_each(_R._read_function_of_variant, "variant_contains variant_exists to_json typeof"),
+    **_each(_R._read_variant_aggregate, " ".join(AGGREGATES)),
+    **_each(_R._read_extreme, "min max"),
+    exp.WithinGroup: _R._read_ordered_set,
+    **_each(_R._read_by_equality, "mode list array_agg"),
+    **_each(_R._read_builder, " ".join([*PARSERS, "to_variant_object", "variant_from_arrays"])),
+    **_each(_R._read_edit, " ".join([*EDITS, *(f"try_{name}" for name in TRIES)])),
+}
 
 
 def _type_of_arithmetic(node: exp.Expr, left: Value, right: Value) -> pa.DataType | None:
@@ -293,16 +415,16 @@ def _type_of_arithmetic(node: exp.Expr, left: Value, right: Value) -> pa.DataTyp
 
 
 def _is_number(value: Value) -> bool:
-    kind = value.type
-    if kind is not None:
-        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    if value.type is not None:
+        return class_of_type(value.type) == "number"
     literal = literal_value(value.source)
     return literal is not NO_LITERAL and hasattr(literal, "real") and not isinstance(literal, bool)
 
 
-def _type_or_none(node: exp.DataType) -> pa.DataType | None:
-    """Return the Arrow type of a type in SQL; None if only the engine has the type."""
-    try:
-        return sql_type(node)
-    except SqlError:
-        return None
+def path_argument(text: str) -> str:
+    """Return a path as ``variant_get`` takes it; ``$.`` may be missing, as in DuckDB: ``a.b``, or `` for the value.
+
+    >>> path_argument("a.b"), path_argument("[0]"), path_argument("")
+    ('$.a.b', '$[0]', '$')
+    """
+    return text if text.startswith("$") else f"${'.' if text and text[0] != '[' else ''}{text}"

@@ -1,62 +1,37 @@
 """Lists, maps and structs with Variants inside: building, accessing and transforming them, and their casts.
 
-Owns which functions accept such values, and which take a Variant as JSON or text. Leaves Variants themselves to
-`values`, and all other expressions to `expressions`.
+Owns lambdas, constructors, and Variants as text and JSON. Leaves functions with a rule to `rules`, Variants themselves
+to `values`, and all other expressions to `expressions`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.rewriting.values import Convert, PathRewriter, Value, value_of
+from parquet_variant.layouts.type_grammar import wildcard_count
+from parquet_variant.query.path_dialect import key_in_brackets, steps_of, with_steps
+from parquet_variant.query.rewriting.scopes import unknown_name
+from parquet_variant.query.rewriting.values import PathRewriter, Value, VariantTerm, copies, engine_call, value_of
 from parquet_variant.query.selection import Kind, element_of, field_of, holds_variants, is_variant
-from parquet_variant.query.sql_dialect import SqlError, written
-from parquet_variant.query.sql_types import sql_type
+from parquet_variant.query.sql_dialect import SqlError, from_template, written
+from parquet_variant.query.sql_types import sql_type, sql_type_named
+from parquet_variant.support.choices import SqlEngine
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
-_STRUCTS = {"row", "struct_pack", "struct", "named_struct"}
-_LISTS = {"list_value", "list_pack", "array"}
-_EXPLODES = {"variant_explode", "variant_explode_outer"}
-_PREPENDS = {"list_prepend", "array_prepend", "array_push_front"}
-_ROWS = {"unnest", "explode", "explode_outer"}
-_OF_SAME_KIND = """
-    list_slice array_slice list_reverse array_reverse reverse list_concat array_concat list_cat array_cat list_append
-    array_append array_push_back list_where list_select list_resize array_resize map_concat
-"""
-_ELEMENTS = "flatten element_at list_extract list_element array_extract list_first list_last"
-_WITHOUT_VARIANTS = "len length array_length array_size size cardinality map_keys map_contains"
-_TRANSFORMS = {"list_transform", "array_transform", "list_apply", "array_apply", "apply", "transform"}
-_FILTERS = {"list_filter", "array_filter", "filter"}
-_TESTS = {"exists", "forall"}
-_OF_SPARK = {"exists": "len(list_filter(list, x -> …)) > 0"}
-# Functions that take JSON, and those that take text: a Variant is given to them as its cast to that.
-_JSON_FUNCTIONS = frozenset(
-    ["to_json", "json", "json_quote", "json_array", "json_object", "json_group_array", "json_group_object",
-     "row_to_json", "array_to_json", "json_pretty", "json_structure", "json_type", "json_valid", "json_merge_patch",
-     "json_each", "json_tree", "json_extract", "json_extract_string", "json_value", "json_contains", "json_exists"]
-)  # fmt: skip
-_JSON_NODES = (exp.JSONObject, exp.JSONArray, exp.JSONObjectAgg, exp.JSONArrayAgg, exp.JSONKeyValue)
-TEXT_FUNCTIONS = frozenset(
-    ["concat", "concat_ws", "format", "printf", "lower", "lcase", "upper", "ucase", "length", "len", "strlen",
-     "char_length", "character_length", "substring", "substr", "trim", "ltrim", "rtrim", "replace", "left", "right",
-     "lpad", "rpad", "repeat", "instr", "strpos", "position", "contains", "starts_with", "ends_with", "prefix",
-     "suffix", "split", "split_part", "string_split", "str_split", "string_to_array", "regexp_matches",
-     "regexp_replace", "regexp_extract", "regexp_extract_all", "regexp_full_match", "regexp_split_to_array",
-     "string_agg", "listagg", "group_concat", "md5", "sha1", "sha256", "ascii", "ord", "unicode", "translate",
-     "levenshtein", "editdist3", "jaccard", "jaro_similarity", "like_escape", "ilike_escape", "base64", "initcap",
-     "strip_accents", "soundex", "reverse", "bar", "hash", "array_to_string", "list_to_string"]
-)  # fmt: skip
-_TEXT_NODES = (
-    exp.DPipe, exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.RegexpILike, exp.Glob, exp.Substring, exp.Trim,
-    exp.StrPosition, exp.GroupConcat, exp.Concat, exp.ConcatWs, exp.StartsWith, exp.EndsWith, exp.Escape, exp.Lower,
-    exp.Upper,
-)  # fmt: skip
+GETTERS = {"variant_get": False, "try_variant_get": True}
+STRUCTS = frozenset(["row", "struct_pack", "struct", "named_struct"])
+LISTS = frozenset(["list_value", "list_pack", "array"])
+TRANSFORMS = frozenset(["list_transform", "array_transform", "list_apply", "array_apply", "apply", "transform"])
+FILTERS = frozenset(["list_filter", "array_filter", "filter"])
+TESTS = frozenset(["exists", "forall"])
 # Callback: a Variant, and the type of its place in the target type -> what replaces it.
 _Leaf = Callable[[exp.Expr, pa.DataType | None], exp.Expr]
 _PARAMETERS = count(1)
@@ -72,77 +47,124 @@ class NestedRewriter(PathRewriter):
         `mixes`: whether parts may be replaced by a common form.
         """
 
-    def allowed(self, parts: Sequence[exp.Expr]) -> list[exp.Expr]:
-        """Rewrite parts that may hold Variants."""
-        return [self.expression(part).sql for part in parts]
+    def read_getter(self, node: exp.Expr, name: str) -> Value | None:
+        """Rewrite ``variant_get(v, '$.a')``."""
+        if not node.expressions:
+            return None
+        value = self.expression(node.expressions[0])
+        if not value.is_path and self.engine == "spark":
+            return None
+        self._check_variant(node, value)
+        texts = [part.name for part in node.expressions[1:] if isinstance(part, exp.Literal) and part.is_string]
+        if len(texts) != len(node.expressions) - 1 or len(texts) not in (1, 2):
+            raise SqlError(f"{self.text(node)}: write {name}(column, '$.path', 'type') with both in quotes")
+        term, root = self.below(value, VariantPath.parse(texts[0]).segments, node).start
+        kind = sql_type_named(texts[1], self.engine) if len(texts) == 2 else None
+        return self.path(root, replace(_cast_term(term, kind, node, self.engine), tries=GETTERS[name]), node)
 
-    def read_nested(self, node: exp.Expr, name: str) -> Value | None:
-        """Rewrite an expression over nested values; None for any other expression.
-
-        `name`: the name of the function in lower case, if sqlglot has no class for it.
-        """
-        arguments = node.expressions
-        if isinstance(node, (exp.Bracket, exp.Dot)):
+    def read_extraction(self, node: exp.Expr, _: str) -> Value | None:
+        """Rewrite ``v:a``; refuse ``v->'a'``."""
+        if node.args.get("variant_extract") and isinstance(node, exp.JSONExtract):
             value = self.expression(node.this)
-            field = {"expression": node.expression.copy()} if isinstance(node.expression, exp.Identifier) else {}
-            return value_of(node, self.rebuild(node, this=value.sql, **field), taken_from(value.kind, node))
-        if name in _OF_SPARK and self.engine != "spark":
-            raise SqlError(f"{name} is a function of Spark, not of DuckDB: write {_OF_SPARK[name]}")
-        if isinstance(node, (exp.Struct, exp.Array, exp.ToMap, exp.Map, exp.Tuple)) or name in _STRUCTS | _LISTS:
-            return self._read_constructor(node, name)
-        if isinstance(node, exp.Transform):
-            return self._read_by_lambda(node, name, node.this, node.expression)
-        if name in _TRANSFORMS | _FILTERS | _TESTS:
-            return self._read_by_lambda(node, name, *arguments[:2])
-        if isinstance(node, exp.Comprehension):
-            names = [part.name for part in (node.expression, node.args.get("position")) if part]
-            return self.in_lambda(node, names, element_of(self.expression(node.args["iterator"]).kind))
-        if isinstance(node, exp.DPipe) and _is_list(self.expression(node.this).kind):
-            values, kind = self.alike(node, [node.this, node.expression])
-            return value_of(node, self.rebuild(node, this=values[0].sql, expression=values[1].sql), kind)
-        if name in _RULES or isinstance(node, (exp.Explode, exp.Unnest, exp.ArraySize)):
-            return self._read_by_rule(node, name)
+            self._check_variant(node, value)
+            return self.below(value, steps_of(node), node)
+        if self.engine == "duckdb" and self.expression(node.this).is_variant:
+            raise self._arrow_error(node)
         return None
 
-    def _read_by_rule(self, node: exp.Expr, name: str) -> Value:
-        """Rewrite a function of `_RULES`, or an expression that returns elements or their number."""
-        key = "this" if isinstance(node, (exp.Explode, exp.ArraySize)) else "expressions"
-        arguments = [node.this] if key == "this" else node.expressions
-        if not arguments:
-            return value_of(node, self.rebuild(node))
-        takes_all, kind_of = _RULES[name or ("len" if isinstance(node, exp.ArraySize) else "unnest")]
-        # With further arguments, such as recursive := true, unnest would split Variants into their bytes.
-        splits = (isinstance(node, exp.Unnest) or name in _ROWS) and len(arguments) > 1
-        count = 0 if splits else len(arguments) if takes_all else 1  # of the arguments that may hold Variants
-        values = [self.expression(part) for part in arguments[: count or 1]]
-        if values[0].is_variant and name not in _PREPENDS | _EXPLODES:
-            text = self.text(values[0].source)
-            raise SqlError(
-                f"{text} is a Variant, not a list: write {text}::array<variant>, or another type of elements"
-            )
-        parts = [*(value.sql for value in values[:count]), *self.parts(arguments[count:])]
-        rebuilt = self.rebuild(node, **{key: parts[0] if key == "this" else parts})
-        return value_of(node, rebuilt, kind_of([value.kind for value in values], node))
+    def read_access(self, node: exp.Expr, _: str) -> Value:
+        """Rewrite ``v['a']``, ``(v:a).b``, and ``list[1]``, ``map['key']`` and ``struct.name``."""
+        value, is_name = self.expression(node.this), isinstance(node.expression, exp.Identifier)
+        if value.is_path and isinstance(node, exp.Bracket):
+            return self.below(value, (_subscript(node, self.engine),), node)
+        if value.is_path and is_name:
+            return self.below(value, (node.expression.name,), node)
+        field = {"expression": node.expression.copy()} if is_name else {}
+        rebuilt = self.rebuild(node, this=value.sql, **field)
+        if isinstance(node, exp.Dot):
+            return value_of(node, rebuilt, field_of(value.kind, node.expression.name))
+        if any(isinstance(part, exp.Slice) for part in node.expressions):
+            return value_of(node, rebuilt, value.kind)
+        if value.kind is not None and pa.types.is_struct(value.kind):
+            return value_of(node, rebuilt, field_of(value.kind, node.expressions[0].name))
+        return value_of(node, rebuilt, element_of(value.kind))
 
-    def _read_constructor(self, node: exp.Expr, name: str) -> Value:
-        """Rewrite a constructor of a struct, list or map."""
+    def below(self, value: Value, steps: tuple[Segment, ...], source: exp.Expr) -> Value:
+        """Return the value at a path of a Variant."""
+        term, root = value.start
+        return self.path(root, VariantTerm(VariantPath((*term.path.segments, *steps))), source)
+
+    def _check_variant(self, node: exp.Expr, value: Value) -> None:
+        """Raise `SqlError` if the value before a path is not a Variant."""
+        if value.is_path:
+            return
+        inner = value.source
+        if isinstance(inner, exp.Column) and self.resolve(inner) is None and not self.scope.is_known(inner):
+            raise SqlError(unknown_name(self.scope, inner, self.engine))
+        slices = "; a slice is written list_slice(list, 1, 2)" if node.find_ancestor(exp.Bracket) else ""
+        raise SqlError(
+            f"{self.text(inner)} is not a Variant column, and only Variants have paths such as "
+            f"{self.text(node)}{slices}"
+        )
+
+    def _arrow_error(self, node: exp.Expr) -> SqlError:
+        """Return the error for ``v->'a'->>'b'``, which is JSON's."""
+        outer, steps, arrows = node, list[Any](), (exp.JSONExtract, exp.JSONExtractScalar)
+        while isinstance(outer.parent, arrows) and outer.parent.this is outer:
+            outer = outer.parent
+        inner = outer
+        while isinstance(inner, arrows) and not inner.args.get("variant_extract"):
+            key = inner.expression
+            names = [part.this for part in key.expressions[1:]] if isinstance(key, exp.JSONPath) else [key.name]
+            inner, steps = inner.this, [*names, *steps]
+        if isinstance(inner, exp.JSONExtract):
+            inner, steps = inner.this, [*steps_of(inner), *steps]
+        cast = "::string" if isinstance(outer, exp.JSONExtractScalar) else ""
+        path = with_steps(self.text(inner), steps)
+        return SqlError(f"{self.text(outer)}: a path into a Variant is written {path}{cast}")
+
+    def read_cast(self, node: exp.Cast, _: str) -> Value:
+        """Rewrite a cast."""
+        value, is_json = self.expression(node.this), node.is_type("json")
+        if value.kind is None or (self.engine == "spark" and (is_json or not value.is_path)):
+            return value_of(node, self.rebuild(node), _type_or_none(node.to))
+        if is_json or not value.is_path:
+            return value_of(node, self.cast_inside(node, value), _type_or_none(node.to))
+        if node.args.get("format") is not None:
+            raise SqlError(f"{self.text(node)}: a cast of a Variant cannot have a format")
+        term, root = value.start
+        typed = _cast_term(term, sql_type(node.to, self.engine), node, self.engine)
+        return self.path(root, replace(typed, tries=isinstance(node, exp.TryCast)), node)
+
+    def read_joined_lists(self, node: exp.Expr, _: str) -> Value | None:
+        """Rewrite ``list || list``; None for text."""
+        kind = self.expression(node.this).kind
+        if kind is None or not (pa.types.is_list(kind) or pa.types.is_map(kind)):
+            return None
+        values, kind = self.alike(node, [node.this, node.expression])
+        return value_of(node, self.rebuild(node, this=values[0].sql, expression=values[1].sql), kind)
+
+    def read_map(self, node: exp.Expr, _: str) -> Value:
+        """Rewrite ``MAP {…}`` and ``MAP(keys, values)``."""
+        parts = {key: self.expression(part) for key, part in node.args.items() if isinstance(part, exp.Expr)}
         if isinstance(node, exp.ToMap):
-            entries = self.expression(node.this)
-            kinds = [] if entries.kind is None else [field.type for field in entries.kind]
-            item = next((kind for kind in kinds if not pa.types.is_null(kind)), None)
-            kind = None if item is None else pa.map_(pa.string(), item)
-            return value_of(node, self.rebuild(node, this=entries.sql), kind)
-        if isinstance(node, exp.Map):
-            maps = {key: self.expression(node.args[key]) for key in ("keys", "values") if node.args.get(key)}
-            item = element_of(maps["values"].kind) if len(maps) == 2 else None
-            kind = None if item is None else pa.map_(pa.string(), item)
-            return value_of(node, self.rebuild(node, **{key: value.sql for key, value in maps.items()}), kind)
-        if isinstance(node, exp.Array) or name in _LISTS:
-            values, item = self.alike(node, node.expressions)
-            rebuilt = self.rebuild(node, expressions=[value.sql for value in values])
-            return value_of(node, rebuilt, None if item is None else pa.list_(item))
+            fields = parts["this"].kind or ()
+            item = next((field.type for field in fields if not pa.types.is_null(field.type)), None)
+        else:
+            item = element_of(parts["values"].kind) if len(parts) == 2 else None
+        rebuilt = self.rebuild(node, **{key: value.sql for key, value in parts.items()})
+        return value_of(node, rebuilt, None if item is None else pa.map_(pa.string(), item))
+
+    def read_list(self, node: exp.Expr, _: str) -> Value:
+        """Rewrite a constructor of a list."""
+        values, item = self.alike(node, node.expressions)
+        rebuilt = self.rebuild(node, expressions=[value.sql for value in values])
+        return value_of(node, rebuilt, None if item is None else pa.list_(item))
+
+    def read_struct(self, node: exp.Expr, name: str) -> Value:
+        """Rewrite a constructor of a struct."""
         parts = node.expressions
-        rebuilt = self.rebuild(node, expressions=self.allowed(parts))
+        rebuilt = self.rebuild(node, expressions=[self.expression(part).sql for part in parts])
         named = (exp.PropertyEQ, exp.Alias, exp.Column) if name == "struct" else (exp.PropertyEQ, exp.Alias)
         # Fields without names, as those of row(…), are called "".
         names = [part.alias_or_name if isinstance(part, named) else "" for part in parts]
@@ -152,46 +174,48 @@ class NestedRewriter(PathRewriter):
         fields = [pa.field(key, pa.null() if kind is None else kind) for key, kind in zip(names, kinds, strict=True)]
         return value_of(node, rebuilt, pa.struct(fields) if any(kind is not None for kind in kinds) else None)
 
-    def in_lambda(self, node: exp.Lambda | exp.Comprehension, names: list[str], element: Kind = None) -> Value:
-        """Rewrite a lambda whose first parameter is an element; its Variants are those of its result."""
+    def read_lambda(self, node: exp.Expr, _: str = "", element: Kind = None) -> Value:
+        """Rewrite a lambda or comprehension; its Variants are those of its result.
+
+        `element`: the Variants in the first parameter.
+        """
+        given = {key: part for key in ("expressions", "expression", "position") if (part := node.args.get(key))}
+        parameters = [part for value in given.values() for part in (value if isinstance(value, list) else [value])]
+        if (iterator := node.args.get("iterator")) is not None:
+            given["iterator"] = self.expression(iterator).sql
+            element = element_of(self.expression(iterator).kind)
         before = self.scope.locals
-        self.scope.locals = before | {name.lower(): None for name in names} | {names[0].lower(): element}
-        keys = ("expressions",) if isinstance(node, exp.Lambda) else ("expression", "position")
-        parameters = {key: self.copied(node.args[key]) for key in keys if node.args.get(key)}
-        parameters |= {key: self.expression(node.args[key]).sql for key in ("iterator",) if node.args.get(key)}
+        names = [parameter.name.lower() for parameter in parameters]
+        self.scope.locals = before | dict.fromkeys(names) | {names[0]: element}
         body = self.expression(node.this)
-        rebuilt = self.rebuild(node, this=body.sql, **parameters)
+        rebuilt = self.rebuild(node, **(copies(given) | {"this": body.sql}))
         self.scope.locals = before
         return value_of(node, rebuilt, body.kind)
 
-    def copied(self, part: Any) -> Any:
-        """Return names as they are."""
-        return [name.copy() for name in part] if isinstance(part, list) else part.copy()
-
-    def _read_by_lambda(
-        self, node: exp.Expr, name: str, elements: exp.Expr | None = None, function: exp.Expr | None = None
-    ) -> Value:
+    def read_by_lambda(self, node: exp.Expr, name: str) -> Value:
         """Rewrite a function that transforms or filters the elements of a list by a lambda."""
-        if elements is None or function is None:
+        if name == "exists" and self.engine != "spark":
+            raise SqlError(f"{name} is a function of Spark, not of DuckDB: write len(list_filter(list, x -> …)) > 0")
+        arguments = [node.this, node.expression] if isinstance(node, exp.Transform) else node.expressions
+        if len(arguments) < 2:
             return value_of(node, self.rebuild(node))
-        kind = self.expression(elements).kind
-        if isinstance(function, exp.Lambda):
-            result = self.in_lambda(function, [name.name for name in function.expressions], element_of(kind))
-            if name not in _FILTERS:
-                kind = None if result.kind is None or name in _TESTS else pa.list_(result.kind)
-        else:
-            result = self.expression(function)
-        parts = [self.expression(elements).sql, result.sql]
+        elements, function = self.expression(arguments[0]), arguments[1]
+        is_lambda = isinstance(function, exp.Lambda)
+        result = self.read_lambda(function, "", element_of(elements.kind)) if is_lambda else self.expression(function)
+        kind = elements.kind
+        if is_lambda and name not in FILTERS:
+            kind = None if result.kind is None or name in TESTS else pa.list_(result.kind)
         if isinstance(node, exp.Transform):
-            return value_of(node, self.rebuild(node, this=parts[0], expression=parts[1]), kind)
-        return value_of(node, self.rebuild(node, expressions=[*parts, *self.parts(node.expressions[2:])]), kind)
+            return value_of(node, self.rebuild(node, this=elements.sql, expression=result.sql), kind)
+        parts = [elements.sql, result.sql, *self.parts(arguments[2:])]
+        return value_of(node, self.rebuild(node, expressions=parts), kind)
 
     # ---- casts
 
     def cast_inside(self, node: exp.Cast, value: Value) -> exp.Expr:
         """Return the cast of a value with Variants inside, each cast as the Variant itself would be."""
         if node.is_type("json"):
-            return exp.Anonymous(this="to_json", expressions=[self.as_json(value)])
+            return engine_call("to_json", self.as_json(value))
         if node.is_type(*exp.DataType.TEXT_TYPES):
             return self.as_text(value)
         target = sql_type(node.to, self.engine)
@@ -223,72 +247,8 @@ class NestedRewriter(PathRewriter):
         """Return any value as a Variant."""
         if value.kind is None or value.is_variant:
             return value if value.is_variant else self.as_variant(value)
-        text = exp.cast(exp.Anonymous(this="to_json", expressions=[self.as_json(value)]), "TEXT")
-        parsed = self.call("parse_json", exp.Anonymous(this="encode", expressions=[text]))
-        return value_of(value.source, parsed, VARIANT_STORAGE)
-
-    def conversion(self, node: exp.Expr, name: str) -> Convert | None:
-        """Return the conversion of Variants that are arguments of an expression; None if these are refused.
-
-        `name`: the function's name in lower case, or empty.
-        """
-        if self.engine != "duckdb":
-            return None
-        if name in _JSON_FUNCTIONS or isinstance(node, _JSON_NODES):
-            return self.as_json
-        return self.as_text if name in TEXT_FUNCTIONS or isinstance(node, _TEXT_NODES) else None
-
-
-def taken_from(kind: Kind, node: exp.Bracket | exp.Dot) -> Kind:
-    """Return the kind of ``value[…]`` or ``value.name``."""
-    if isinstance(node, exp.Dot):
-        return field_of(kind, node.expression.name)
-    if any(isinstance(part, exp.Slice) for part in node.expressions):
-        return kind
-    if kind is not None and pa.types.is_struct(kind):
-        return field_of(kind, node.expressions[0].name)
-    return element_of(kind)
-
-
-def _map_of(kinds: list[Kind], _: exp.Expr) -> Kind:
-    fields = list(element_of(kinds[0]) or ())
-    return pa.map_(pa.string(), fields[1].type) if len(fields) == 2 else None
-
-
-def _list_of_items(kinds: list[Kind], node: exp.Expr) -> Kind:
-    item = element_of(kinds[0])
-    if item is not None and node.name.lower() == "map_entries":
-        item = pa.struct([pa.field("key", pa.null()), pa.field("value", item)])
-    return None if item is None else pa.list_(item)
-
-
-def _with_fields(kinds: list[Kind], node: exp.Expr) -> Kind:
-    names = [part.name if isinstance(part, exp.PropertyEQ) else "" for part in node.expressions[1:]]
-    added = [(name, kind) for name, kind in zip(names, kinds[1:], strict=True) if name]
-    if kinds[0] is not None:
-        return pa.struct([*kinds[0], *(pa.field(name, pa.null() if kind is None else kind) for name, kind in added)])
-    if any(kind is not None for _, kind in added):
-        raise SqlError(f"{written(node)}: build the struct with struct_pack, so that its fields are known")
-    return None
-
-
-# Functions of lists, maps and structs: whether all arguments may hold Variants, or only the first one, and what returns
-# the kind of the result for the kinds of these arguments.
-_RULES: dict[str, tuple[bool, Callable[[list[Kind], exp.Expr], Kind]]] = {
-    **dict.fromkeys(_OF_SAME_KIND.split(), (True, lambda kinds, _: kinds[0])),
-    **dict.fromkeys(_PREPENDS, (True, lambda kinds, _: kinds[-1])),
-    **dict.fromkeys([*_ROWS, *_ELEMENTS.split()], (False, lambda kinds, _: element_of(kinds[0]))),
-    **dict.fromkeys(_WITHOUT_VARIANTS.split(), (False, lambda kinds, _: None)),
-    **dict.fromkeys(("map_values", "map_entries", "map_extract"), (False, _list_of_items)),
-    **dict.fromkeys(_EXPLODES, (True, lambda kinds, _: None)),
-    "map_from_entries": (False, _map_of),
-    "struct_extract": (False, lambda kinds, node: field_of(kinds[0], node.expressions[-1].name)),
-    "struct_insert": (True, _with_fields),
-}
-
-
-def _is_list(kind: Kind) -> bool:
-    return kind is not None and (pa.types.is_list(kind) or pa.types.is_map(kind))
+        text = exp.cast(engine_call("to_json", self.as_json(value)), "TEXT")
+        return value_of(value.source, self.call("parse_json", text), VARIANT_STORAGE)
 
 
 def _replace_variants(value: exp.Expr, kind: Kind, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
@@ -307,35 +267,24 @@ def _replace_variants(value: exp.Expr, kind: Kind, target: pa.DataType | None, l
 
 def _replaced_map(value: exp.Expr, kind: pa.MapType, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
     inner = target.item_type if target is not None and pa.types.is_map(target) else None
-    entries = exp.Anonymous(this="map_entries", expressions=[value])
 
     def entry(pair: exp.Expr) -> exp.Expr:
-        parts = {
-            "key": _field(pair, "key"),
-            "value": _replace_variants(_field(pair, "value"), kind.item_type, inner, leaf),
-        }
-        return _struct(parts)
+        replaced = _replace_variants(_field(pair, "value"), kind.item_type, inner, leaf)
+        return _struct({"key": _field(pair, "key"), "value": replaced})
 
-    return exp.Anonymous(this="map_from_entries", expressions=[_list_transform(entries, entry)])
+    return engine_call("map_from_entries", _list_transform(engine_call("map_entries", value), entry))
 
 
 def _replaced_struct(struct: exp.Expr, kind: pa.StructType, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
-    unnamed = all(not field.name for field in kind)
+    is_unnamed = all(not field.name for field in kind)
     parts = []
     for number, field in enumerate(kind, 1):
-        part = (
-            exp.Anonymous(this="struct_extract_at", expressions=[struct.copy(), exp.Literal.number(number)])
-            if unnamed
-            else _field(struct, field.name)
-        )
+        by_number = engine_call("struct_extract_at", struct.copy(), exp.Literal.number(number))
+        part = by_number if is_unnamed else _field(struct, field.name)
         parts.append(_replace_variants(part, field.type, _part_of(target, field.name, number), leaf))
-    made = (
-        exp.Anonymous(this="row", expressions=parts)
-        if unnamed
-        else _struct({field.name: part for field, part in zip(kind, parts, strict=True)})
-    )
-    is_null = exp.Is(this=struct.copy(), expression=exp.Null())
-    return exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=made)
+    names = [field.name for field in kind]
+    made = engine_call("row", *parts) if is_unnamed else _struct(dict(zip(names, parts, strict=True)))
+    return from_template("CASE WHEN _0 IS NULL THEN NULL ELSE _1 END", [struct, made])
 
 
 def _part_of(target: pa.DataType | None, name: str, number: int) -> pa.DataType | None:
@@ -349,7 +298,7 @@ def _struct(parts: dict[str, exp.Expr]) -> exp.Expr:
     if len({name.lower() for name in parts}) < len(parts):
         raise SqlError(f"a struct with the fields {', '.join(parts)} cannot be cast: two names differ only in case")
     pairs = [exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=part) for name, part in parts.items()]
-    return exp.Anonymous(this="struct_pack", expressions=pairs)
+    return engine_call("struct_pack", *pairs)
 
 
 def _field(value: exp.Expr, name: str) -> exp.Expr:
@@ -361,9 +310,45 @@ def bound_once(value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Exp
     if isinstance(value, (exp.Column, exp.Identifier)):
         return body(value)
     lists = _list_transform(exp.Array(expressions=[value]), body)
-    return exp.Anonymous(this="list_extract", expressions=[lists, exp.Literal.number(1)])
+    return engine_call("list_extract", lists, exp.Literal.number(1))
 
 
 def _list_transform(lists: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     name = exp.to_identifier(f"_element_{next(_PARAMETERS)}")
-    return exp.Anonymous(this="list_transform", expressions=[lists, exp.Lambda(this=body(name), expressions=[name])])
+    return engine_call("list_transform", lists, exp.Lambda(this=body(name), expressions=[name]))
+
+
+def _type_or_none(node: exp.DataType) -> pa.DataType | None:
+    """Return the Arrow type of a type in SQL; None for the engine's own types, of which VARIANT is one."""
+    try:
+        kind = sql_type(node)
+    except SqlError:
+        return None
+    return None if kind is None or holds_variants(kind) else kind
+
+
+def _cast_term(term: VariantTerm, kind: pa.DataType | None, node: exp.Expr, engine: SqlEngine) -> VariantTerm:
+    """Add a cast to a term; with wildcards the type is that of the whole list, as in ``v:items[*].n::array<int>``."""
+    for _ in range(wildcard_count(term.path) if kind is not None else 0):
+        if kind is None or not pa.types.is_list(kind):
+            raise SqlError(
+                f"{written(node, engine)}: the result of a path with [*] is an array: cast it to array<type>",
+                reason="bad-type",
+            )
+        kind = kind.value_type
+    return replace(term, type=kind, cast=True)
+
+
+def _subscript(node: exp.Bracket, engine: SqlEngine) -> Segment:
+    """Return the step of ``v[…]``."""
+    (index, *more) = node.expressions
+    if not more and isinstance(index, exp.Literal):
+        if index.is_string:
+            return key_in_brackets(index.name)
+        if index.name.isdecimal():
+            return int(index.name[:20])
+    if not more and isinstance(index, exp.Column) and index.this.quoted and not index.table:
+        return index.name  # v["a"] where double quotes delimit names
+    if not more and isinstance(index, exp.Star):
+        return WILDCARD
+    raise SqlError(f"{written(node, engine)}: a subscript of a Variant is [0], ['key'] or [*]", reason="bad-path")

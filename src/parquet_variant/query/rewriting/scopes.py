@@ -14,11 +14,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.predicate import And, Predicate, joined
-from parquet_variant.query.selection import Kind, NeededColumn, TableFacts, field_of, is_variant
+from parquet_variant.query.selection import Kind, NeededColumn, TableFacts, field_of, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import VariantPath
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 USE = "table_use"  # The entry of a column's `meta` with the number of its table.
 
@@ -50,16 +51,21 @@ class OutputColumn:
     """An output column of a query: its name (None if the engine chooses it), and the Variants in it."""
 
     name: str | None
-    kind: Kind = None
+    # The Arrow type as far as it is known without the engine, with the storage of Variants.
+    type: pa.DataType | None = None
     struct_path: tuple[str, ...] = ()  # Struct and field names, if the column is a Variant inside a struct.
     common: pa.DataType | None = None  # The type of all values of a Variant, if it is known.
-    type: pa.DataType | None = None  # The Arrow type of a column without Variants, if it is known.
     place: StoredPath | None = None  # Where the values of a Variant are stored, if they are unchanged.
+
+    @property
+    def kind(self) -> Kind:
+        """The Variants in the column."""
+        return only_variants(self.type)
 
     @property
     def is_variant(self) -> bool:
         """Whether the column is a Variant itself."""
-        return is_variant(self.kind)
+        return is_variant(self.type)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,9 +112,8 @@ class TableUse:
         return [
             OutputColumn(
                 column,
-                self.table.kind(column),
+                VARIANT_STORAGE if column in columns.variants else columns.ordinary.get(column),
                 columns.nested.get(column, ()),
-                type=columns.ordinary.get(column),
                 place=StoredPath(self.table, column),
             )
             for column in dict.fromkeys((*self.table.order, *columns.nested))
@@ -175,9 +180,10 @@ class ResolvedColumn:
     ambiguous: bool = False
 
     @property
-    def kind(self) -> Kind:
-        """The Variants in the column or field."""
-        return reduce(field_of, self.fields, self.column.kind)
+    def type(self) -> pa.DataType | None:
+        """The type of the column or field; of an ambiguous one only the Variants in it."""
+        kind = reduce(field_of, self.fields, self.column.type)
+        return only_variants(kind) if self.ambiguous else kind
 
 
 @dataclass(slots=True)
@@ -298,25 +304,6 @@ def unique_names(names: Sequence[str]) -> list[str]:
         taken.add(candidate)
         unique.append(candidate)
     return unique
-
-
-def numbered_keys(keys: Sequence[str]) -> dict[str, str]:
-    """Return a column name for each key, so that no two differ only in letter case; one without capitals keeps its own.
-
-    >>> numbered_keys(["Order", "order", "id"])
-    {'Order': 'Order_1', 'order': 'order', 'id': 'id'}
-    """
-    taken: set[str] = {key.lower() for key in keys}
-    used: set[str] = set()
-    names: dict[str, str] = {}
-    for key in sorted(keys, key=lambda key: key != key.lower()):
-        name, number = key, 0
-        while name.lower() in used or (number and name.lower() in taken):
-            number += 1
-            name = f"{key}_{number}"
-        used.add(name.lower())
-        names[key] = name
-    return {key: names[key] for key in keys}
 
 
 def _resolve_in(relation: Relation, parts: tuple[str, ...]) -> ResolvedColumn | None:

@@ -15,8 +15,6 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.layouts.type_grammar import wildcard_count
-from parquet_variant.query.path_dialect import key_in_brackets
 from parquet_variant.query.path_hints import missing_path_hints
 from parquet_variant.query.rewriting.scopes import (
     USE,
@@ -35,10 +33,8 @@ from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.query.variant_functions import call_name, unknown_function
 from parquet_variant.support.choices import SqlEngine
-from parquet_variant.types.path import WILDCARD, Segment, VariantPath
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
-
-GETTERS = {"variant_get": False, "try_variant_get": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,43 +58,6 @@ class VariantTerm:
         return Selected("", self.path, self.type).output
 
 
-def cast_term(term: VariantTerm, kind: pa.DataType | None, node: exp.Expr, engine: SqlEngine) -> VariantTerm:
-    """Add a cast to a term; with wildcards the type is that of the whole list, as in ``v:items[*].n::array<int>``."""
-    for _ in range(wildcard_count(term.path) if kind is not None else 0):
-        if kind is None or not pa.types.is_list(kind):
-            raise SqlError(
-                f"{written(node, engine)}: the result of a path with [*] is an array: cast it to array<type>",
-                reason="bad-type",
-            )
-        kind = kind.value_type
-    return replace(term, type=kind, cast=True)
-
-
-def subscript(node: exp.Bracket, engine: SqlEngine) -> Segment:
-    """Return the step of ``v[…]``."""
-    (index, *more) = node.expressions
-    if not more and isinstance(index, exp.Literal):
-        if index.is_string:
-            return key_in_brackets(index.name)
-        if index.name.isdecimal():
-            return int(index.name[:20])
-    if not more and isinstance(index, exp.Column) and index.this.quoted and not index.table:
-        return index.name  # v["a"] where double quotes delimit names
-    if not more and isinstance(index, exp.Star):
-        return WILDCARD
-    raise SqlError(f"{written(node, engine)}: a subscript of a Variant is [0], ['key'] or [*]", reason="bad-path")
-
-
-def getter_arguments(node: exp.Expr, engine: SqlEngine) -> tuple[VariantPath, str | None]:
-    """Return the path and the type name of ``variant_get(v, '$.a', 'int')``."""
-    texts = [part.name for part in node.expressions[1:] if isinstance(part, exp.Literal) and part.is_string]
-    if len(texts) != len(node.expressions) - 1 or len(texts) not in (1, 2):
-        raise SqlError(
-            f"{written(node, engine)}: write {str(node.this).lower()}(column, '$.path', 'type') with both in quotes"
-        )
-    return VariantPath.parse(texts[0]), texts[1] if len(texts) == 2 else None
-
-
 ROOT = VariantTerm()
 
 
@@ -108,8 +67,8 @@ class Value:
 
     source: exp.Expr  # The expression as the user wrote it.
     make: Callable[[], exp.Expr]  # Returns a tree for the engine, to which nothing else refers.
-    kind: Kind = None  # The Variants in its values.
-    type: pa.DataType | None = None  # The Arrow type of its values, if it is known without the engine.
+    # The Arrow type of its values as far as it is known without the engine, with the storage of Variants.
+    type: pa.DataType | None = None
     term: VariantTerm | None = None  # The path and the cast, if it is a path into `root`.
     root: Value | None = None  # The Variant that the path begins at.
     column: ResolvedColumn | None = None  # The column that it is.
@@ -128,9 +87,14 @@ class Value:
         return self.make()
 
     @property
+    def kind(self) -> Kind:
+        """The Variants in its values."""
+        return only_variants(self.type)
+
+    @property
     def is_variant(self) -> bool:
         """Whether the values are Variants themselves."""
-        return is_variant(self.kind)
+        return is_variant(self.type)
 
     @property
     def is_path(self) -> bool:
@@ -165,9 +129,28 @@ class Value:
 Convert = Callable[[Value], exp.Expr]
 
 
-def value_of(source: exp.Expr, sql: exp.Expr, kind: Kind = None, type: pa.DataType | None = None) -> Value:
+def engine_call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """Return a call of a function of the engine."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def copies(part: Any) -> Any:
+    """Return a copy of a tree, or of each tree in a list or dict."""
+    if isinstance(part, dict):
+        return {key: copies(element) for key, element in part.items()}
+    if isinstance(part, list):
+        return [copies(element) for element in part]
+    return part.copy() if isinstance(part, exp.Expr) else part
+
+
+def arguments_of(node: exp.Expr) -> list[exp.Expr]:
+    """Return the arguments of a function, whether sqlglot has a class for it or not."""
+    return [*([node.this] if isinstance(node.this, exp.Expr) else []), *node.expressions]
+
+
+def value_of(source: exp.Expr, sql: exp.Expr, type: pa.DataType | None = None) -> Value:
     """Return the value of a rewritten tree."""
-    return Value(source, sql.copy, kind, type)
+    return Value(source, sql.copy, type)
 
 
 def chosen(value: Value, source: exp.Expr, around: Callable[[exp.Expr], exp.Expr]) -> Value:
@@ -178,12 +161,10 @@ def chosen(value: Value, source: exp.Expr, around: Callable[[exp.Expr], exp.Expr
 
     def as_typed(nulls: bool) -> Value | None:
         typed = value.typed() if nulls else None
-        return None if typed is None else value_of(source, around(typed.sql), None, typed.type)
+        return None if typed is None else value_of(source, around(typed.sql), typed.type)
 
     typed = as_typed if value.as_typed is not None else None
-    return Value(
-        source, around(value.sql).copy, value.kind, value.type, origin=value.place or value.origin, as_typed=typed
-    )
+    return Value(source, around(value.sql).copy, value.type, origin=value.place or value.origin, as_typed=typed)
 
 
 @dataclass(slots=True)
@@ -237,23 +218,33 @@ class PathRewriter(ABC):
             return [self.parts(element, convert) for element in part]
         if not isinstance(part, exp.Expr) or isinstance(part, (exp.DataType, exp.Var)):
             return part.copy() if isinstance(part, exp.Expr) else part
-        if convert is not None and isinstance(part, exp.Distinct):
+        is_key = convert == self.by_key and isinstance(part, exp.Tuple)
+        if convert is not None and (isinstance(part, exp.Distinct) or is_key):
             return self.rebuild(part, convert)
         if convert is not None and isinstance(part, exp.Order):  # the argument of an aggregate, and its order
             keys = [self.expression(key).sql for key in part.expressions]
             return exp.Order(this=self.parts(part.this, convert), expressions=keys)
         return self.plain(part, convert)
 
+    def with_arguments(self, node: exp.Expr, arguments: list[exp.Expr], convert: Convert | None = None) -> exp.Expr:
+        """Return a function with other arguments."""
+        if isinstance(node.this, exp.Expr):
+            further = {"expressions": arguments[1:]} if arguments[1:] else {}
+            return self.rebuild(node, convert, this=arguments[0], **further)
+        return self.rebuild(node, convert, expressions=arguments)
+
     def plain(self, node: exp.Expr, convert: Convert | None = None) -> exp.Expr:
         """Rewrite an expression that may not hold Variants, unless they are converted."""
         value = self.expression(node)
         if value.kind is None:
             return value.sql
-        if convert is not None:
-            return convert(value)
+        return self.only_typed(value) if convert is None else convert(value)
+
+    def only_typed(self, value: Value) -> exp.Expr:
+        """Return a Variant as the type of all its values; a Variant without one is refused."""
         if value.is_variant and (typed := value.typed()) is not None:
             return typed.sql
-        parent = node.parent
+        parent = value.source.parent
         function = str(parent.this).lower() if isinstance(parent, exp.Anonymous) else ""
         if isinstance(parent, (exp.Any, exp.All)) or function.startswith(("list_", "array_")):
             self.refuse_as_list(value)
@@ -333,9 +324,9 @@ class PathRewriter(ABC):
             common = place.common_type(nulls=nulls)
             return None if common is None else self.path(root, replace(term, type=common, cast=True), source)
 
-        kind = VARIANT_STORAGE if term.output is None else only_variants(term.output)
+        kind = VARIANT_STORAGE if term.output is None else term.output
         typed = as_typed if has_place else None
-        return Value(source, make, kind, term.output, term, root, place=place, as_typed=typed)
+        return Value(source, make, kind, term, root, place=place, as_typed=typed)
 
     def get(self, variant: exp.Expr, term: VariantTerm) -> exp.Expr:
         """Return the call that takes the value at a path out of a Variant."""
@@ -391,11 +382,10 @@ class PathRewriter(ABC):
             check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
         if use is None:
             check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
-            kind = None if hit.ambiguous else reduce(field_type, hit.fields, hit.column.type)
             if not is_variant_column:
-                return value_of(node, node, hit.kind, kind)
+                return value_of(node, node, hit.type)
             typed = partial(self._typed_output, node, hit) if self.engine == "duckdb" else None
-            return Value(node, node.copy, hit.kind, kind, column=hit, place=hit.column.place, as_typed=typed)
+            return Value(node, node.copy, hit.type, column=hit, place=hit.column.place, as_typed=typed)
         if is_variant_column:
             make = partial(self.table_column, hit, use, ROOT)
             return Value(node, make, VARIANT_STORAGE, column=hit, place=hit.column.place)
@@ -417,7 +407,7 @@ class PathRewriter(ABC):
         column = node.copy()
         if not column.table and hit.relation.alias:
             column.set("table", exp.to_identifier(hit.relation.alias, quoted=True))  # not an output of this SELECT
-        return value_of(node, self.cast_to(column, common), None, common)
+        return value_of(node, self.cast_to(column, common), common)
 
     def _read_ordinary(self, node: exp.Column, hit: ResolvedColumn, use: TableUse) -> Value:
         column = hit.column.name or ""
@@ -427,15 +417,14 @@ class PathRewriter(ABC):
             if (table_use := match.relation.use) is not None:
                 matching = match.column.name or ""
                 table_use.needed[table_use.name_of(matching)] = table_use.table.needs(matching)
-        kind = None if hit.ambiguous else reduce(field_type, hit.fields, hit.column.type)
         if hit.ambiguous or (self.in_having and self.alias(node) is not None):
-            return value_of(node, node, hit.kind, kind)  # an output's name, unless it is grouped by: the engine knows
+            return value_of(node, node, hit.type)  # an output's name, unless it is grouped by: the engine knows
         ordinary = use.table.columns.ordinary.get(column)
         reference = _reference(hit.relation, name, use, None if hit.fields else ordinary)
         _check_fields(ordinary, column, hit.fields)
         for part in hit.fields:
             reference = exp.Dot(this=exp.Paren(this=reference), expression=exp.to_identifier(part, quoted=True))
-        return value_of(node, reference, hit.kind, kind)
+        return value_of(node, reference, hit.type)
 
 
 def _reference(relation: Relation, name: str, use: TableUse, kind: pa.DataType | None) -> exp.Expr:
@@ -443,13 +432,6 @@ def _reference(relation: Relation, name: str, use: TableUse, kind: pa.DataType |
     column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation.alias, quoted=True))
     column.meta.update({"type": kind, USE: use.number})
     return column
-
-
-def field_type(kind: pa.DataType | None, name: str) -> pa.DataType | None:
-    """Return the type of a field of a struct; None if there is no such field."""
-    if kind is None or not pa.types.is_struct(kind):
-        return None
-    return next((child.type for child in kind if child.name.lower() == name.lower()), None)
 
 
 def column_name(term: VariantTerm, column: str) -> str:

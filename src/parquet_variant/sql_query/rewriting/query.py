@@ -25,13 +25,13 @@ from parquet_variant.query.rewriting.scopes import (
     TableUse,
     merge_columns,
 )
-from parquet_variant.query.rewriting.values import QueryContext
-from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
+from parquet_variant.query.rewriting.values import QueryContext, copies, engine_call
+from parquet_variant.query.sql_dialect import SqlError, from_template, parse_sql, to_sql, written
 from parquet_variant.query.variant_functions import EXPLODES
 from parquet_variant.sql_query.rewriting.select_list import SelectList
 from parquet_variant.sql_query.rewriting.set_operations import (
     asks_for_bounds,
-    by_position,
+    by_name,
     by_sort_keys,
     in_common,
     is_sampled,
@@ -187,13 +187,11 @@ class _Rewriter:
             first = None if outputs is None else [replace(output, common=None, place=None) for output in outputs]
             scope.ctes[recursive.alias.lower()] = rename_outputs(first, recursive.args.get("alias"))
         right, added = self.query(node.expression, scope)
-        by_name = node.args.get("by_name")
-        if by_name and outputs is not None and added is not None:
-            (left, outputs), (right, added) = by_position((left, right), outputs, added)
-            by_name = None
+        if node.args.get("by_name") and outputs is not None and added is not None:
+            outputs, added = by_name(outputs, added)
         pairs = [] if outputs is None or added is None else list(zip(outputs, added, strict=False))
         variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
-        rewritten: exp.Expr = _with_parts(node, this=left, expression=right, by_name=by_name)
+        rewritten: exp.Expr = _with_parts(node, this=left, expression=right)
         if variants and (node.args.get("distinct") or not isinstance(node, exp.Union)):
             # Sort keys compare Variants that are in the same places of both sides.
             has_places = outputs is not None and added is not None and len(outputs) == len(added) == len(pairs)
@@ -201,7 +199,8 @@ class _Rewriter:
                 (a.kind is None) == (b.kind is None) and (a.kind is None or (a.is_variant and b.is_variant))
                 for a, b in pairs
             )
-            if not is_alike or by_name or recursive is not None or self.engine != "duckdb" or outputs is None:
+            is_positional = isinstance(node, exp.Union) or not node.args.get("by_name")
+            if not (is_alike and is_positional) or recursive is not None or self.engine != "duckdb" or outputs is None:
                 raise SqlError(
                     f"{node.key.upper()} cannot compare {variants[0]}, which is a Variant on one side or inside "
                     f"another type: cast it, as in {variants[0]}::string, or write UNION ALL"
@@ -210,11 +209,8 @@ class _Rewriter:
             self._modifiers(node, rewritten, scope, outputs)
             # The rows of other operations than UNION are those of the left side.
             return rewritten, [in_common(a, b) for a, b in pairs] if isinstance(node, exp.Union) else outputs
-        if not by_name and outputs is not None and added is not None and len(outputs) == len(added):
-            outputs = [
-                in_common(OutputColumn(a.name, b.kind if a.kind is None else a.kind, common=a.common), b)
-                for a, b in pairs
-            ]
+        if outputs is not None and added is not None and len(outputs) == len(added):
+            outputs = [in_common(a, b) for a, b in pairs]
         self._modifiers(node, rewritten, scope, outputs)
         return rewritten, outputs
 
@@ -303,7 +299,7 @@ class _Rewriter:
             alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(node.name, quoted=True))
             table = _with_parts(node, pivots=None, joins=None)
             rows = exp.select("*").from_(table)
-            node = exp.Subquery(this=rows, pivots=_copies(node.args.get("pivots")), alias=alias.copy())
+            node = exp.Subquery(this=rows, pivots=copies(node.args.get("pivots")), alias=alias.copy())
         if isinstance(node, exp.Subquery):
             query, outputs = self.query(node.this, scope)
             typed = self._typed_result(query, outputs)
@@ -333,17 +329,15 @@ class _Rewriter:
             )
         values = ExpressionRewriter(self.context, scope)
         if len(arguments) == 2 and isinstance(arguments[1], exp.Literal):
-            arguments = [exp.Anonymous(this="variant_get", expressions=[part.copy() for part in arguments])]
+            arguments = [engine_call("variant_get", *copies(arguments))]
         value = values.expression(arguments[0]) if len(arguments) == 1 else None
         if value is None or not value.is_variant:
             raise SqlError(f"{written(call)}: {name} takes a Variant, such as {name}(v:items)")
         columns = EXPLODES[name]
-        depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.Literal.number(2))
         entries = values.call("variant_explode", value.sql)
         if name == "variant_explode_outer":  # an entry of nulls for a value without entries
-            some = exp.Anonymous(this="nullif", expressions=[entries, exp.Array(expressions=[])])
-            entries = exp.Coalesce(this=some, expressions=[exp.Array(expressions=[exp.Null()])])
-        rows = exp.Anonymous(this="unnest", expressions=[entries, depth])
+            entries = from_template("coalesce(nullif(_0, []), [NULL])", [entries])
+        rows = from_template("unnest(_0, max_depth := 2)", [entries])
         alias = node.args.get("alias")
         shown = alias.name if isinstance(alias, exp.TableAlias) and alias.name else name
         given = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
@@ -375,7 +369,7 @@ class _Rewriter:
         else:
             value = values.expression(call)
             rewritten = values.rebuild(node, this=value.sql, **joins)
-        columns = [OutputColumn("unnest", value.kind), OutputColumn(node.alias, value.kind)]
+        columns = [OutputColumn("unnest", value.type), OutputColumn(node.alias, value.type)]
         if call.name.lower().startswith("variant_explode"):
             columns = [OutputColumn("pos"), OutputColumn("key"), OutputColumn("value", VARIANT_STORAGE)]
         outputs = rename_outputs(columns, node.args.get("alias"))
@@ -455,12 +449,6 @@ class _Rewriter:
                 use.push(where.this, self.zone)
 
 
-def _copies(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_copies(element) for element in part]
-    return part.copy() if isinstance(part, exp.Expr) else part
-
-
 def _with_parts(node: Any, **given: Any) -> Any:
     """Return a copy of a query or relation with other parts."""
-    return type(node)(**{key: _copies(part) for key, part in node.args.items() if key not in given}, **given)
+    return type(node)(**{key: copies(part) for key, part in node.args.items() if key not in given}, **given)

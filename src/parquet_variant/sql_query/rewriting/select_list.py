@@ -20,10 +20,10 @@ from parquet_variant.query.rewriting.scopes import (
     Relation,
     Scope,
     check_distinct,
-    numbered_keys,
     unique_names,
 )
 from parquet_variant.query.rewriting.values import QueryContext, Value
+from parquet_variant.query.selection import distinct_names
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.types.path import VariantPath
 
@@ -72,7 +72,7 @@ class SelectList(ExpressionRewriter):
             rewritten = value.sql
             if name is not None:
                 self.item_of_alias.setdefault(name.lower(), value)
-                first = self.scope.aliases.setdefault(name.lower(), OutputColumn(name, value.kind))
+                first = self.scope.aliases.setdefault(name.lower(), OutputColumn(name, value.type))
                 if first.name != name:
                     self.scope.twins[name.lower()] = (first.name or "", name)
                 rewritten = exp.Alias(this=rewritten, alias=exp.to_identifier(name, quoted=True))
@@ -84,7 +84,7 @@ class SelectList(ExpressionRewriter):
                 typed = value.typed() if value.is_variant else None
                 place = value.place if value.is_variant else None
                 common = None if typed is None else typed.type
-                self.outputs.append(OutputColumn(shown, value.kind, common=common, type=value.type, place=place))
+                self.outputs.append(OutputColumn(shown, value.type, common=common, place=place))
         return items
 
     def _name(self, item: exp.Expr, inner: exp.Expr, value: Value) -> str | None:
@@ -252,11 +252,10 @@ class SelectList(ExpressionRewriter):
             raise SqlError(f"{text}: no object with fields is known at this path; list the fields instead")
         keys, warning = fields.selected(text.removesuffix(".*"))
         self.context.warnings += [] if warning is None else [warning]
-        paths = {key: below(exp.JSONPathKey(this=key)) for key in keys}
-        names = numbered_keys(keys)
+        paths = [below(exp.JSONPathKey(this=key)) for key in keys]
         return [
-            path if names[key] == key or not key else exp.alias_(path, names[key], quoted=True)
-            for key, path in paths.items()
+            path if name == key or not key else exp.alias_(path, name, quoted=True)
+            for key, name, path in zip(keys, distinct_names(keys), paths, strict=True)
         ]
 
     def _relations(self, table: str | None) -> list[Relation]:
@@ -295,7 +294,7 @@ class SelectList(ExpressionRewriter):
         for alias, replacement in replaced.items():
             value = self.expression(replacement.this)
             replacement.set("this", value.sql)
-            outputs = [OutputColumn(o.name, value.kind) if (o.name or "").lower() == alias else o for o in outputs]
+            outputs = [OutputColumn(o.name, value.type) if (o.name or "").lower() == alias else o for o in outputs]
         # An excluded column of a table is not read at all.
         holders = {name: [relation for relation in relations if relation.find(name)] for name in left_out}
         star.set(

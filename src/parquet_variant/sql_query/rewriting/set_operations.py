@@ -17,7 +17,7 @@ from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, unique
 from parquet_variant.sql_query.rewriting.select_list import numbered_variant
 from parquet_variant.support.choices import SqlEngine
 
-_BOUNDS = {exp.Min, exp.Max, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
+_BOUNDS = {exp.Anonymous, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
 _PARTS = ("hour", "minute", "second", "year", "month", "day")
 
 
@@ -44,12 +44,13 @@ def asks_for_bounds(tree: exp.Expr) -> bool:
     if not isinstance(table, exp.Table) or _set_arguments(table) - {"this", "alias"}:
         return False
     nodes = [node for item in tree.expressions for node in item.walk()]
+    calls = [node for node in nodes if isinstance(node, exp.Anonymous)]
     columns = [node for node in nodes if isinstance(node, exp.Column)]
     return (
         bool(columns)
         and all(type(node) in _BOUNDS for node in nodes)
-        and all(isinstance(column.parent, (exp.Min, exp.Max)) for column in columns)
-        and all(_set_arguments(node) == {"this"} for node in nodes if isinstance(node, (exp.Min, exp.Max)))
+        and all(node.name.lower() in ("min", "max") and len(node.expressions) == 1 for node in calls)
+        and all(isinstance(column.parent, exp.Anonymous) for column in columns)
     )
 
 
@@ -105,38 +106,19 @@ def _select_rows_alone(query: exp.Expr) -> None:
             query.set("expressions", [exp.Literal.number(1)])
 
 
-_VARIANT = exp.DataType.build("STRUCT(metadata BLOB, value BLOB)", dialect="duckdb")
 _NUMBER = "_number"
 
 
-def by_position(
-    sides: tuple[exp.Expr, exp.Expr], left: Sequence[OutputColumn], right: Sequence[OutputColumn]
-) -> list[tuple[exp.Expr, Sequence[OutputColumn]]]:
-    """Return both sides of a set operation BY NAME as sides of one by position, with their outputs.
+def by_name(
+    left: Sequence[OutputColumn], right: Sequence[OutputColumn]
+) -> tuple[list[OutputColumn], list[OutputColumn]]:
+    """Return the outputs of both sides of a set operation BY NAME in the order of its result.
 
-    A column that a side lacks is NULL there. Names that differ only in letter case are one, unless both exist.
+    A column that a side lacks, where it is NULL, is that of the other side.
     """
-    pairs = _pairs([output.name or "" for output in left], [output.name or "" for output in right])
-    columns = [(a is None and right[b or 0]) or left[a or 0] for a, b in pairs]
-    names = unique_names([column.name or "" for column in columns])
-
-    def side(
-        query: exp.Expr, outputs: Sequence[OutputColumn], places: Sequence[int | None]
-    ) -> tuple[exp.Expr, Sequence[OutputColumn]]:
-        items: list[exp.Expr] = []
-        for place, name, column in zip(places, names, columns, strict=True):
-            item: exp.Expr = exp.Null() if column.kind is None else exp.cast(exp.Null(), _VARIANT)
-            if place is not None:
-                item = exp.column(f"_c{place}", table="_side")
-            items.append(exp.alias_(item, name, quoted=True))
-        rows = exp.Subquery(this=query, alias=table_alias("_side", [f"_c{number}" for number in range(len(outputs))]))
-        named = [
-            replace(column if place is None else outputs[place], name=name)
-            for place, name, column in zip(places, names, columns, strict=True)
-        ]
-        return exp.select(*items).from_(rows), named
-
-    return [side(sides[0], left, [a for a, _ in pairs]), side(sides[1], right, [b for _, b in pairs])]
+    free = {(output.name or "").lower(): output for output in right}
+    found = [free.pop((output.name or "").lower(), output) for output in left]
+    return [*left, *free.values()], [*found, *free.values()]
 
 
 def table_alias(name: str, columns: Sequence[str] = ()) -> exp.TableAlias:
@@ -144,22 +126,6 @@ def table_alias(name: str, columns: Sequence[str] = ()) -> exp.TableAlias:
     return exp.TableAlias(
         this=exp.to_identifier(name, quoted=True), columns=[exp.to_identifier(c, quoted=True) for c in columns]
     )
-
-
-def _pairs(left: Sequence[str], right: Sequence[str]) -> list[tuple[int | None, int | None]]:
-    """Return the positions of the columns of both sides that have one name, and those of the other columns.
-
-    >>> _pairs(["a", "b"], ["A", "a", "c"])
-    [(0, 1), (1, None), (None, 0), (None, 2)]
-    """
-    free = dict(enumerate(right))
-    pairs: list[tuple[int | None, int | None]] = []
-    for place, name in enumerate(left):
-        exact = [number for number, other in free.items() if other == name]
-        alike = exact or [number for number, other in free.items() if other.lower() == name.lower()]
-        pairs.append((place, alike[0] if alike else None))
-        free.pop(alike[0] if alike else -1, None)
-    return pairs + [(None, number) for number in free]
 
 
 def by_sort_keys(
@@ -197,7 +163,9 @@ def by_sort_keys(
     ]
     rows = exp.select(*items)
     if isinstance(node, exp.Union):
-        rows = rows.from_(side(exp.Union(this=sides[0], expression=sides[1], distinct=False), "_left"))
+        is_by_name = node.args.get("by_name")
+        both = exp.Union(this=sides[0], expression=sides[1], distinct=False, by_name=is_by_name)
+        rows = rows.from_(side(both, "_left"))
     else:
         equal: list[exp.Expr] = [
             exp.NullSafeEQ(this=a, expression=b) for a, b in zip(keys("_left"), keys("_right"), strict=True)
@@ -214,9 +182,9 @@ def by_sort_keys(
 
 
 def in_common(output: OutputColumn, other: OutputColumn) -> OutputColumn:
-    """Return an output with the type of all its values if another output has the same one."""
-    common, kind = (a if a == b else None for a, b in ((output.common, other.common), (output.type, other.type)))
-    return replace(output, common=common, type=kind, place=None)
+    """Return an output of both sides of a set operation: its types are those that both have."""
+    kind = output.type if output.type == other.type else output.kind or other.kind
+    return replace(output, type=kind, common=output.common if output.common == other.common else None, place=None)
 
 
 def name_variants(order: exp.Order, outputs: Outputs) -> exp.Order:
