@@ -196,7 +196,7 @@ def sql_view(
     shredding = table.shredded_schema(variants[0])
     if engine == "duckdb" and shredding is not None and (keys := _unreadable_keys(shredding)) is not None:
         raise VariantError(
-            f"{path} shreds {keys}, and DuckDB cannot read these files: use the engine spark, or `variant query`",
+            f"{path} shreds {keys}, and DuckDB 2.0 cannot read these files: use the engine spark, or `variant query`",
             reason="bad-option",
         )
     selected = read_selection(columns) if columns is not None else _all_columns(table, variants[0], path)
