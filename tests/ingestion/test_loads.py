@@ -85,17 +85,23 @@ def test_a_restored_version_loads_the_later_files_again(tmp_path: Path, format: 
     assert _rows(dest) == ["a"] * 3 + ["b"] * 2
 
 
-def test_a_version_that_is_restored_after_an_overwrite_counts_its_files_as_loaded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_version_that_is_restored_after_an_overwrite_counts_its_files_as_loaded(tmp_path: Path, format: Any) -> None:
     source, dest = tmp_path / "in", tmp_path / "t"
     _source(source, "a", 3)
-    pv.ingest(source, dest, format="delta", only_new=True)
+    pv.ingest(source, dest, format=format, only_new=True)
+    first = pv.open(dest).version
     _source(source, "b", 1)
-    pv.ingest(source / "b.ndjson", dest, format="delta", only_new=True, mode="overwrite")
+    pv.ingest(source / "b.ndjson", dest, format=format, only_new=True, mode="overwrite")
     assert _names(dest) == ["b"]
-    pv.open(dest).restore(0)
+    second = pv.open(dest).version
+    pv.ingest(source / "a.ndjson", dest, format=format, only_new=True, mode="overwrite")
     assert _names(dest) == ["a"]
-    assert pv.ingest(source, dest, format="delta", only_new=True).rows == 1
-    assert _rows(dest) == ["a"] * 3 + ["b"]
+    for version, names, rows in ((second, ["b"], 3), (first, ["a"], 1)):
+        pv.open(dest).restore(version)
+        assert _names(dest) == names
+        assert pv.ingest(source, dest, format=format, only_new=True).rows == rows
+        assert _rows(dest) == ["a"] * 3 + ["b"]
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -19,7 +19,6 @@ from parquet_variant.support.choices import Mode
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
 from parquet_variant.tables.iceberg.locations import normal_location
-from parquet_variant.tables.iceberg.metadata.updates import Update, properties_updates
 from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.snapshot import TableFile, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
@@ -63,13 +62,10 @@ class IcebergDestination(TableDestination):
         overwrites = not self._is_new and self.request.mode == "overwrite"
         loads = {f"{LOAD_PROPERTY}{file.path}": file.to_text() for file in self.records}
         if added or overwrites or self._is_new or loads:
-            operation: str = "overwrite" if overwrites else "append"
-            updates: list[Update] = []
-            properties = self._table.metadata.properties
-            former = [name for name in properties if name.startswith(LOAD_PROPERTY) and name not in loads]
-            if overwrites and former:
-                updates = properties_updates({}, former)
-            change = SnapshotChange(operation, added=added, removes_all=overwrites, loads=loads, updates=tuple(updates))
+            operation = "overwrite" if overwrites else "append"
+            change = SnapshotChange(
+                operation, added=added, removes_all=overwrites, loads=loads, forgets_loads=overwrites
+            )
             commit_snapshot(newest_snapshot(self._table), change)
         root = f"{self._table.metadata.location.rstrip('/')}/"
         return [file.path.removeprefix(root) for file in added]

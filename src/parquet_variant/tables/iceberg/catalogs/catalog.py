@@ -7,11 +7,12 @@ hint of a directory may be behind: a writer that is killed after its commit has 
 
 from __future__ import annotations
 
+import gzip
 import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from parquet_variant.io.table_directories import ICEBERG_METADATA
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.locations import TableFiles, absolute_location, normal_location, storage_options_of
-from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, zipped
+from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, apply_change, check_requirements
 from parquet_variant.tables.storage import Storage
 
@@ -116,7 +117,7 @@ class Catalog(ABC):
         """Commit a change; see `LoadedTable.commit`.
 
         An error other than ``"unknown-outcome"`` means that the commit has not happened. Later steps run inside
-        `after_commit`.
+        `suppress(*_AFTER_COMMIT)`.
         """
 
     @abstractmethod
@@ -124,12 +125,46 @@ class Catalog(ABC):
         """Remove a table from the catalog; its files are kept. Raises `IcebergError`: reason ``"no-such-table"``."""
 
 
-def after_commit() -> AbstractContextManager[None]:
-    """Suppress the errors of a step after a commit.
+@dataclass(frozen=True)
+class NamedCatalog(Catalog):
+    """A catalog of names, over PyIceberg's catalog of its kind.
 
-    The commit stands: an error would make callers remove the files that the committed metadata names.
+    `properties`: PyIceberg's properties of such catalogs, such as ``uri``, ``token`` and ``credential``.
     """
-    return suppress(VariantError, OSError)
+
+    name: str
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, dict(self.properties))
+
+    @staticmethod
+    @abstractmethod
+    def _client_type() -> Any:
+        """Return the class of PyIceberg's catalog."""
+
+    @cached_property
+    def _client(self) -> Any:
+        """PyIceberg's catalog: it holds the connection, creates tables of databases and knows addresses of servers."""
+        with optional_libraries("Iceberg catalogs"):
+            kind = self._client_type()
+        try:
+            return kind(self.name, **self.properties)
+        except Exception as error:
+            raise IcebergError(
+                f"cannot open the catalog {self.name!r} at {without_secrets(str(self.properties.get('uri')))}: "
+                f"{first_line(error)}",
+                reason="no-connection",
+            ) from None
+
+    def create_namespace(self, namespace: tuple[str, ...]) -> None:
+        """Create a namespace if it does not exist."""
+        self._client.create_namespace_if_not_exists(namespace)
+
+
+# Errors of a step after a commit are suppressed, because the commit stands: an error would make callers remove files that
+# the committed metadata names.
+_AFTER_COMMIT = (VariantError, OSError)
 
 
 def no_such_table(name: str) -> IcebergError:
@@ -196,7 +231,7 @@ class DocumentCatalog(Catalog):
             raise IcebergError("another commit came first", reason="conflict", file=table.name)
         if location is None:
             raise IcebergError(f"the table {table.name} already exists", reason="table-exists", file=table.name)
-        with after_commit():
+        with suppress(*_AFTER_COMMIT):
             if metadata.properties.get(_DELETE_OLD, "false").lower() == "true":
                 logged = {entry["metadata-file"] for entry in metadata.document.get("metadata-log") or []}
                 former = [entry["metadata-file"] for entry in table.metadata.document.get("metadata-log") or []]
@@ -218,17 +253,7 @@ def metadata_suffix(metadata: TableMetadata) -> str:
 def metadata_bytes(base: TableMetadata, metadata: TableMetadata) -> bytes:
     """Return the bytes of a metadata file, compressed if the metadata that it replaces asks for it."""
     data = metadata.to_bytes()
-    return zipped(data) if metadata_suffix(base).startswith(".gz") else data
-
-
-def version_number(location: str) -> int:
-    """Return the version in the name of a metadata file; 0 if it has none.
-
-    >>> version_number("s3://b/t/metadata/00012-1f.metadata.json"), version_number("/t/metadata/v3.metadata.json")
-    (12, 3)
-    """
-    match = _NUMBER.match(location.rpartition("/")[2])
-    return int(match[1]) if match else 0
+    return gzip.compress(data, mtime=0) if metadata_suffix(base).startswith(".gz") else data
 
 
 HINT = "metadata/version-hint.text"
@@ -275,7 +300,7 @@ class DirectoryCatalog(DocumentCatalog):
         path = f"metadata/v{number}{metadata_suffix(table.metadata)}"
         if not storage.put_if_absent(path, metadata_bytes(table.metadata, metadata)):
             return None
-        with after_commit():  # Readers look for later versions than the hint names.
+        with suppress(*_AFTER_COMMIT):  # Readers look for later versions than the hint names.
             storage.put(HINT, str(number).encode())
         return f"{location.rstrip('/')}/{path}"
 
@@ -346,30 +371,14 @@ def _suffix(storage: Storage, number: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class SqlCatalog(DocumentCatalog):
-    """Tables of a database that PyIceberg's ``SqlCatalog`` uses, or can use.
+class SqlCatalog(NamedCatalog, DocumentCatalog):
+    """Tables of a database that PyIceberg's ``SqlCatalog`` uses, or can use; it has ``uri`` and ``warehouse``."""
 
-    `name`: the catalog's name, which is a part of the rows' keys.
-    `properties`: PyIceberg's properties of SQL catalogs: ``uri`` and ``warehouse``.
-    """
+    @staticmethod
+    def _client_type() -> Any:
+        from pyiceberg.catalog.sql import SqlCatalog as PyIcebergSqlCatalog
 
-    name: str
-    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return SqlCatalog, (self.name, dict(self.properties))
-
-    @cached_property
-    def _client(self) -> Any:
-        """PyIceberg's catalog: it holds the engine, and creates the tables."""
-        with optional_libraries("SQL catalogs"):
-            from pyiceberg.catalog.sql import SqlCatalog as PyIcebergSqlCatalog
-        try:
-            return PyIcebergSqlCatalog(self.name, **self.properties)
-        except Exception as error:
-            raise IcebergError(
-                f"cannot open the catalog {self.name!r}: {first_line(error)}", reason="no-connection"
-            ) from None
+        return PyIcebergSqlCatalog
 
     @property
     def store_options(self) -> Mapping[str, str]:
@@ -396,7 +405,9 @@ class SqlCatalog(DocumentCatalog):
 
     def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
         """Write a metadata file with a unique name, and make the row of the table name it."""
-        number = version_number(table.metadata_location) + 1 if table.metadata_location is not None else 0
+        # The version in the name of the former file, such as 00012-1f.metadata.json and v12.metadata.json.
+        former = _NUMBER.match((table.metadata_location or "").rpartition("/")[2])
+        number = int(former[1]) + 1 if former else int(table.exists)
         suffix = metadata_suffix(table.metadata)
         location = f"{table.metadata_directory()}/{number:05}-{uuid.uuid4()}{suffix}"
         table.files.write(location, metadata_bytes(table.metadata, metadata))
@@ -410,7 +421,7 @@ class SqlCatalog(DocumentCatalog):
                 reason="unknown-outcome",
                 file=table.name,
             ) from None
-        with after_commit():
+        with suppress(*_AFTER_COMMIT):
             table.files.delete([location])
         return None
 
@@ -437,10 +448,6 @@ class SqlCatalog(DocumentCatalog):
         with self._client.engine.begin() as connection:
             if not connection.execute(delete(_tables()).where(*self._is_row_of(identifier))).rowcount:
                 raise no_such_table(".".join(identifier))
-
-    def create_namespace(self, namespace: tuple[str, ...]) -> None:
-        """Create a namespace if it does not exist."""
-        self._client.create_namespace_if_not_exists(namespace)
 
     def _key(self, identifier: tuple[str, ...]) -> dict[str, str]:
         *namespace, name = identifier

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import quote, unquote
 
 from parquet_variant.errors import IcebergError, check_mapping, without_secrets
-from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.catalogs import catalog as catalogs
 from parquet_variant.tables.iceberg.catalogs.catalog import Catalog
@@ -34,32 +33,14 @@ _DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
 @dataclass(frozen=True)
-class RestCatalog(Catalog):
-    """Tables of a REST catalog.
+class RestCatalog(catalogs.NamedCatalog):
+    """Tables of a REST catalog."""
 
-    `name`: the catalog's name.
-    `properties`: PyIceberg's properties of REST catalogs, such as ``uri``, ``token`` and ``credential``.
-    """
+    @staticmethod
+    def _client_type() -> Any:
+        from pyiceberg.catalog.rest import RestCatalog as PyIcebergRestCatalog
 
-    name: str
-    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RestCatalog, (self.name, dict(self.properties))
-
-    @cached_property
-    def _client(self) -> Any:
-        """PyIceberg's catalog: it holds the session and knows the addresses."""
-        with optional_libraries("REST catalogs"):
-            from pyiceberg.catalog.rest import RestCatalog as PyIcebergRestCatalog
-        try:
-            return PyIcebergRestCatalog(self.name, **self.properties)
-        except Exception as error:
-            raise IcebergError(
-                f"cannot connect to the catalog {self.name!r} at {self.properties.get('uri')}: "
-                f"{catalogs.first_line(error)}",
-                reason="no-connection",
-            ) from None
+        return PyIcebergRestCatalog
 
     def load(self, identifier: tuple[str, ...]) -> catalogs.LoadedTable:
         """See `Catalog.load`."""
@@ -109,10 +90,6 @@ class RestCatalog(Catalog):
     def drop(self, identifier: tuple[str, ...]) -> None:
         """See `Catalog.drop`."""
         self._request("DELETE", _TABLE, identifier)
-
-    def create_namespace(self, namespace: tuple[str, ...]) -> None:
-        """Create a namespace if it does not exist."""
-        self._client.create_namespace_if_not_exists(namespace)
 
     def _request(
         self,
@@ -214,7 +191,7 @@ def _fail(response: Any, name: str, *, is_commit: bool) -> NoReturn:
 
 
 CatalogOption: TypeAlias = "str | Mapping[str, Any] | Catalog | None"
-_KINDS: dict[str, type[RestCatalog | catalogs.SqlCatalog]] = {"rest": RestCatalog, "sql": catalogs.SqlCatalog}
+_KINDS: dict[str, type[catalogs.NamedCatalog]] = {"rest": RestCatalog, "sql": catalogs.SqlCatalog}
 
 
 def open_catalog(catalog: CatalogOption) -> Catalog | None:
@@ -270,7 +247,7 @@ def catalog_properties(catalog: CatalogOption) -> dict[str, str]:
     {'type': 'rest', 'name': 'default', 'uri': 'http://127.0.0.1:8181'}
     """
     opened = open_catalog(catalog)
-    if not isinstance(opened, RestCatalog | catalogs.SqlCatalog):
+    if not isinstance(opened, catalogs.NamedCatalog):
         return {}
     kind = next(kind for kind, catalog_class in _KINDS.items() if isinstance(opened, catalog_class))
     return {"type": kind, "name": opened.name} | {name: str(value) for name, value in opened.properties.items()}

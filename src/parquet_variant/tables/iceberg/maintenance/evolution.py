@@ -27,7 +27,7 @@ from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_
 from parquet_variant.tables.iceberg.reading.snapshot import id_at
 from parquet_variant.tables.iceberg.writing import write as writing
 from parquet_variant.tables.iceberg.writing.commit import change_metadata
-from parquet_variant.tables.iceberg.writing.manifest_changes import undone_batches
+from parquet_variant.tables.iceberg.writing.manifest_changes import undone_updates
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 from parquet_variant.tables.schema import (
     VARIANT,
@@ -135,7 +135,7 @@ def rollback(
     if target == metadata.current_snapshot_id:
         return None
     moved = updates.set_reference(MAIN, replace(metadata.references[MAIN], snapshot_id=target))
-    undone = updates.properties_updates({}, undone_batches(metadata, target))
+    undone = undone_updates(metadata, target)
     return updates.change_of(moved, *undone, requires=updates.assert_ref(metadata, MAIN))
 
 

@@ -6,7 +6,6 @@ references. Changes to the document are in `updates`; where documents are stored
 
 from __future__ import annotations
 
-import gzip
 import json
 import uuid
 import zlib
@@ -369,8 +368,3 @@ def _normalized(document: dict[str, Any]) -> dict[str, Any]:
 
 def _optional_int(value: Any) -> int | None:
     return None if value is None else int(value)
-
-
-def zipped(data: bytes) -> bytes:
-    """Return the bytes of a metadata file compressed with gzip."""
-    return gzip.compress(data, mtime=0)

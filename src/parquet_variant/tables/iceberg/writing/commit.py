@@ -168,7 +168,7 @@ class _Attempts:
         reference = new if former is None else replace(former, snapshot_id=self.snapshot_id)
         steps = (
             *change.updates,
-            *manifest_changes.batch_updates(self.base, change, self.snapshot_id),
+            *manifest_changes.batch_updates(metadata, branch, change, self.snapshot_id),
             {"action": "add-snapshot", "snapshot": snapshot},
             updates.set_reference(branch, reference),
         )

@@ -52,6 +52,7 @@ class SnapshotChange:
     batch: tuple[str, int] | None = None
     # Properties that record the source files that the commit loads. One that another commit recorded is a conflict.
     loads: Mapping[str, str] = field(default_factory=dict)
+    forgets_loads: bool = False  # Whether the source files that were loaded before do not count as loaded any more.
     summary: Mapping[str, str] = field(default_factory=dict)  # Further entries of the snapshot's summary.
     # Further changes of the metadata in the same commit.
     updates: tuple[Update, ...] = ()
@@ -62,6 +63,9 @@ class SnapshotChange:
 _BATCH, _BRANCH = "parquet-variant.batch.", "parquet-variant.branch-batch."
 # Before the path of a source file that an ingest has loaded.
 LOAD_PROPERTY = "parquet-variant.load."
+# Before the snapshot that overwrote the rows of a load, and its path: after a rollback to before it, the load counts.
+_OVERWRITTEN = "parquet-variant.overwritten-load."
+_RECORDS = (_BATCH, LOAD_PROPERTY, _OVERWRITTEN)
 _TOTALS = {
     "total-data-files": ("added-data-files", "deleted-data-files"),
     "total-delete-files": ("added-delete-files", "removed-delete-files"),
@@ -93,31 +97,40 @@ def has_batch(snapshot: Snapshot, batch: tuple[str, int] | None) -> bool:
     return number.removeprefix("-").isdecimal() and int(number) >= batch[1] and not is_undone
 
 
-def batch_updates(base: Snapshot, change: SnapshotChange, snapshot_id: int) -> list[Update]:
+def batch_updates(metadata: TableMetadata, branch: str, change: SnapshotChange, snapshot_id: int) -> list[Update]:
     """Return the updates that record what a change loads in the table's properties, with the snapshot that has it.
 
     Engines that rewrite files do not repeat the summaries of the snapshots that they expire.
     """
+    known = {name: text for name, text in metadata.properties.items() if name.startswith(_RECORDS)}
     if change.is_replacement:
-        former = [name for name in base.metadata.properties if name.startswith((_BATCH, LOAD_PROPERTY))]
-        return properties_updates({}, former)
-    records = dict(change.loads)
+        return properties_updates({}, list(known))
+    records, removed = dict(change.loads), []
+    if change.forgets_loads:
+        loads = {name: text for name, text in known.items() if name.startswith(LOAD_PROPERTY)}
+        prefix = f"{_OVERWRITTEN}{snapshot_id}."
+        records |= {f"{prefix}{name.removeprefix(LOAD_PROPERTY)}": text for name, text in loads.items()}
+        listed = {str(number) for number in metadata.snapshots}
+        expired = [n for n, t in known.items() if n.startswith(_OVERWRITTEN) and t.rpartition("@")[2] not in listed]
+        removed = [*(name for name in loads if name not in change.loads), *expired]
     if change.batch is not None:
         application, number = change.batch
-        records[_branch_key(f"{_BATCH}{application}", base.branch)] = str(number)
-    return properties_updates({key: f"{text}@{snapshot_id}" for key, text in records.items()})
+        records[_branch_key(f"{_BATCH}{application}", branch)] = str(number)
+    return properties_updates({key: f"{text}@{snapshot_id}" for key, text in records.items()}, removed)
 
 
-def undone_batches(metadata: TableMetadata, snapshot_id: int) -> list[str]:
-    """Return the properties of batches and loads that the main branch loses when it is rolled back to a snapshot."""
-    remaining = {info.id for info in metadata.ancestors(snapshot_id)}
-    lost = {info.id for info in metadata.ancestors(metadata.current_snapshot_id)} - remaining
-    recorders = {f"@{number}" for number in lost}
-    return [
-        name
-        for name, text in metadata.properties.items()
-        if name.startswith((_BATCH, LOAD_PROPERTY)) and "".join(text.rpartition("@")[1:]) in recorders
-    ]
+def undone_updates(metadata: TableMetadata, snapshot_id: int) -> list[Update]:
+    """Return the updates of the records of batches and loads when the main branch is rolled back to a snapshot."""
+    remaining = {str(info.id) for info in metadata.ancestors(snapshot_id)}
+    lost = {str(info.id) for info in metadata.ancestors(metadata.current_snapshot_id)} - remaining
+    restored, removed = {}, []
+    for name, text in metadata.properties.items():
+        former, _, recorder = text.rpartition("@")
+        if name.startswith(_RECORDS) and recorder in lost:
+            removed.append(name)
+            if name.startswith(_OVERWRITTEN) and former.rpartition("@")[2] not in lost:
+                restored[LOAD_PROPERTY + name.removeprefix(_OVERWRITTEN).partition(".")[2]] = former
+    return properties_updates(restored, [name for name in removed if name not in restored])
 
 
 def _branch_key(key: str, branch: str) -> str:

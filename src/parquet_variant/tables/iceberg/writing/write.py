@@ -17,8 +17,8 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError, check_choice, check_mapping, strings_of
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.support.keywords import with_keywords
-from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable, SqlCatalog
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, RestCatalog, find_table, open_catalog
+from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable, NamedCatalog
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata import updates
@@ -415,7 +415,7 @@ def create_namespace(namespace: str, *, catalog: CatalogOption) -> None:
     {'n': [1]}
     """
     opened = open_catalog(catalog)
-    if not isinstance(opened, RestCatalog | SqlCatalog):
+    if not isinstance(opened, NamedCatalog):
         raise IcebergError("a directory has no namespaces: give catalog=", reason="bad-catalog")
     opened.create_namespace(tuple(namespace.split(".")))
 
