@@ -31,13 +31,8 @@ from parquet_variant.tables.changes.change_plan import (
     TableChange,
 )
 from parquet_variant.tables.columns import stored_schema
-from parquet_variant.tables.delta.file_locations import (
-    partition_keys,
-    paths_of_adds,
-    relative_path,
-    vector_path,
-    write_vector,
-)
+from parquet_variant.tables.delta import file_locations as locations
+from parquet_variant.tables.delta import statistics
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, table_exists
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
@@ -52,24 +47,9 @@ from parquet_variant.tables.delta.reading.read import (
     parquet_files,
     read_file,
 )
-from parquet_variant.tables.delta.statistics import (
-    counted_metrics,
-    dump_stats,
-    parsed_stats,
-    stats_tree,
-    with_columns,
-)
+from parquet_variant.tables.delta.writing import write as writing
 from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
-from parquet_variant.tables.delta.writing.write import (
-    IdentityValues,
-    append,
-    commit_adds,
-    existing_table,
-    overwrite,
-    plan,
-    planned_table,
-    refuse_identity_set,
-)
+from parquet_variant.tables.delta.writing.write import plan
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.pruning import keys_between
 from parquet_variant.tables.row_input import ChangeOptions, all_rows, first_rows
@@ -106,7 +86,7 @@ class DeltaChangePlan(ChangePlan[Add]):
 
     def path(self, file: Add) -> str:
         """See `ChangePlan.path`."""
-        return relative_path(self.storage, file.path)
+        return locations.relative_path(self.storage, file.path)
 
     def partition(self, file: Add) -> Mapping[str, str | None]:
         """See `ChangePlan.partition`."""
@@ -130,9 +110,9 @@ class DeltaChangePlan(ChangePlan[Add]):
 
     def with_deleted(self, file: Add, deleted: Mask) -> Add:
         """Return the file with a deletion vector; its bounds stay valid, but may be wider than its rows."""
-        vector = write_vector(self.storage, np.flatnonzero(deleted).astype(np.uint64))
-        stats = parsed_stats(file.stats) | {"numRecords": len(deleted), "tightBounds": False}
-        return replace(file, deletion_vector=vector, stats=dump_stats(stats))
+        vector = locations.write_vector(self.storage, np.flatnonzero(deleted).astype(np.uint64))
+        stats = statistics.parsed_stats(file.stats) | {"numRecords": len(deleted), "tightBounds": False}
+        return replace(file, deletion_vector=vector, stats=statistics.dump_stats(stats))
 
     def write_changes(self, write: TableWritePlan[Add], changes: Mapping[str, pa.Table | None]) -> tuple[Any, ...]:
         """See `ChangePlan.write_changes`."""
@@ -143,13 +123,15 @@ class DeltaChangePlan(ChangePlan[Add]):
         self, file: Add, path: str, info: FileInfo, metrics: FileMetrics, columns: StructType
     ) -> Add:
         """See `ChangePlan.with_replaced_columns`."""
-        changed = stats_tree(metrics, stored_schema(columns))
-        stats = with_columns(parsed_stats(file.stats), changed, [f.physical_name for f in columns.fields])
-        return self.write.add(path, file.partition_values, info, dump_stats(stats))
+        changed = statistics.stats_tree(metrics, stored_schema(columns))
+        stats = statistics.with_columns(
+            statistics.parsed_stats(file.stats), changed, [f.physical_name for f in columns.fields]
+        )
+        return self.write.add(path, file.partition_values, info, statistics.dump_stats(stats))
 
     def known_metrics(self, file: Add) -> FileMetrics:
         """See `ChangePlan.known_metrics`."""
-        return counted_metrics(parsed_stats(file.stats), self.write.data_schema)
+        return statistics.counted_metrics(statistics.parsed_stats(file.stats), self.write.data_schema)
 
 
 class DeltaTable(ChangeableTable[Add]):
@@ -186,7 +168,7 @@ class DeltaTable(ChangeableTable[Add]):
 
     def file_layouts(self) -> list[FileLayout]:
         """See `ChangeableTable.file_layouts`."""
-        keys, files = partition_keys(self.files, self.current.partition_fields), self.to_files(self.files)
+        keys, files = locations.partition_keys(self.files, self.current.partition_fields), self.to_files(self.files)
         return [
             FileLayout(key, add.size, add.deletion_vector is not None, add.modification_time)
             for key, add in zip(keys, files, strict=True)
@@ -210,13 +192,13 @@ class DeltaTable(ChangeableTable[Add]):
         is_kept = any(add.path == change.file.path for add in change.added)
         return 0 if is_kept else change.file.size
 
-    def identities(self) -> IdentityValues:
+    def identities(self) -> writing.IdentityValues:
         """See `ChangeableTable.identities`."""
-        return IdentityValues(self.current)
+        return writing.IdentityValues(self.current)
 
     def refuse_assignment(self, columns: Iterable[str]) -> None:
         """Refuse to set identity columns."""
-        refuse_identity_set(self.current, columns)
+        writing.refuse_identity_set(self.current, columns)
 
     def is_applied(self) -> bool:
         """See `ChangeableTable.is_applied`."""
@@ -229,10 +211,10 @@ class DeltaTable(ChangeableTable[Add]):
         old = {remove.path for remove in transaction.removes}
         new = [add.path for add in transaction.adds if add.path not in old]
         new += [action.path for action in transaction.other_actions if isinstance(action, Cdc)]
-        written = [relative_path(storage, path) for path in new]
+        written = [locations.relative_path(storage, path) for path in new]
         for add in transaction.adds:
             if add.path in old and add.deletion_vector is not None:
-                vector = vector_path(storage, add.deletion_vector)
+                vector = locations.vector_path(storage, add.deletion_vector)
                 written += [] if vector is None else [vector]
         done = commit(storage, transaction, written=written)
         if not done.committed:
@@ -258,7 +240,7 @@ class DeltaTable(ChangeableTable[Add]):
             adds=[add for file in changed for add in file.added] + list(change.added),
             removes=self.current.to_removes(removed, data_change=change.changes_rows),
             other_actions=[cdc for file in changed for cdc in file.change_data] + list(change.change_data),
-            metadata=identities.metadata if isinstance(identities, IdentityValues) else None,
+            metadata=identities.metadata if isinstance(identities, writing.IdentityValues) else None,
             reads=change.reads,
             read_paths=frozenset(change.opened["path"].to_pylist()),
             txn=None if self.batch is None else Txn(*self.batch, now_millis()),
@@ -288,17 +270,19 @@ def write(
     if replace_where is not None and mode != "overwrite":
         raise DeltaError(f"replace_where= needs mode 'overwrite', but mode is {mode!r}", reason="bad-argument")
     storage = open_storage(table, storage_options)
-    current = existing_table(storage)
+    current = writing.existing_table(storage)
     if current is not None and mode in ("error", "ignore"):
         if mode == "error":
             raise table_exists(storage)
         return CommitResult(current.version, committed=False)
     if current is None:
         first, data = first_rows(data)
-        planned = planned_table(storage, from_arrow_schema(first.schema), partition_by, properties, True, preview)
+        planned = writing.planned_table(
+            storage, from_arrow_schema(first.schema), partition_by, properties, True, preview
+        )
         txn = options.pop("txn", None)
         adds = plan(planned, **options).write_files(data)
-        return commit_adds(planned, adds, mode, txn, written=paths_of_adds(planned.storage, adds))
+        return writing.commit_adds(planned, adds, mode, txn, written=locations.paths_of_adds(planned.storage, adds))
     if replace_where is not None:
         if unsupported := sorted({"txn", "schema", "schema_mode", "file_bytes"} & set(options)):
             raise DeltaError(
@@ -309,7 +293,7 @@ def write(
 
         result = replace_matching(DeltaTable(current), ChangeOptions.of(**options), data, replace_where)
         return CommitResult(result.version, committed=result.version > current.version)
-    run = overwrite if mode == "overwrite" else append
+    run = writing.overwrite if mode == "overwrite" else writing.append
     return run(current, data, **options)
 
 
@@ -338,7 +322,9 @@ def replace_partitions(table: DeltaTable, options: ChangeOptions, data: Any) -> 
         written = {tuple(add.partition_values[field.physical_name] for field in fields) for add in inserts.added}
 
         def in_written_partitions(files: pa.Table) -> pa.Table:
-            return files.filter(pa.array([key in written for key in partition_keys(files, fields)], pa.bool_()))
+            return files.filter(
+                pa.array([key in written for key in locations.partition_keys(files, fields)], pa.bool_())
+            )
 
         all_rows_of_files = RowChange.of(current, changes, [Clause("not_matched_by_source", "delete")], options.zone)
         deletes = all_rows_of_files.run(current, options.engine, "replace", in_written_partitions(current.files))

@@ -162,8 +162,8 @@ class NamedCatalog(Catalog):
         self._client.create_namespace_if_not_exists(namespace)
 
 
-# Errors of a step after a commit are suppressed, because the commit stands: an error would make callers remove files that
-# the committed metadata names.
+# Errors of a step after a commit are suppressed, because the commit stands: an error would make callers remove the
+# files that the committed metadata names.
 _AFTER_COMMIT = (VariantError, OSError)
 
 

@@ -33,22 +33,10 @@ from parquet_variant.tables.changes.change_plan import (
 from parquet_variant.tables.changes.optimizing import OptimizeResult, optimize
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
-from parquet_variant.tables.iceberg.reading.planning import (
-    QueryColumns,
-    column_bounds,
-    files_among,
-    parquet_files,
-    parts_with_metrics,
-    plan_files,
-)
+from parquet_variant.tables.iceberg.reading import planning
+from parquet_variant.tables.iceberg.reading import snapshot as snapshots
+from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.scan import FileColumns, IcebergScan, opened_file, read_file
-from parquet_variant.tables.iceberg.reading.snapshot import (
-    Snapshot,
-    TableFile,
-    newest_snapshot,
-    partition_key,
-    write_vector,
-)
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
@@ -67,10 +55,10 @@ METRICS_IN_MEMORY = 20_000
 
 
 @dataclass(frozen=True)
-class IcebergChangePlan(ChangePlan[TableFile]):
+class IcebergChangePlan(ChangePlan[snapshots.TableFile]):
     """The plan of a change to an Iceberg table, for every task; can be pickled."""
 
-    current: Snapshot
+    current: snapshots.Snapshot
     write: IcebergWritePlan
     uses_vectors: bool
     records_changes: bool = False
@@ -83,25 +71,27 @@ class IcebergChangePlan(ChangePlan[TableFile]):
         """The directory of new files."""
         return open_storage(self.write.uri, self.write.storage_options)
 
-    def path(self, file: TableFile) -> str:
+    def path(self, file: snapshots.TableFile) -> str:
         """Return the location of a file."""
         return file.path
 
-    def partition(self, file: TableFile) -> tuple[Any, ...]:
+    def partition(self, file: snapshots.TableFile) -> tuple[Any, ...]:
         """See `ChangePlan.partition`."""
         return file.file.partition
 
-    def with_every_row(self, file: TableFile) -> TableFile:
+    def with_every_row(self, file: snapshots.TableFile) -> snapshots.TableFile:
         """See `ChangePlan.with_every_row`."""
-        return TableFile(file.entry)
+        return snapshots.TableFile(file.entry)
 
-    def live_rows(self, file: TableFile, rows: int | None) -> Mask:
+    def live_rows(self, file: snapshots.TableFile, rows: int | None) -> Mask:
         """See `ChangePlan.live_rows`."""
         with opened_file(self.current, file) as parquet:
             live = FileColumns.of(self.current, file, parquet).live(parquet)
         return np.ones(file.file.record_count, dtype=bool) if live is None else live
 
-    def read_rows(self, file: TableFile, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
+    def read_rows(
+        self, file: snapshots.TableFile, row_mask: Mask | None, columns: StructType | None = None
+    ) -> pa.Table:
         """See `ChangePlan.read_rows`; without `columns`, rows have their row ids and sequence numbers."""
         fields = columns or StructType((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
         rows = read_file(self.current, file, fields, row_mask=row_mask)
@@ -111,28 +101,30 @@ class IcebergChangePlan(ChangePlan[TableFile]):
                 rows = rows.set_column(rows.column_names.index(f.name), field, rows[f.name])
         return rows
 
-    def with_deleted(self, file: TableFile, deleted: Mask) -> TableFile:
+    def with_deleted(self, file: snapshots.TableFile, deleted: Mask) -> snapshots.TableFile:
         """Write a deletion vector to a Puffin file of its own; see `ChangePlan.with_deleted`."""
         positions = np.flatnonzero(deleted).astype(np.uint64)
         location = f"{self.write.location}/{uuid.uuid4()}-deletes.puffin"
-        return replace(file, new_vector=write_vector(self.current.table.files, location, file.file, positions))
+        return replace(
+            file, new_vector=snapshots.write_vector(self.current.table.files, location, file.file, positions)
+        )
 
 
-class IcebergTable(ChangeableTable[TableFile]):
+class IcebergTable(ChangeableTable[snapshots.TableFile]):
     """An Iceberg table at a snapshot, for one operation: delete, update or merge; its sets of files are lists."""
 
     keeps_schema = True
     scan = IcebergScan.plan
 
-    def __init__(self, current: Snapshot, operation: str, batch: tuple[str, int] | None = None) -> None:
+    def __init__(self, current: snapshots.Snapshot, operation: str, batch: tuple[str, int] | None = None) -> None:
         check_writable(current.metadata)
         self.current, self.operation, self.batch = current, operation, batch
         self.schema, self.version, self.uri = current.schema.struct, current.snapshot_id or 0, current.table.name
 
     @cached_property
-    def files(self) -> list[TableFile]:
+    def files(self) -> list[snapshots.TableFile]:
         """All data files; those of a large table are without metrics, which `prune` reads again."""
-        return plan_files(self.current, metrics=self._is_small).files
+        return planning.plan_files(self.current, metrics=self._is_small).files
 
     @cached_property
     def _is_small(self) -> bool:
@@ -144,12 +136,12 @@ class IcebergTable(ChangeableTable[TableFile]):
         ]
         return sum(counts) <= METRICS_IN_MEMORY
 
-    def _parts(self, files: list[TableFile], columns: frozenset[int]) -> Iterator[list[TableFile]]:
+    def _parts(self, files: list[snapshots.TableFile], columns: frozenset[int]) -> Iterator[list[snapshots.TableFile]]:
         """Yield files with the metrics of some columns, a part at a time."""
         if self._is_small:
             yield files
         else:
-            yield from parts_with_metrics(self.current, files, columns)
+            yield from planning.parts_with_metrics(self.current, files, columns)
 
     @property
     def _properties(self) -> WriteProperties:
@@ -166,11 +158,13 @@ class IcebergTable(ChangeableTable[TableFile]):
         write = replace(plan_write(self.current, options=options), hidden_columns=lineage)
         return IcebergChangePlan(self.current.for_tasks(), write, self._properties.is_merge_on_read(self.operation))
 
-    def prune(self, files: list[TableFile], predicate: Predicate, query: TableScan[Any]) -> list[TableFile]:
+    def prune(
+        self, files: list[snapshots.TableFile], predicate: Predicate, query: TableScan[Any]
+    ) -> list[snapshots.TableFile]:
         """See `ChangeableTable.prune`."""
         by_name = {selected.name: selected for selected in query.selection}
-        columns = QueryColumns(self.current.schema, predicate, by_name, query.place)
-        parts = (files_among(self.current, columns, part) for part in self._parts(files, columns.field_ids()))
+        columns = planning.QueryColumns(self.current.schema, predicate, by_name, query.place)
+        parts = (planning.files_among(self.current, columns, part) for part in self._parts(files, columns.field_ids()))
         matching = {file.path for part in parts for file in part}
         return [file for file in files if file.path in matching]
 
@@ -182,31 +176,31 @@ class IcebergTable(ChangeableTable[TableFile]):
         for file in self.files:
             # Files of former specs are divided again, so that one pack holds files of several partitions.
             is_former = file.file.spec_id != metadata.spec.id
-            key = None if is_former else partition_key(file.file)
+            key = None if is_former else snapshots.partition_key(file.file)
             must_rewrite = is_former or bool(file.deletes)
             layouts.append(FileLayout(key, file.size, must_rewrite, times.get(file.entry.snapshot_id or 0)))
         return layouts
 
-    def bounds_hold(self, files: list[TableFile], selected: Selected, place: Place | None, keys: Any) -> Mask:
+    def bounds_hold(self, files: list[snapshots.TableFile], selected: Selected, place: Place | None, keys: Any) -> Mask:
         """See `ChangeableTable.bounds_hold`."""
-        columns = QueryColumns(self.current.schema, None, {selected.name: selected}, place)
+        columns = planning.QueryColumns(self.current.schema, None, {selected.name: selected}, place)
         possible: set[str] = set()
         f = columns.field(selected)
         for part in self._parts(files, frozenset() if f is None else frozenset({f.id})):
-            lower, upper = column_bounds(columns, selected.name, [file.file for file in part])
+            lower, upper = planning.column_bounds(columns, selected.name, [file.file for file in part])
             mask = keys_between(lower, upper, keys, len(part))
             possible |= {file.path for file, may_hold in zip(part, mask, strict=True) if may_hold}
         return np.array([file.path in possible for file in files], dtype=bool)
 
-    def filtered(self, files: list[TableFile], mask: Mask) -> list[TableFile]:
+    def filtered(self, files: list[snapshots.TableFile], mask: Mask) -> list[snapshots.TableFile]:
         """See `ChangeableTable.filtered`."""
         return [file for file, is_chosen in zip(files, mask, strict=True) if is_chosen]
 
-    def to_files(self, files: list[TableFile]) -> list[TableFile]:
+    def to_files(self, files: list[snapshots.TableFile]) -> list[snapshots.TableFile]:
         """See `ChangeableTable.to_files`."""
         return list(files)
 
-    def removed_bytes(self, change: FileChange[TableFile]) -> int:
+    def removed_bytes(self, change: FileChange[snapshots.TableFile]) -> int:
         """See `ChangeableTable.removed_bytes`; a file that gets a deletion vector is kept."""
         return 0 if any(file.new_vector is not None for file in change.added) else change.file.size
 
@@ -214,7 +208,7 @@ class IcebergTable(ChangeableTable[TableFile]):
         """See `ChangeableTable.is_applied`."""
         return has_batch(self.current, self.batch)
 
-    def commit(self, operation: str, change: TableChange[TableFile]) -> int:
+    def commit(self, operation: str, change: TableChange[snapshots.TableFile]) -> int:
         """See `ChangeableTable.commit`."""
         files = [*change.added, *(file for changed in change.changed for file in changed.added)]
         # A file that got a deletion vector was not written, only the vector.
@@ -228,7 +222,7 @@ class IcebergTable(ChangeableTable[TableFile]):
         self.version = self.current.snapshot_id or 0
         return self.version
 
-    def _snapshot_change(self, change: TableChange[TableFile]) -> SnapshotChange:
+    def _snapshot_change(self, change: TableChange[snapshots.TableFile]) -> SnapshotChange:
         vectors, removed, touched = [], [], []
         added = [file.file for file in change.added]
         for changed in change.changed:
@@ -243,7 +237,7 @@ class IcebergTable(ChangeableTable[TableFile]):
 
         def reads_added(entries: Sequence[ManifestEntry]) -> bool:
             assert reads is not None
-            return reads([TableFile(entry) for entry in entries])
+            return reads([snapshots.TableFile(entry) for entry in entries])
 
         operation = "overwrite" if added else "delete"
         if not touched:
@@ -263,7 +257,7 @@ class IcebergTable(ChangeableTable[TableFile]):
     def reload(self) -> IcebergTable:
         """See `ChangeableTable.reload`."""
         return IcebergTable(
-            newest_snapshot(self.current.table.refreshed(), self.current.branch), self.operation, self.batch
+            snapshots.newest_snapshot(self.current.table.refreshed(), self.current.branch), self.operation, self.batch
         )
 
 
@@ -292,7 +286,7 @@ class RewriteManifestsResult:
     after: int
 
 
-def rewrite_manifests(table: Snapshot) -> RewriteManifestsResult:
+def rewrite_manifests(table: snapshots.Snapshot) -> RewriteManifestsResult:
     """Merge the manifests of a table, with entries in the order of their partitions, in one commit.
 
     See `IcebergTable.rewrite_manifests`.
