@@ -29,9 +29,9 @@ from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, sort
 from parquet_variant.tables.iceberg.metadata.schema import Schema, schema_of_arrow
 from parquet_variant.tables.iceberg.metadata.table_metadata import Reference, TableMetadata, new_metadata
 from parquet_variant.tables.iceberg.metadata.updates import (
+    TableChange,
     apply_change,
     assert_ref,
-    change_of,
     check_requirements,
     set_reference,
 )
@@ -274,11 +274,8 @@ def snapshot_json(number: int, sequence: int, first: int, rows: int) -> dict[str
 
 def test_changes_are_checked_and_applied() -> None:
     metadata = metadata_of()
-    first = change_of(
-        {"action": "add-snapshot", "snapshot": snapshot_json(1, 1, 0, 10)},
-        set_reference("main", Reference(1, "branch")),
-        requires=assert_ref(metadata, "main"),
-    )
+    added = {"action": "add-snapshot", "snapshot": snapshot_json(1, 1, 0, 10)}
+    first = TableChange([added, set_reference("main", Reference(1, "branch"))], assert_ref(metadata, "main"))
     check_requirements(metadata, first.requirements)
     after = apply_change(metadata, first, "file:///t/metadata/v1.metadata.json")
     assert after.integer("next-row-id") == 10
@@ -289,21 +286,21 @@ def test_changes_are_checked_and_applied() -> None:
     with pytest.raises(IcebergError) as caught:
         check_requirements(after, first.requirements)
     assert caught.value.reason == "conflict"
-    stale = change_of({"action": "add-snapshot", "snapshot": snapshot_json(2, 1, 10, 1)})
+    stale = TableChange([{"action": "add-snapshot", "snapshot": snapshot_json(2, 1, 10, 1)}])
     with pytest.raises(IcebergError):
         apply_change(after, stale, None)
-    expired = apply_change(after, change_of({"action": "remove-snapshots", "snapshot-ids": [1]}), None)
+    expired = apply_change(after, TableChange([{"action": "remove-snapshots", "snapshot-ids": [1]}]), None)
     assert expired.snapshots == {} and expired.references == {} and expired.snapshot_log == []
 
 
 def test_the_log_of_metadata_files_has_a_limit() -> None:
     metadata = apply_change(
         metadata_of(),
-        change_of({"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "2"}}),
+        TableChange([{"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "2"}}]),
         None,
     )
     for number in range(5):
-        metadata = apply_change(metadata, change_of(), f"v{number}")
+        metadata = apply_change(metadata, TableChange(), f"v{number}")
     assert [entry["metadata-file"] for entry in metadata.document["metadata-log"]] == ["v3", "v4"]
     assert metadata.sort_order.is_sorted and SortOrder.parse(metadata.sort_order.to_json()) == metadata.sort_order
 

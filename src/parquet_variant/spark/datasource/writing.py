@@ -38,7 +38,7 @@ from parquet_variant.tables.iceberg.catalogs.opening import find_table
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.partitioning import spec_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
-from parquet_variant.tables.iceberg.metadata.updates import change_of
+from parquet_variant.tables.iceberg.metadata.updates import TableChange
 from parquet_variant.tables.iceberg.reading.snapshot import TableFile, newest_snapshot
 from parquet_variant.tables.iceberg.writing import write as iceberg_write
 from parquet_variant.tables.iceberg.writing import write_plan as iceberg_plan
@@ -270,7 +270,7 @@ class _IcebergTarget(_TableTarget):
             table = new_table(catalog, identifier, columns, TableDefinition(tuple(self.partitioning.names)))
             # Spark commits a stream with another writer than the tasks have, and the catalog may choose another
             # location for every table that it stages.
-            return table if self.stream is None else table.commit(change_of())
+            return table if self.stream is None else table.commit(TableChange())
         check_writable(table.metadata)
         if not self.partitioning.names:  # any partition fields of the table are accepted
             return table

@@ -23,10 +23,10 @@ from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, spec
 from parquet_variant.tables.iceberg.metadata.schema import INITIAL_DEFAULT, NAME_MAPPING, Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
 from parquet_variant.tables.iceberg.metadata.updates import (
+    TableChange,
     Update,
     apply_change,
     assert_schema,
-    change_of,
     next_spec,
     properties_updates,
     schema_updates,
@@ -259,7 +259,7 @@ def _update(source: Source, former: LoadedTable) -> tuple[Snapshot, SnapshotChan
     properties = _properties(source, columns).items()
     changed_properties = {name: value for name, value in properties if metadata.properties.get(name) != value}
     updates += properties_updates(changed_properties)
-    changed = apply_change(metadata, change_of(*updates), None) if updates else metadata
+    changed = apply_change(metadata, TableChange(updates), None) if updates else metadata
     base = newest_snapshot(former)
     difference = _difference(source, base, everything=changed.spec.id != metadata.spec.id)
     return base, _change(source, columns, base, difference, updates, changed.spec.id)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
@@ -33,35 +32,34 @@ def prune_files(
 
     `place`: the place of the Variant column, as logical names.
     """
-    total = current.num_files
-    if predicate is None or not total:
-        return pruning.Pruned(current.files, total)
-    names = columns_of(predicate)
-    by_name = {name: _partition_statistics(current, selection[name]) for name in names}
-    partitions = {name: statistics for name, statistics in by_name.items() if statistics is not None}
-    mask = pruning.may_match_files(predicate, partitions, total)
-    by_partition = int(total - mask.sum())
-    files = current.files.filter(pa.array(mask)) if by_partition else current.files
-    selected = {name: selection[name] for name in names - partitions.keys()}
-    if not selected or not len(files):
-        return pruning.Pruned(files, total, by_partition)
-    remaining = {name: column.part(mask) for name, column in partitions.items()}
-    masks = []
-    for start in range(0, len(files), pruning.FILES_AT_ONCE):
-        part = files.slice(start, pruning.FILES_AT_ONCE)
-        rows = slice(start, start + len(part))
-        statistics = {name: column.part(rows) for name, column in remaining.items()}
-        statistics |= _statistics(current, part, place, selected)
-        masks.append(pruning.may_match_files(predicate, statistics, len(part)))
-    mask = np.concatenate(masks)
-    return pruning.Pruned(files.filter(from_numpy(mask)), total, by_partition, int(len(files) - mask.sum()))
+    pruned = pruning.Pruned(current.files, current.num_files)
+    if predicate is None or not current.num_files:
+        return pruned
+    names, remaining = columns_of(predicate), []
+    for start in range(0, current.num_files, pruning.FILES_AT_ONCE):
+        files = current.files.slice(start, pruning.FILES_AT_ONCE)
+        by_name = {name: _partition_statistics(current, files, selection[name]) for name in names}
+        statistics = {name: column for name, column in by_name.items() if column is not None}
+        mask = pruning.may_match_files(predicate, statistics, len(files))
+        candidates = files if mask.all() else files.filter(from_numpy(mask))
+        pruned.by_partition += len(files) - len(candidates)
+        selected = {name: selection[name] for name in names - statistics.keys()}
+        if selected and len(candidates):
+            statistics = {name: column.part(mask) for name, column in statistics.items()}
+            statistics |= _statistics(current, candidates, place, selected)
+            mask = pruning.may_match_files(predicate, statistics, len(candidates))
+            pruned.by_statistics += len(candidates) - int(mask.sum())
+            candidates = candidates.filter(from_numpy(mask))
+        remaining.append(candidates)
+    pruned.files = pa.concat_tables(remaining)
+    return pruned
 
 
 def column_bounds(
     current: Snapshot, selected: Selected, place: Place | None
 ) -> tuple[pa.Array | None, pa.Array | None]:
     """Return the bounds of one column in each file: null, or None for all files, if unknown; see `prune_files`."""
-    statistics = _partition_statistics(current, selected)
+    statistics = _partition_statistics(current, current.files, selected)
     if statistics is None:
         by_column = _statistics(current, current.files, place, {selected.name: selected})
         statistics = by_column.get(selected.name, pruning.FileStatistics(current.num_files))
@@ -124,12 +122,12 @@ def _statistic(stats: StatsTable, kind: str, place: Place) -> pa.Array | None:
         return None
 
 
-def _partition_statistics(current: Snapshot, selected: Selected) -> pruning.FileStatistics | None:
+def _partition_statistics(current: Snapshot, files: pa.Table, selected: Selected) -> pruning.FileStatistics | None:
     """Return the statistics of a partition column; None for other columns and for paths."""
     field = None if selected.path is not None else current.schema.get(selected.stored_name)
     if field is None or field.name.lower() not in {name.lower() for name in current.partition_columns}:
         return None
-    values = partition_column(current.files, field)
+    values = partition_column(files, field)
     is_null = to_numpy(values.is_null())
     bounds = values.cast(pa.float64()) if pa.types.is_floating(values.type) else values
     return pruning.FileStatistics(len(values), bounds, bounds, is_null, ~is_null)

@@ -104,7 +104,7 @@ def make_reference(
     reference = Reference(target, kind, min_snapshots_to_keep, max_snapshot_age_ms, max_age_ms)
     if reference == former:
         return None
-    return updates.change_of(updates.set_reference(name, reference), requires=updates.assert_ref(metadata, name))
+    return updates.TableChange([updates.set_reference(name, reference)], updates.assert_ref(metadata, name))
 
 
 @_operation()
@@ -114,7 +114,7 @@ def drop_reference(metadata: TableMetadata, name: str) -> updates.TableChange:
         raise IcebergError("the main branch cannot be dropped", reason="bad-argument")
     if not isinstance(name, str) or name not in metadata.references:
         raise IcebergError(f"the table has no branch or tag {name!r}", reason="unknown-snapshot")
-    return updates.change_of(*updates.removal_of([name], ()), requires=updates.assert_ref(metadata, name))
+    return updates.TableChange(updates.removal_of([name], ()), updates.assert_ref(metadata, name))
 
 
 @_operation()
@@ -136,7 +136,7 @@ def rollback(
         return None
     moved = updates.set_reference(MAIN, replace(metadata.references[MAIN], snapshot_id=target))
     undone = undone_updates(metadata, target)
-    return updates.change_of(moved, *undone, requires=updates.assert_ref(metadata, MAIN))
+    return updates.TableChange([moved, *undone], updates.assert_ref(metadata, MAIN))
 
 
 @_operation(reference=0)
@@ -155,9 +155,8 @@ def fast_forward(metadata: TableMetadata, name: str, to: str) -> updates.TableCh
     if references[name].snapshot_id not in {info.id for info in metadata.ancestors(target)}:
         raise IcebergError(f"{name!r} has commits that {to!r} does not have: merge them first", reason="bad-argument")
     requires = [*updates.assert_ref(metadata, name), *updates.assert_ref(metadata, to)[1:]]
-    return updates.change_of(
-        updates.set_reference(name, replace(references[name], snapshot_id=target)), requires=requires
-    )
+    moved = updates.set_reference(name, replace(references[name], snapshot_id=target))
+    return updates.TableChange([moved], requires)
 
 
 # ---- columns
@@ -257,9 +256,8 @@ def _schema_change(metadata: TableMetadata, schema: schemas.Schema) -> updates.T
     if schema.struct == metadata.schema.struct:
         return None
     properties = updates.properties_updates(writing.reader_properties(schema, metadata.properties))
-    return updates.change_of(
-        *updates.schema_updates(metadata, schema), *properties, requires=updates.assert_schema(metadata)
-    )
+    steps = [*updates.schema_updates(metadata, schema), *properties]
+    return updates.TableChange(steps, updates.assert_schema(metadata))
 
 
 def _with_new(schema: schemas.Schema, place: Place, new: Field | None) -> schemas.Schema:
@@ -360,7 +358,7 @@ def set_partitioning(metadata: TableMetadata, partition_by: writing.Names) -> up
     if spec.same_fields(metadata.spec):
         return None
     requires = updates.assert_ids(metadata, "default-spec-id", "last-assigned-partition-id", "current-schema-id")
-    return updates.change_of(*updates.spec_updates(spec), requires=requires)
+    return updates.TableChange(updates.spec_updates(spec), requires)
 
 
 @_operation()
@@ -370,9 +368,8 @@ def set_sort_order(metadata: TableMetadata, sort_by: writing.Names) -> updates.T
     order = sort_order_of(strings_of("sort_by", sort_by), metadata.schema, order_id=number)
     if order.fields == metadata.sort_order.fields:
         return None
-    return updates.change_of(
-        *updates.order_updates(order), requires=updates.assert_ids(metadata, "default-sort-order-id")
-    )
+    requires = updates.assert_ids(metadata, "default-sort-order-id")
+    return updates.TableChange(updates.order_updates(order), requires)
 
 
 @_operation()
@@ -384,7 +381,7 @@ def set_properties(metadata: TableMetadata, properties: Mapping[str, str | None]
     if values:
         WriteProperties({**metadata.properties, **values}).check()
     changes = updates.properties_updates(values, [name for name in removed if name in metadata.properties])
-    return updates.change_of(*changes, requires=updates.assert_uuid(metadata)) if changes else None
+    return updates.TableChange(changes, updates.assert_uuid(metadata)) if changes else None
 
 
 @_operation(any_version=True)
@@ -396,4 +393,4 @@ def upgrade(metadata: TableMetadata) -> updates.TableChange | None:
     if metadata.uuid is None:
         steps.append({"action": "assign-uuid", "uuid": str(uuid.uuid4())})
     steps.append({"action": "upgrade-format-version", "format-version": NEWEST_VERSION})
-    return updates.change_of(*steps, requires=updates.assert_uuid(metadata))
+    return updates.TableChange(steps, updates.assert_uuid(metadata))

@@ -76,9 +76,7 @@ def expire_snapshots(
         dropped = [name for name in metadata.references if name not in references]
         # A branch or tag that moves meanwhile may refer to a snapshot that is to expire.
         requires = [assertion for name in metadata.references for assertion in updates.assert_ref(metadata, name)]
-        return (
-            updates.change_of(*updates.removal_of(dropped, expired), requires=requires) if expired or dropped else None
-        )
+        return updates.TableChange(updates.removal_of(dropped, expired), requires) if expired or dropped else None
 
     if dry_run:
         change = make_change(table.metadata)
@@ -274,7 +272,7 @@ class ErasableIcebergTable(ErasableTable):
                 raise IcebergError(
                     "another writer committed meanwhile: erase again", reason="conflict", file=metadata.location
                 )
-            return updates.change_of(*steps, requires=updates.assert_ref(metadata, MAIN)) if steps else None
+            return updates.TableChange(steps, updates.assert_ref(metadata, MAIN)) if steps else None
 
         after = change_metadata(cleaned.table, make_change)
         unneeded = files_of(cleaned.table) - files_of(after)

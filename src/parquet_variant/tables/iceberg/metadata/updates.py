@@ -28,15 +28,10 @@ LAST_ADDED = -1
 
 @dataclass(frozen=True)
 class TableChange:
-    """A change of a table's metadata: what must still be true, and what to do then."""
+    """A change of a table's metadata: what to do, and what must still be true then."""
 
-    updates: tuple[Update, ...]
-    requirements: tuple[Update, ...] = ()
-
-
-def change_of(*updates: Update, requires: Sequence[Update] = ()) -> TableChange:
-    """Return a change of some updates and requirements."""
-    return TableChange(tuple(updates), tuple(requires))
+    updates: Sequence[Update] = ()
+    requirements: Sequence[Update] = ()
 
 
 # ---- requirements

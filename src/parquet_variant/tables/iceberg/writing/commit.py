@@ -117,7 +117,7 @@ class _Attempts:
             self.snapshot_id = ((number >> 64) ^ number) & (2**63 - 1)
         self.unique = str(uuid.uuid4())
         metadata = (
-            updates.apply_change(base.metadata, updates.change_of(*change.updates), None)
+            updates.apply_change(base.metadata, updates.TableChange(change.updates), None)
             if change.updates
             else base.metadata
         )

@@ -14,7 +14,6 @@ from parquet_variant.errors import IcebergError, VariantFileError
 from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 
 TARGET_BYTES = "write.target-file-size-bytes"
 _CODEC, _LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
@@ -67,11 +66,6 @@ class WriteProperties:
                 f"the table property {_CODEC} is {codec!r}: {error.message}", reason="bad-property"
             ) from None
         return codec
-
-    @property
-    def file_bytes(self) -> int:
-        """Approximate maximum size of a file."""
-        return self.number(TARGET_BYTES, DEFAULT_FILE_BYTES)
 
     @property
     def object_storage_layout(self) -> bool:

@@ -246,7 +246,7 @@ def write(
     requirements = tuple(updates.assert_schema(former.metadata))
     change = replace(change, is_replacement=True, updates=steps, requirements=requirements)
     planned_on = newest_snapshot(
-        replace(former, metadata=updates.apply_change(former.metadata, updates.change_of(*steps), None))
+        replace(former, metadata=updates.apply_change(former.metadata, updates.TableChange(steps), None))
     )
     return _write_rows(base, data, change, planned_on, **plan_options)
 

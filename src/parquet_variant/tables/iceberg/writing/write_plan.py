@@ -34,7 +34,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile,
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, hash_rows, source_type
 from parquet_variant.tables.iceberg.reading.scan import repeated, row_codes
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile
-from parquet_variant.tables.iceberg.writing.properties import WriteProperties, truncation
+from parquet_variant.tables.iceberg.writing.properties import TARGET_BYTES, WriteProperties, truncation
 from parquet_variant.tables.pruning import bounds_to_bytes, complete_bounds
 from parquet_variant.tables.row_input import SchemaOption, batches_of, schemas_by_column
 from parquet_variant.tables.schema import (
@@ -51,7 +51,7 @@ from parquet_variant.tables.schema import (
     leaves,
     parts,
 )
-from parquet_variant.tables.write_plan import TableWritePlan
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
 from parquet_variant.types.forms import struct_like
 
 # The metrics of a data file: by the names of `DataFile`'s attributes, then by field id.
@@ -180,12 +180,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
     columns: schemas.Schema = field(default_factory=lambda: schemas.Schema(0, StructType(())), repr=False)
     spec: PartitionSpec = field(default_factory=PartitionSpec)
     order: SortOrder = field(default_factory=SortOrder)
-    table_properties: Mapping[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def write_properties(self) -> WriteProperties:
-        """The ``write.*`` properties."""
-        return WriteProperties(self.table_properties)
+    write_properties: WriteProperties = field(default_factory=lambda: WriteProperties({}))
 
     def write_files(self, data: Any, *, data_change: bool = True) -> list[TableFile]:
         """Write rows to new files; see `TableWritePlan.write_files`. Rows of sorted tables are held in memory."""
@@ -366,14 +361,14 @@ def plan_write(
         shred=True,
         variant_bounds=True,
         shredding=shredding,
-        file_bytes=properties.file_bytes if file_bytes is None else file_bytes,
+        file_bytes=properties.number(TARGET_BYTES, DEFAULT_FILE_BYTES) if file_bytes is None else file_bytes,
         # The specification requires the annotation of every Variant, and metadata stands before value in it.
         options={"annotation": True, "value_first": False, **properties.writer_options(), **(options or {})},
         location=snapshot.table.data_location(),
         columns=columns,
         spec=metadata.spec,
         order=order,
-        table_properties=metadata.properties,
+        write_properties=properties,
     )
 
 
