@@ -17,8 +17,8 @@ from parquet_variant.arrays.storages import draft_of_final, final_of_draft, shre
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError, MalformedVariantError
-from parquet_variant.layouts.reference import storages as reference
-from parquet_variant.layouts.reference.storages import array_of_rows
+from parquet_variant.layouts.reference import rows as reference
+from parquet_variant.layouts.reference.rows import array_of_rows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storages import storage_type
 from shredded_corpus import MISSING, READABLE, path

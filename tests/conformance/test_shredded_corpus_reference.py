@@ -9,8 +9,7 @@ import pytest
 
 from draft_schemas import object_storage_type, paths_storage_type
 from parquet_variant.errors import ConflictError, SchemaError, VariantError
-from parquet_variant.layouts.reference.rows import draft_object, draft_paths, final
-from parquet_variant.layouts.reference.storages import array_of_rows, rows_of_array
+from parquet_variant.layouts.reference.rows import array_of_rows, draft_object, draft_paths, final, rows_of_array
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from shredded_corpus import CASES, CONTRADICTORY, MISSING, READABLE, REASONS, REFUSED, Case, expected, path
 

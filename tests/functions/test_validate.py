@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import find_faults
-from parquet_variant.layouts.reference import storages
+from parquet_variant.layouts.reference import rows as reference
 from parquet_variant.ops.validate import sound_rows
 from parquet_variant.testing import mutated_variants, variants
 
@@ -93,7 +93,7 @@ def test_columns_of_a_shredded_array_are_looked_into() -> None:
 def test_every_layout(layout: Any) -> None:
     values = [*pv.parse_json(['{"a":1,"b":[1,"x"],"c":{"d":null}}', "5"]), None]
     schema = pv.ShreddingSchema.from_ddl("struct<a bigint, b array<string>>")
-    storage = storages.shredded_storage(values, schema, layout)
+    storage = reference.shredded_storage(values, schema, layout)
     assert pv.validate(storage).num_rows == 0
     if layout == "draft-paths":  # the same row, and one whose residual is cut off
         rows = storage.take(pa.array([0, 0])).to_pylist()

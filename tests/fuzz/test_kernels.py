@@ -23,8 +23,8 @@ from parquet_variant.encoding.json_reader import parse_json as parse_one
 from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.inference.profile import Profile
-from parquet_variant.layouts.reference import storages as reference
-from parquet_variant.layouts.reference.storages import rows_of_array
+from parquet_variant.layouts.reference import rows as reference
+from parquet_variant.layouts.reference.rows import rows_of_array
 from parquet_variant.layouts.reference.trees import bytes_of, check_disjoint
 from parquet_variant.ops.value_edits import apply_edits
 

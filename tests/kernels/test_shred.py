@@ -14,8 +14,8 @@ import parquet_variant as pv
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.shredding import json_batch
-from parquet_variant.layouts.reference import storages as reference
-from parquet_variant.layouts.reference.storages import rows_of_array
+from parquet_variant.layouts.reference import rows as reference
+from parquet_variant.layouts.reference.rows import rows_of_array
 from parquet_variant.testing import json_texts, mutated_variants, shredding_schemas, variants
 
 

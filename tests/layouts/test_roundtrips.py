@@ -16,9 +16,11 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import KEY, walk
 from parquet_variant.layouts.layout import detect_layout
-from parquet_variant.layouts.reference.rows import draft_object, draft_paths, final
-from parquet_variant.layouts.reference.storages import (
+from parquet_variant.layouts.reference.rows import (
     array_of_rows,
+    draft_object,
+    draft_paths,
+    final,
     rows_of_array,
     shredded_storage,
     variants_of_storage,

@@ -14,8 +14,7 @@ from draft_schemas import object_storage_type, paths_storage_type
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError
-from parquet_variant.layouts.reference.rows import draft_object, draft_paths, final
-from parquet_variant.layouts.reference.storages import array_of_rows, rows_of_array
+from parquet_variant.layouts.reference.rows import array_of_rows, draft_object, draft_paths, final, rows_of_array
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType
 

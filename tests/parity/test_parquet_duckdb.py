@@ -134,7 +134,7 @@ def test_the_kernel_reads_rows_that_duckdb_shredded(tmp_path, monkeypatch):
     def refuse(*_):
         raise AssertionError("a row went to the reference")
 
-    monkeypatch.setattr("parquet_variant.layouts.reference.storages.variants_of_storage", refuse)
+    monkeypatch.setattr("parquet_variant.layouts.reference.rows.variants_of_storage", refuse)
     assert [value(row) for row in pv.to_json(array).to_pylist()] == [value(row) for row in rows]
 
 

@@ -15,7 +15,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.footer import footer_bytes, parse_schema
 from parquet_variant.layouts.layout import find_layout
-from parquet_variant.layouts.reference.storages import array_of_rows
+from parquet_variant.layouts.reference.rows import array_of_rows
 from parquet_variant.layouts.storages import ArrowGroup
 
 B = pa.binary()

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.reference.storages import array_of_rows
+from parquet_variant.layouts.reference.rows import array_of_rows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storages import storage_type
 

@@ -3,11 +3,14 @@
 Owns calling `kernels.shredding.shred` and `unshred`, building the address tables of the latter from a storage struct
 (of any Arrow form and with any missing columns), and inserting the rows that only the scalar reference decides. Owns
 also calling `kernels.operations.edit` for columns whose values get the ids of a common dictionary or metadata of their
-own. Leaves the drafts to `storages`.
+own; and the names of shredded fields in the metadata, which are appended where a row lacks them, so that existing ids
+stay valid. Leaves the drafts to `storages`.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,31 +18,36 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.field_names import with_field_names
 from parquet_variant.arrays.node_tables import Spans, canonical_nodes
 from parquet_variant.arrays.parts import (
     MetadataParts,
     binary_parts,
+    columns_of,
     joined_storages,
     metadata_parts,
     storage_of,
     storage_of_variants,
     valid_bytes,
     variants_of,
+    with_columns,
     with_fallback_rows,
 )
+from parquet_variant.encoding.metadata import decode_metadata, extend_metadata
 from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.memory import address_of, buffer_address, copy_spans
 from parquet_variant.kernels.operations.edit import least_metadata, metadata_sizes
 from parquet_variant.kernels.shredding.schema_table import S, SchemaTable, schema_table
 from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedRows, assemble
-from parquet_variant.kernels.values.reading import EncodedValues, NameTable, name_table
+from parquet_variant.kernels.values.reading import EncodedValues, NameTable, mark_lacking, name_table
 from parquet_variant.kernels.values.value_nodes import RAW, value_array
-from parquet_variant.layouts.reference import storages as scalar
+from parquet_variant.layouts.reference import rows as scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
+from parquet_variant.types.forms import list_elements
+from parquet_variant.types.path import WILDCARD, Wildcard
 
 
 class NeedsReference(Exception):  # noqa: N818 - not an error
@@ -205,6 +213,67 @@ def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error")
         return storage_of_variants(scalar.variants_of_storage(storage.slice(row, 1), on_conflict))
 
     return with_fallback_rows(plain, refused, by_fallback)
+
+
+def with_field_names(storage: pa.StructArray) -> pa.StructArray:
+    """Return a storage of the final layout with the names of its shredded fields in the metadata.
+
+    Spec, "Variant Metadata": "All field names of a Variant, whether shredded or not, must be present in the metadata."
+    """
+    columns = columns_of(storage)
+    if "typed_value" not in columns:
+        return storage
+    metadata = metadata_parts(storage.field("metadata"))
+    # The names of fields that rows have, but their metadata lacks, by dictionary entry.
+    names = name_table(metadata.dictionary, repeated=True)
+    missing_names: dict[int, list[str]] = defaultdict(list)
+    pending: list[tuple[pa.Array, npt.NDArray[np.int32]]] = [(columns["typed_value"], metadata.indices)]
+    while pending:
+        for name, group, entry_of in groups_below(*pending.pop()):
+            parts = columns_of(group)
+            if "typed_value" in parts:
+                pending.append((parts["typed_value"], entry_of))
+            if not isinstance(name, str):
+                continue
+            encoded, lacks = np.frombuffer(name.encode() + b"\0", np.uint8), np.zeros(len(names.state), np.uint8)
+            mark_lacking(address_of(encoded), len(encoded) - 1, names, lacks)
+            if lacks.any():
+                has_field = np.zeros(len(entry_of), np.bool_)
+                for part in {"value", "typed_value"} & parts.keys():
+                    has_field |= to_numpy(parts[part].is_valid())
+                has_field &= (entry_of >= 0) & (lacks[entry_of] != 0)
+                for entry in np.unique(entry_of[has_field]).tolist():
+                    missing_names[entry].append(name)
+    if not missing_names:
+        return storage
+    blobs = metadata.dictionary.to_pylist()
+    for entry, missing in missing_names.items():
+        blobs[entry] = extend_metadata(blobs[entry], missing)
+    extended = MetadataParts(metadata.indices, pa.array(blobs, pa.binary()))
+    return with_columns(storage, columns | {"metadata": extended.column})
+
+
+def groups_below(
+    typed: pa.Array, rows: npt.NDArray[Any]
+) -> Iterator[tuple[str | Wildcard, pa.StructArray, npt.NDArray[Any]]]:
+    """Yield the groups of fields, or of elements, in a ``typed_value``, with the row of each entry."""
+    if is_list(typed.type):
+        lengths = np.where(to_numpy(typed.is_valid()), to_numpy(pc.list_value_length(typed)), 0)
+        groups: dict[str | Wildcard, pa.Array] = {WILDCARD: list_elements(typed)}
+        rows = np.repeat(rows, lengths)
+    else:
+        groups = dict(columns_of(typed).items()) if pa.types.is_struct(typed.type) else {}
+    return ((name, group, rows) for name, group in groups.items() if pa.types.is_struct(group.type))
+
+
+def keys_of_storage(storage: pa.StructArray) -> frozenset[str]:
+    """Return every key of the objects in the storage of unshredded Variants.
+
+    Raises `MalformedVariantError` for malformed metadata.
+    """
+    metadata = storage.field("metadata")
+    values = metadata.dictionary if pa.types.is_dictionary(metadata.type) else metadata.unique()
+    return frozenset(key for value in values.to_pylist() if value is not None for key in decode_metadata(value))
 
 
 class AssembledNodes(NamedTuple):

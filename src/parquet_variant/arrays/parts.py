@@ -95,22 +95,15 @@ def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_o
             check(elements.slice(int(offsets[0]), int(offsets[-1] - offsets[0])), f"{path}[*]")
     elif types.is_fixed_size_list(kind):
         check(array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size), f"{path}[*]")
-    elif not nested_only:
-        _check_leaf(array, path)
-
-
-def _check_leaf(array: pa.Array, path: str) -> None:
-    """Check the buffers of strings; pyarrow has checked those of numbers."""
-    kind = array.type
-    types = pa.types
-    is_large = types.is_large_binary(kind) or types.is_large_string(kind)
-    if is_large or types.is_binary(kind) or types.is_string(kind):
+    elif nested_only:
+        return
+    elif (is_large := types.is_large_binary(kind) or types.is_large_string(kind)) or kind in (pa.binary(), pa.string()):
         data = array.buffers()[2]
-        offsets = _offsets(array, np.int64 if is_large else np.int32)
-        _check_offsets(offsets, 0 if data is None else int(data.size), path)
+        _check_offsets(_offsets(array, np.int64 if is_large else np.int32), 0 if data is None else int(data.size), path)
     elif types.is_string_view(kind):
         _check_fully(array.view(pa.binary_view()), path)
     elif not (
+        # pyarrow has checked the buffers of numbers.
         types.is_primitive(kind) or types.is_decimal(kind) or types.is_fixed_size_binary(kind) or types.is_null(kind)
     ):
         _check_fully(array, path)

@@ -41,7 +41,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offs
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.reading import NameTable, name_table
 from parquet_variant.kernels.values.value_nodes import value_array
-from parquet_variant.layouts.reference import storages as scalar
+from parquet_variant.layouts.reference import rows as scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storages import StorageNode, read_storage
 from parquet_variant.support import arrow_compute as pc

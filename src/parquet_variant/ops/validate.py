@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.field_names import groups_below
+from parquet_variant.arrays.final_columns import groups_below
 from parquet_variant.arrays.parts import MetadataParts, binary_parts, columns_of, metadata_parts, valid_bytes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import Dictionary

@@ -29,7 +29,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, apply_edit, value_path
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.operations.edit import (
     CHANGED,
@@ -402,11 +402,19 @@ def _edit_chunk(
     changed, state = _by_kernel(Spans.of_storage(storage, present), edits, operand)
 
     def by_fallback(row: int) -> pa.StructArray:
-        value = None if operand is None else variant_at(operand.storage, row if len(operand) > 1 else 0)
-        return VariantArray.from_variants([_by_fallback(variant_at(storage, row), edits, value)]).storage
+        one = None if operand is None else variant_at(operand.storage, row if len(operand) > 1 else 0)
+        return VariantArray.from_variants([_by_fallback(variant_at(storage, row), edits, one)]).storage
 
     if np.any(present & (state != CHANGED) & (state != LEFT)):
-        changed = _with_unchanged(changed, storage, state != CHANGED, present)
+        # The other rows keep their bytes.
+        value = storage.field("value")
+        if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
+            value = value.cast(pa.large_binary())
+        fields = [changed.type.field("metadata"), pa.field("value", value.type, nullable=False)]
+        columns = [metadata_parts(storage.field("metadata")).column, value]
+        original = pa.StructArray.from_arrays(columns, fields=fields, mask=from_numpy(~present))
+        positions = np.arange(len(changed)) + np.where(state != CHANGED, len(changed), 0)
+        changed = joined_storages([changed, original]).take(from_numpy(positions))
     return with_fallback_rows(changed, present & (state == LEFT), by_fallback, null_on_error=null_on_error)
 
 
@@ -448,15 +456,3 @@ def _by_kernel(
     changed = storage_of(metadata, value, from_numpy((state != CHANGED) | (sizes == 0)))
     state[batch.starts < 0] = CHANGED  # SQL NULL rows have no bytes to keep
     return changed, state
-
-
-def _with_unchanged(changed: pa.StructArray, storage: pa.StructArray, keep: Mask, present: Mask) -> pa.StructArray:
-    """Return the changed rows and, at the rows to keep, the original bytes; null where no value is present."""
-    value = storage.field("value")
-    if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
-        value = value.cast(pa.large_binary())
-    column = metadata_parts(storage.field("metadata")).column
-    fields = [changed.type.field("metadata"), pa.field("value", value.type, nullable=False)]
-    original = pa.StructArray.from_arrays([column, value], fields=fields, mask=from_numpy(~present))
-    positions = np.arange(len(changed)) + np.where(keep, len(changed), 0)
-    return joined_storages([changed, original]).take(from_numpy(positions))

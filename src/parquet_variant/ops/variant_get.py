@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant.arrays.field_names import keys_of_storage
+from parquet_variant.arrays.final_columns import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, bad_option

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.field_names import keys_of_storage
+from parquet_variant.arrays.final_columns import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.inference.columns import best_column

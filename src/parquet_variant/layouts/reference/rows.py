@@ -12,18 +12,20 @@ Owns the content of each row and its meaning, also of rows that the specificatio
   the other elements are Variant null in ``value``.
 
 In the drafts, an ``untyped_value`` is a binary of metadata and value, with metadata of only its names. Leaves storage
-types to `layouts.storages`, the parts of values to `trees`, and batches to `kernels`.
+types to `layouts.storages`, the parts of values to `trees`, and batches to `kernels`. Owns also the loop over the rows
+of Arrow arrays, and the row number in errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import MalformedVariantError, SchemaError
+from parquet_variant.errors import MalformedVariantError, SchemaError, VariantError
+from parquet_variant.layouts.layout import detect_layout
 from parquet_variant.layouts.reference.trees import (
     VARIANT_NULL,
     Policy,
@@ -38,6 +40,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storages import ROOT, StorageNode, read_storage, storage_type
 from parquet_variant.support.choices import Layout, OnConflict
 from parquet_variant.types import VariantType
+from parquet_variant.types.forms import in_form, number_form, plain_form
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 
@@ -250,3 +253,66 @@ class _Assembly(NamedTuple):
                 self.policy.meet("array-size", path)
         elements = [self.value(group, node.element, rests[at], path / at) for at, group in enumerate(groups)]
         return [VARIANT_NULL if element is None else element for element in elements]
+
+
+# ---- whole storage arrays
+
+
+def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
+    """Return an Arrow array of rows whose slots have the Python form of `trees`."""
+    return pa.array(rows, number_form(storage)).cast(storage)
+
+
+def rows_of_array(array: pa.Array) -> list[Any]:
+    """Return the rows of an Arrow array as Python objects; slots have the Python form of `trees`.
+
+    Raises `MalformedVariantError` if a string is not UTF-8 (``bad-utf8``).
+    """
+    if isinstance(array, pa.ChunkedArray):
+        return [row for chunk in array.chunks for row in rows_of_array(chunk)]
+    array = in_form(array, plain_form(array.type))
+    try:
+        return array.cast(number_form(array.type)).to_pylist()
+    except UnicodeDecodeError as error:
+        raise MalformedVariantError(
+            f"a shredded string is not UTF-8: {error.object[:20]!r}", reason="bad-utf8"
+        ) from None
+
+
+_ROWS: dict[Layout, RowLayout] = {
+    "unshredded": final, "final": final, "draft-paths": draft_paths, "draft-object": draft_object
+}  # fmt: skip
+
+
+def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> list[Variant | None]:
+    """Return the values of a storage array of any layout; None is SQL NULL.
+
+    Raises the errors of the layout's ``reconstruct``, with the row.
+    """
+    layout = _ROWS[detect_layout(storage.type)]
+    values = []
+    for number, row in enumerate(rows_of_array(storage)):
+        try:
+            values.append(layout.reconstruct(row, storage.type, on_conflict))
+        except VariantError as error:
+            error.at(row=number)
+            raise
+    return values
+
+
+def shredded_storage(
+    variants: Iterable[Variant | None], schema: ShreddingSchema | pa.StructType, layout: Layout
+) -> pa.StructArray:
+    """Return the storage of values (None is SQL NULL) in a layout; ``"unshredded"`` ignores the schema.
+
+    Raises the errors of the layout's ``shred_value``, with the row.
+    """
+    storage = storage_type(schema.type_tree(), layout) if isinstance(schema, ShreddingSchema) else schema
+    rows = []
+    for number, variant in enumerate(variants):
+        try:
+            rows.append(_ROWS[layout].shred_value(variant, storage))
+        except VariantError as error:
+            error.at(row=number)
+            raise
+    return array_of_rows(rows, storage)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.field_names import keys_of_storage
+from parquet_variant.arrays.final_columns import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.scanning.projection import keys_of_files

@@ -25,7 +25,7 @@ from parquet_variant.files.parquet.format.columns import VariantColumn
 from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
-from parquet_variant.layouts.reference.storages import variants_of_storage
+from parquet_variant.layouts.reference.rows import variants_of_storage
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.storages import check_fields
 from parquet_variant.ops.columns.column_slots import faulty_slots

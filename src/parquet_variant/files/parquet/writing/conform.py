@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.chunked_array import variant_table
-from parquet_variant.arrays.field_names import with_field_names
+from parquet_variant.arrays.final_columns import with_field_names
 from parquet_variant.arrays.parts import columns_of, stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import NULL_VALUE
