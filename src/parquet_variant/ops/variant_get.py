@@ -21,7 +21,7 @@ from parquet_variant.errors import VariantError, bad_option
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.layouts.type_grammar import as_target, value_target
 from parquet_variant.ops.columns.arguments import as_variant_array, check_errors
-from parquet_variant.ops.columns.extract_path import array_group, extract_from, extract_variant
+from parquet_variant.ops.columns.extract_path import array_group, extract_path, extract_variant
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import BasicType, VariantType
@@ -112,7 +112,7 @@ def _extracted(
     column: VariantArray, path: VariantPath, target: pa.DataType, *, safe: bool, zone: str, lossless: bool = False
 ) -> pa.Array:
     values_type = value_target(target, path)
-    result = extract_from(array_group(column), path, values_type, safe=safe, zone=zone, lossless=lossless)
+    result = extract_path(array_group(column), path, values_type, safe=safe, zone=zone, lossless=lossless)
     return result if values_type == target else in_target_form(result, target)
 
 

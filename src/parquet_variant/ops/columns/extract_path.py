@@ -244,7 +244,7 @@ _DRAFT_GROUPS = ("paths", "untyped_value", "object", "array")
 
 
 def extract_path(
-    storage: pa.StructArray,
+    values: pa.StructArray | Group | ValuePositions,
     path: AnyPath,
     target: pa.DataType,
     *,
@@ -252,12 +252,13 @@ def extract_path(
     zone: str = "UTC",
     lossless: Lossless = False,
 ) -> pa.Array:
-    """Return the values at a path of a storage struct as an Arrow array.
+    """Return the values at a path as an Arrow array.
 
     Only the columns of `columns_of_path` are read; the struct may lack all others. A missing ``value`` column counts as
     null in every row, so omit it only if it is known to be null.
 
-    `storage`: the storage struct of a Variant column, in any layout; of the final layout with or without ``metadata``.
+    `values`: the storage struct of a Variant column, in any layout; of the final layout with or without ``metadata``.
+      Or its `storage_group`, so that the common work of several paths is done once.
     `path`: the path of the values. Every ``[*]`` makes a list.
     `target`: the Arrow type of the values (of the elements of the innermost list, if there are wildcards).
     `safe`: whether a value that cannot be cast is an error; otherwise it becomes null.
@@ -272,11 +273,14 @@ def extract_path(
     [2, None, None]
     """
     parsed = VariantPath.parse(path)
-    return extract_from(storage_group(storage), parsed, target, safe=safe, zone=zone, lossless=lossless)
+    target_of(target)  # an error names the type itself, not its plain form
+    finish = _CastFinish(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
+    group = storage_group(values) if isinstance(values, pa.Array) else values
+    return in_target_form(follow(group, parsed.segments, finish), result_type(target, parsed))
 
 
 def storage_group(storage: pa.StructArray) -> Group:
-    """Return the top-level values of a storage struct in any layout, for `extract_from`; drafts are unshredded.
+    """Return the top-level values of a storage struct in any layout, for `extract_path`; drafts are unshredded.
 
     Raises `SchemaError` if the struct is not a Variant storage.
     """
@@ -287,7 +291,7 @@ def storage_group(storage: pa.StructArray) -> Group:
 
 
 def array_group(array: VariantArray) -> Group:
-    """Return the top-level values of an array, for `extract_from`.
+    """Return the top-level values of an array, for `extract_path`.
 
     The array remembers them, so that a column on several paths is checked once.
     """
@@ -297,24 +301,6 @@ def array_group(array: VariantArray) -> Group:
     if array.layout != "final" or not is_encoded or len(storage.field(index).dictionary) > _MOST_REMEMBERED_METADATA:
         return storage_group(storage)
     return remembered(array, "group", partial(Group.of_storage, is_checked=array.is_checked))
-
-
-def extract_from(
-    values: Group | ValuePositions,
-    parsed: VariantPath,
-    target: pa.DataType,
-    *,
-    safe: bool,
-    zone: str,
-    lossless: Lossless = False,
-) -> pa.Array:
-    """Return the values at a path, as `extract_path` does.
-
-    Several paths can be extracted from the same `values`, so that their common work is done once.
-    """
-    target_of(target)  # an error names the type itself, not its plain form
-    finish = _CastFinish(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
-    return in_target_form(follow(values, parsed.segments, finish), result_type(target, parsed))
 
 
 def columns_of_path(storage: pa.StructType, path: AnyPath) -> list[tuple[str, ...]]:

@@ -389,7 +389,7 @@ class FilePart:
 
     def _columns_of_tables(self, outputs: list[int]) -> dict[int, pa.Array]:
         """Return some selected columns by number, from tables that pyarrow reads."""
-        from parquet_variant.ops.columns.extract_path import extract_from, extract_variant, storage_group
+        from parquet_variant.ops.columns.extract_path import extract_path, extract_variant, storage_group
 
         file, plan, first = self.file, self.plan, self.groups[0]
         rows = file.facts.rows(group.number for group in self.groups)
@@ -425,7 +425,7 @@ class FilePart:
                     columns[number] = plain_storage(extract_variant(storage, selected.path))
                 else:
                     target = VARIANT_STORAGE if selected.type is None else selected.type
-                    columns[number] = extract_from(
+                    columns[number] = extract_path(
                         group, selected.path, target, safe=self.safe, zone=self.zone, lossless=selected.lossless
                     )
         return columns
