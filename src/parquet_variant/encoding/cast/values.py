@@ -99,13 +99,6 @@ def cast_scalar(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) ->
     return _CASTS[target.family](kind, raw, target, zone)
 
 
-def local_event(kind: VariantType, raw: Any, zone: dt.tzinfo) -> Event:
-    """Return a scalar as an event, with an instant replaced by the local time of a zone."""
-    if kind in INSTANT_TYPES:
-        return Event(_V.TIMESTAMP_NTZ_NANOS, to_local(raw * NANOS_OF[kind], zone))
-    return Event(kind, raw)
-
-
 def _boolean(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> bool | None:
     if kind == _V.STRING:
         return text_to_bool(raw)
@@ -191,7 +184,10 @@ def _string(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> str
             return bytes(raw).decode()
         except UnicodeDecodeError:
             return None
-    return "".join(json_pieces(iter([local_event(kind, raw, zone)]))).strip('"')
+    event = Event(kind, raw)
+    if kind in INSTANT_TYPES:
+        event = Event(_V.TIMESTAMP_NTZ_NANOS, to_local(raw * NANOS_OF[kind], zone))
+    return "".join(json_pieces(iter([event]))).strip('"')
 
 
 def _binary(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> bytes | None:

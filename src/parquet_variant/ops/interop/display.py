@@ -135,9 +135,19 @@ def _json_of_variants(variants: VariantArray) -> list[str]:
 
 
 def _scalar_texts(column: pa.Array) -> list[str | None]:
+    """Return scalars as Python writes them; numpy writes dates and times that Python's types cannot hold."""
     kind = column.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return _moment_texts(column)
+        unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
+        if unit != "ns":
+            try:
+                return [None if value is None else str(value) for value in column.to_pylist()]
+            except (OverflowError, ValueError):
+                pass
+        counts = column.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist()
+        infinite = _LARGEST["date" if pa.types.is_date32(kind) else "timestamp"]
+        zone = "+00:00" if pa.types.is_timestamp(kind) and kind.tz is not None else ""
+        return [None if count is None else _moment_text(count, unit, infinite, zone) for count in counts]
     if pa.types.is_time(kind) and kind.unit == "ns":
         return list(column.cast(pa.string()).to_pylist())
     if pa.types.is_boolean(kind):
@@ -156,21 +166,6 @@ def _interval_text(months: int, days: int, nanoseconds: int) -> str:
     if nanoseconds or not parts:
         parts.append(f"{'-' if nanoseconds < 0 else ''}{time_text(abs(nanoseconds))}")
     return " ".join(parts)
-
-
-def _moment_texts(column: pa.Array) -> list[str | None]:
-    """Return dates and times as Python writes them; numpy writes those that Python's types cannot hold."""
-    kind = column.type
-    unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
-    if unit != "ns":
-        try:
-            return [None if value is None else str(value) for value in column.to_pylist()]
-        except (OverflowError, ValueError):
-            pass
-    counts = column.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist()
-    infinite = _LARGEST["date" if pa.types.is_date32(kind) else "timestamp"]
-    zone = "+00:00" if pa.types.is_timestamp(kind) and kind.tz is not None else ""
-    return [None if count is None else _moment_text(count, unit, infinite, zone) for count in counts]
 
 
 def _moment_text(count: int, unit: Any, infinite: int, zone: str) -> str:
