@@ -126,6 +126,17 @@ def test_try_twins_give_null_where_a_row_would_raise(broken: list[object]) -> No
     assert pv.schema_of_variant_agg(array, errors="null") == pv.schema_of_variant_agg(array.take(readable))
 
 
+@pytest.mark.parametrize(
+    "value", [bytes.fromhex("204000000000"), bytes.fromhex("44ffffffffffffffff")], ids=["decimal", "time"]
+)
+def test_a_scalar_out_of_range_has_no_common_type(value: bytes) -> None:
+    array = pv.VariantArray.from_variants([pv.Variant.from_python(1), pv.Variant(b"\x11\0\0", value)])
+    with pytest.raises(pv.MalformedVariantError) as caught:
+        pv.schema_of_variant_agg(array)
+    assert caught.value.row == 1
+    assert pv.schema_of_variant_agg(array, errors="null") == "BIGINT"
+
+
 def test_try_twins_give_null_where_columns_contradict_each_other() -> None:
     storage = pa.array(
         [

@@ -269,7 +269,8 @@ def _pattern(path: str) -> re.Pattern[str]:
             parts.append(re.escape(_ELEMENT))
         elif is_glob:
             wildcards = {"*": r"[^\x00]*", "?": r"[^\x00]"}
-            parts.append(r"\x00\." + "".join(wildcards.get(character) or re.escape(character) for character in name))
+            characters = (wildcards.get(character) or re.escape(character) for character in str(name))
+            parts.append(r"\x00\." + "".join(characters))
         else:
             parts.append(re.escape(f"\0.{name}"))
     return re.compile("".join(parts), re.DOTALL)

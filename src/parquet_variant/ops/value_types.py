@@ -19,7 +19,7 @@ from parquet_variant.arrays.parts import binary_parts, struct_of, valid_bytes, v
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.header import value_size
-from parquet_variant.encoding.scalars import read_scalar
+from parquet_variant.encoding.scalars import MAX_SCALE, MICROS_PER_DAY, read_scalar
 from parquet_variant.encoding.schema_of import (
     BIGINT_DIGITS,
     MAX_DEPTH,
@@ -56,6 +56,7 @@ from parquet_variant.support.choices import Errors
 from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId, VariantType
 from parquet_variant.types.path import AnyPath, Segment, VariantPath, quote_name
 
+_BAD_SCALE = f"the scale of a decimal is greater than {MAX_SCALE}"
 _NAMES = [member.value for member in VariantType]
 _NUMBER_OF_KIND = np.full(256, -1, np.int32)
 for _kind, _info in TYPE_OF_ID.items():
@@ -325,16 +326,25 @@ def schema_of_variant_agg(array: Any, *, errors: Errors = "raise") -> str:
 
 
 def _common_type(column: VariantArray) -> str:
-    return str(merge_all(_type_of_tape(tape) for tape in array_tapes(column, 0)))
+    types, first_row = [], 0
+    for tape in array_tapes(column, 0):
+        types.append(_type_of_tape(tape, first_row))
+        first_row += len(tape.row_start) - 1
+    return str(merge_all(types))
 
 
-def _type_of_tape(tape: Tape) -> SparkType:
+def _type_of_tape(tape: Tape, first_row: int) -> SparkType:
     """Return the common type of the rows of a tape, path by path."""
     tags, parents, key_ids = tape.nodes[:, 0], tape.paths[:, PATH.PARENT].tolist(), tape.paths[:, PATH.KEY].tolist()
     kinds, paths, names = tags & 0xFF, path_ids(tags), [key.decode() for key in tape.key_list]
     types, elements = [VOID] * len(parents), [VOID] * len(parents)
     fields: list[dict[str, SparkType]] = [{} for _ in parents]
-    is_decimal = np.isin(kinds, DECIMAL_IDS)
+    is_decimal, payload = np.isin(kinds, DECIMAL_IDS), tape.nodes[:, 1]
+    is_bad = (kinds == PrimitiveId.TIME) & ((payload < 0) | (payload >= MICROS_PER_DAY))
+    for node in np.flatnonzero(is_bad | (is_decimal & ((tags >> 8 & 0xFF) > MAX_SCALE)))[:1].tolist():
+        row = first_row + int(np.searchsorted(tape.row_start, node, "right")) - 1
+        reason, message = ("bad-time", "a time is outside a day") if is_bad[node] else ("bad-decimal", _BAD_SCALE)
+        raise MalformedVariantError(message, reason=reason, row=row)
     pairs = {divmod(pair, 256) for pair in np.unique((paths * 256 + kinds)[~is_decimal]).tolist()}
     for path, kind in pairs:
         if kind < KIND.ARRAY:

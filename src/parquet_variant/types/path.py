@@ -181,13 +181,13 @@ AnyPath: TypeAlias = str | VariantPath
 
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> VariantPath:
-    return VariantPath(tuple(_Parser(text).segments()))
+    return VariantPath(tuple(step.name for step in _Parser(text).steps()))
 
 
 class PatternStep(NamedTuple):
-    """A step of a path pattern."""
+    """A step of a path, or of a path pattern."""
 
-    name: str | Wildcard  # The key, or ``WILDCARD`` for every element.
+    name: Segment  # The key, ``WILDCARD`` for every element, or (in a path) an index.
     is_glob: bool = False  # Whether ``*`` and ``?`` in the key match any characters, and any one character.
     any_depth: bool = False  # Whether any number of steps may precede this step.
 
@@ -204,7 +204,7 @@ def parse_pattern(text: str) -> tuple[PatternStep, ...]:
     (PatternStep(name=WILDCARD, is_glob=False, any_depth=False),
      PatternStep(name='a.b', is_glob=False, any_depth=False))
     """
-    return tuple(_Parser(text).pattern_steps())
+    return tuple(_Parser(text).steps(is_pattern=True))
 
 
 class _Parser:
@@ -227,37 +227,35 @@ class _Parser:
         while self.at < len(self.text) and self.text[self.at] in characters:
             self.at += 1
 
-    def segments(self) -> list[Segment]:
+    def steps(self, *, is_pattern: bool = False) -> list[PatternStep]:
+        """Parse a path, or a pattern."""
+        if self.peek() != "$" and is_pattern:
+            raise self.error("a pattern must start with '$', such as $.created_at or $..*_id")
         if self.peek() != "$":
             hint = f": write '$.{self.text[:40]}'" if re.fullmatch(r"\w[\w.\[\]*]{,39}", self.text) else ""
             raise self.error(f"a path must start with '$'{hint}")
-        self.at = 1
-        segments: list[Segment] = []
-        while self.at < len(self.text):
-            segments.append(self.unquoted() if self.step_mark() == "." else self.in_brackets())
-        return segments
-
-    def pattern_steps(self) -> list[PatternStep]:
-        """Parse a pattern."""
-        if self.peek() != "$":
-            raise self.error("a pattern must start with '$', such as $.created_at or $..*_id")
         self.at = 1
         steps = []
         while self.at < len(self.text):
             start = self.at
             if self.step_mark() == "[":
                 segment = self.in_brackets()
-                if isinstance(segment, int):
+                if is_pattern and isinstance(segment, int):
                     raise self.error(f"[{segment}] is one element: write [*] for every element", start)
                 steps.append(PatternStep(segment))
                 continue
-            any_depth = self.peek() == "."
+            any_depth = is_pattern and self.peek() == "."
             self.at += any_depth
             name = _UNQUOTED.match(self.text, self.at)
             if name is None:
-                raise self.error("expected a name after '.'; write an empty key as ['']")
+                is_descent = self.peek() == "." and not is_pattern
+                problem = "descendants ('..') are not supported" if is_descent else "expected a name after '.'"
+                raise self.error(f"{problem}; write an empty key as ['']")
+            if name[0] == "*" and not is_pattern:
+                message = "unexpected '*': write [*] for every element, or ['*'] for the key '*'"
+                raise self.error(message, reason="wildcard")
             self.at = name.end()
-            steps.append(PatternStep(name[0], is_glob=True, any_depth=any_depth))
+            steps.append(PatternStep(name[0], is_pattern, any_depth))
         return steps
 
     def step_mark(self) -> str:
@@ -277,16 +275,6 @@ class _Parser:
             raise self.error(f"expected ']', found {self.peek()!r}" if self.peek() else "expected ']'")
         self.at += 1
         return segment
-
-    def unquoted(self) -> str:
-        name = _UNQUOTED.match(self.text, self.at)
-        if name is None:
-            problem = "descendants ('..') are not supported" if self.peek() == "." else "expected a name after '.'"
-            raise self.error(f"{problem}; write an empty key as ['']")
-        if name[0] == "*":
-            raise self.error("unexpected '*': write [*] for every element, or ['*'] for the key '*'", reason="wildcard")
-        self.at = name.end()
-        return name[0]
 
     def bracketed(self) -> Segment:
         character = self.peek()
