@@ -158,6 +158,12 @@ register_methods(
             "tables.delta.writing.write": "delta:create",
             "tables.iceberg.writing.write": "iceberg:create_table",
         },
+        "ingest": {
+            "ingestion.destinations.delta": "delta:open_delta",
+            "ingestion.destinations.iceberg": "iceberg:open_iceberg",
+            "ingestion.destinations.parquet": "parquet:open_parquet",
+            "ingestion.destinations.vortex": "vortex:open_vortex",
+        },
         "write": {
             "tables.delta.dml.changeable": "delta:write",
             "tables.iceberg.writing.write": "iceberg:write",

@@ -72,242 +72,264 @@ class ChunkResult(Generic[Result]):
     table: pa.Table | None = None
 
 
-def chunk_results(
-    splits: Sequence[Split], options: TextOptions, work: Callable[[Tape], Result], threads: int, sample: float = 1.0
-) -> Iterator[ChunkResult[Result]]:
-    """Run `steps` in threads, and yield their outcomes in order."""
-    for batch in in_order(call, steps(splits, options, work, sample), threads, read_ahead=True):
-        check_interrupted()
-        report_read(batch.stored_bytes, batch.rows)
-        yield batch
+@dataclass(frozen=True)
+class Pass(Generic[Result]):
+    """A pass over an input: how its text is read, the work on the tape of some rows, and the share of the rows."""
 
+    options: TextOptions
+    work: Callable[[Tape], Result]
+    sample: float = 1.0
 
-def steps(
-    splits: Sequence[Split], options: TextOptions, work: Callable[[Tape], Result], sample: float = 1.0
-) -> Iterator[Callable[[], ChunkResult[Result]]]:
-    """Yield one function per chunk, or per group of small files, that parses it and returns its outcome.
+    def results(self, splits: Sequence[Split], threads: int) -> Iterator[ChunkResult[Result]]:
+        """Run `steps` in threads, and yield their outcomes in order."""
+        for batch in in_order(call, self.steps(splits), threads, read_ahead=True):
+            check_interrupted()
+            report_read(batch.stored_bytes, batch.rows)
+            yield batch
 
-    `work`: computes a result from the tape of some rows.
-    """
-    for group in _groups(splits, options):
-        if len(group) > 1:
-            yield partial(_process_together, group, options, work, sample)
-        else:
-            yield from _steps_of(group[0], options, work, sample)
+    def steps(self, splits: Sequence[Split]) -> Iterator[Callable[[], ChunkResult[Result]]]:
+        """Yield one function per chunk, or per group of small files, that parses it and returns its outcome."""
+        for group in self._groups(splits):
+            if len(group) > 1:
+                yield partial(self._of_group, group)
+            else:
+                yield from self._steps_of(group[0])
 
-
-def _groups(splits: Sequence[Split], options: TextOptions) -> Iterator[list[Split]]:
-    """Yield the splits, small files in groups, because a chunk of ten rows costs as much as one of ten thousand."""
-    group, group_bytes = list[Split](), 0
-    for split in splits:
-        file_bytes = split.file.known_size if split.end is None and split.part is None else None
-        is_small = file_bytes is not None and file_bytes <= BLOCK_BYTES and options.json_column is None
-        if group and (not is_small or group_bytes + (file_bytes or 0) > min(options.chunk_bytes, _GROUP_BYTES)):
+    def _groups(self, splits: Sequence[Split]) -> Iterator[list[Split]]:
+        """Yield the splits, small files in groups: a chunk of ten rows costs as much as one of ten thousand."""
+        group, group_bytes = list[Split](), 0
+        for split in splits:
+            file_bytes = split.file.known_size if split.end is None and split.part is None else None
+            is_small = file_bytes is not None and file_bytes <= BLOCK_BYTES and self.options.json_column is None
+            if group and (
+                not is_small or group_bytes + (file_bytes or 0) > min(self.options.chunk_bytes, _GROUP_BYTES)
+            ):
+                yield group
+                group, group_bytes = [], 0
+            if is_small:
+                group.append(split)
+                group_bytes += file_bytes or 0
+            else:
+                yield [split]
+        if group:
             yield group
-            group, group_bytes = [], 0
-        if is_small:
-            group.append(split)
-            group_bytes += file_bytes or 0
-        else:
-            yield [split]
-    if group:
-        yield group
 
-
-def _process_together(
-    group: list[Split], options: TextOptions, work: Callable[[Tape], Result], sample: float
-) -> ChunkResult[Result]:
-    """Process small files as one text. If anything is invalid or inexact, process them one by one for its position."""
-    try:
-        texts = [whole_text(split, options.layout) for split in group]
-        # All lines of a small file are in the sample, unless the file was compressed.
-        if sample >= 1 or all(len(text) <= BLOCK_BYTES for text in texts):
-            chunk = Chunk(group[0].file, b"\n".join(texts))
-            batch = _process_chunk(chunk, replace(options, on_error="fail"), work, 1.0)
-            if not batch.counts.inexact and not batch.counts.broken.broken:
-                stored_bytes = sum(split.size for split in group)
-                return replace(batch, text_bytes=sum(map(len, texts)), stored_bytes=stored_bytes)
-    except VariantError:
-        pass
-    parts = [step() for split in group for step in _steps_of(split, options, work, sample)]
-    return ChunkResult(
-        [work(_null_rows(0)), *chain.from_iterable(part.results for part in parts)],
-        [record for part in parts for record in part.bad],
-        sum(part.text_bytes for part in parts),
-        sum(part.stored_bytes for part in parts),
-        sum(part.rows for part in parts),
-        sum((part.counts for part in parts), ValueCounts()),
-    )
-
-
-def _steps_of(
-    split: Split, options: TextOptions, work: Callable[[Tape], Result], sample: float
-) -> Iterator[Callable[[], ChunkResult[Result]]]:
-    name = split.file.name
-    if options.json_column is not None:
-        source = name
-        if options.of_dataframe:  # Spark wrote its partitions to files.
-            number = re.search(r"part-(\d+)-[^/]*$", name)
-            source = f"partition {int(number[1])} of the DataFrame" if number else "the DataFrame"
-        for rows in open_rows(split, options.json_column, options.layout.csv):
-            yield partial(_process_rows, source, rows, options, work, sample)
-        return
-    if sample < 1 and (text := sampled_text(split, sample, options.layout)) is not None:
-        chunk = Chunk(split.file, text)
+    def _of_group(self, group: list[Split]) -> ChunkResult[Result]:
+        """Process small files as one text; if anything is invalid or inexact, one by one for its position."""
         try:
-            batch = _process_chunk(chunk, options, work, 1.0)
+            texts = [whole_text(split, self.options.layout) for split in group]
+            # All lines of a small file are in the sample, unless the file was compressed.
+            if self.sample >= 1 or all(len(text) <= BLOCK_BYTES for text in texts):
+                chunk = Chunk(group[0].file, b"\n".join(texts))
+                batch = Pass(replace(self.options, on_error="fail"), self.work)._of_chunk(chunk)
+                if not batch.counts.inexact and not batch.counts.broken.broken:
+                    stored_bytes = sum(split.size for split in group)
+                    return replace(batch, text_bytes=sum(map(len, texts)), stored_bytes=stored_bytes)
         except VariantError:
-            pass  # The whole split is read below, because only that gives the number of the invalid line.
-        else:
-            yield lambda: batch
+            pass
+        parts = [step() for split in group for step in self._steps_of(split)]
+        return ChunkResult(
+            [self.work(_null_rows(0)), *chain.from_iterable(part.results for part in parts)],
+            [record for part in parts for record in part.bad],
+            sum(part.text_bytes for part in parts),
+            sum(part.stored_bytes for part in parts),
+            sum(part.rows for part in parts),
+            sum((part.counts for part in parts), ValueCounts()),
+        )
+
+    def _steps_of(self, split: Split) -> Iterator[Callable[[], ChunkResult[Result]]]:
+        options = self.options
+        name = split.file.name
+        if options.json_column is not None:
+            source = name
+            if options.of_dataframe:  # Spark wrote its partitions to files.
+                number = re.search(r"part-(\d+)-[^/]*$", name)
+                source = f"partition {int(number[1])} of the DataFrame" if number else "the DataFrame"
+            for rows in open_rows(split, options.json_column, options.layout.csv):
+                yield partial(self._of_table, source, rows)
             return
-    next_line = 1
-    try:
-        for chunk in open_chunks(split.file, split.byte_range, options.chunk_bytes, options.layout):
-            next_line = chunk.line_in_range + len(chunk.ends)
-            yield partial(_process_chunk, chunk, options, work, sample)
-        split.check_file_length()
-    except JsonError as error:
-        # A truncated array or document, or text after it. The rows before the error were yielded.
-        if options.on_error == "fail":
-            raise error.at(file=name) from None
-        is_null = options.on_error == "null"
-        bad = [] if is_null else [BadRecord.of(name, next_line, b"", error)]
-        yield lambda: ChunkResult([work(_null_rows(int(is_null)))], bad)
+        if self.sample < 1 and (text := sampled_text(split, self.sample, options.layout)) is not None:
+            chunk = Chunk(split.file, text)
+            try:
+                batch = replace(self, sample=1.0)._of_chunk(chunk)
+            except VariantError:
+                pass  # The whole split is read below, because only that gives the number of the invalid line.
+            else:
+                yield lambda: batch
+                return
+        next_line = 1
+        try:
+            for chunk in open_chunks(split.file, split.byte_range, options.chunk_bytes, options.layout):
+                next_line = chunk.line_in_range + len(chunk.ends)
+                yield partial(self._of_chunk, chunk)
+            split.check_file_length()
+        except JsonError as error:
+            # A truncated array or document, or text after it. The rows before the error were yielded.
+            if options.on_error == "fail":
+                raise error.at(file=name) from None
+            is_null = options.on_error == "null"
+            bad = [] if is_null else [BadRecord.of(name, next_line, b"", error)]
+            yield lambda: ChunkResult([self.work(_null_rows(int(is_null)))], bad)
+
+    def _of_chunk(self, chunk: Chunk) -> ChunkResult[Result]:
+        """Parse the lines of a chunk and return the outcome for those in the sample."""
+        texts, is_all = chunk.texts(), self.sample >= 1
+        starts = texts.starts
+        rows = np.arange(len(starts)) if is_all else np.flatnonzero(in_sample(chunk.offset + starts, self.sample))
+        batch, _ = self._parse(texts, rows)
+        chunk.release()
+        batch = replace(batch, stored_bytes=chunk.stored_bytes, rows=len(starts))
+        return replace(batch, text_bytes=len(chunk.data)) if is_all else batch
+
+    def _of_table(self, source: str, rows: JsonRows) -> ChunkResult[Result]:
+        """Parse the JSON column of table rows and return the outcome for the rows in the sample."""
+        offsets, address, valid, owner = rows.text
+        base, end = int(offsets[0]), int(offsets[-1])
+        buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
+        data, starts, stops = np.frombuffer(buffer, np.uint8), offsets[:-1] - base, offsets[1:] - base
+        number = rows.first_row.__add__
+        texts = RowTexts(source, "row", data, starts, stops, number, valid if len(valid) else None)
+        positions = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
+        indexes = np.arange(len(starts)) if self.sample >= 1 else np.flatnonzero(in_sample(positions, self.sample))
+        batch, parsed_rows = self._parse(texts, indexes)
+        bad, others = [], rows.table.drop_columns(str(self.options.json_column))
+        for record in batch.bad:  # with the other columns, whose values become strings if JSON has no such type
+            row = [column[record.line - rows.first_row].as_py() for column in others.columns]
+            values = dict(zip(others.column_names, row, strict=True))
+            columns = {
+                name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in values.items()
+            }
+            bad.append(replace(record, columns=columns))
+        is_complete = len(parsed_rows) == len(starts) and (parsed_rows == np.arange(len(starts))).all()
+        return replace(batch, bad=bad, table=rows.table if is_complete else rows.table.take(parsed_rows))
+
+    def _parse(self, texts: RowTexts, rows: npt.NDArray[np.int64]) -> tuple[ChunkResult[Result], npt.NDArray[np.int64]]:
+        """Parse some of the texts, and return the index of the text of each row of the result.
+
+        If any texts are invalid, the others are parsed again without them. Raises `JsonError` for an invalid text if
+        ``on_error`` is ``"fail"``, and for a number that is not kept exactly if ``on_inexact`` is ``"fail"``.
+        """
+        options = self.options
+        fail, null, requested = options.on_error == "fail", options.on_error == "null", rows
+        bad: list[BadRecord] = []
+        is_null = np.zeros(len(texts.starts), np.bool_) if null else None
+        broken: ContractCounts | None = None
+        while True:
+            faults: Sequence[tuple[int, VariantError]] = []
+            try:
+                valid = texts.valid
+                if is_null is not None and is_null.any():
+                    valid = np.where(is_null, 0, 1 if valid is None else valid).astype(np.uint8)
+                parsed = parse_text(
+                    texts.data,
+                    texts.starts[rows],
+                    texts.stops[rows],
+                    None if valid is None else valid[rows],
+                    options.json,
+                    null_on_error=not fail,
+                )
+                faults = parsed.faults
+                strings = ParsedStrings(None, [], [])
+                if options.json_path is not None and (null or not faults):
+                    strings = parse_strings(parsed.tape, options.json_path, options.json)
+                    faults = faults if not strings.faults else strings.faults
+                if not strings.faults and (null or not faults):
+                    inexact = self._inexact_numbers(texts, rows, sorted([*parsed.inexact, *strings.inexact]))
+                    tapes, result_rows, typed = self._values_of(parsed.tape, rows, strings.array)
+                    if broken is None:
+                        broken, reasons = self._check(texts, tapes, result_rows)
+                        if reasons:
+                            bad += [
+                                BadRecord.of(texts.file, texts.number(index), *texts.original(index, reason))
+                                for index, reason in reasons.items()
+                            ]
+                            rows = rows[~np.isin(rows, list(reasons))]
+                            continue
+                    results = list(map(self.work, tapes))
+                    parsed.tape.release()
+                    bad.sort(key=lambda record: record.line)
+                    text_bytes = int((texts.stops[requested] - texts.starts[requested]).sum())
+                    counts = ValueCounts(typed, *inexact, broken)
+                    return ChunkResult(results, bad, text_bytes, counts=counts), result_rows
+            except (
+                VariantError
+            ) as parse_error:  # from the parser with on_error="fail", or for a value that is too large
+                if parse_error.row is None:
+                    raise
+                faults = [(parse_error.row, parse_error)]
+            for row, fault in faults:
+                index = int(rows[row])
+                text, error = texts.original(index, fault)
+                line = texts.number(index)
+                if fail:
+                    raise JsonError(
+                        f"{texts.unit} {line}: {error.message}; {_advice(texts.file, options, line, text)}",
+                        reason=error.reason,
+                        file=texts.file,
+                        offset=error.offset,
+                    ) from None
+                if is_null is not None:
+                    is_null[index] = True
+                else:
+                    bad.append(BadRecord.of(texts.file, line, text, error))
+            if is_null is None:
+                rows = np.delete(rows, [row for row, _ in faults])
+
+    def _inexact_numbers(
+        self, texts: RowTexts, rows: npt.NDArray[np.int64], numbers: Sequence[tuple[int, bytes]]
+    ) -> tuple[int, str | None]:
+        """Return the count of the numbers and the position of the first; raise `JsonError` if the options say so."""
+        if not numbers:
+            return 0, None
+        row, text = numbers[0]
+        line = texts.number(int(rows[row]))
+        shown = text.decode()
+        shown = shown if len(shown) <= _SHOWN_DIGITS else f"{shown[:_SHOWN_DIGITS]}…"
+        if self.options.on_inexact == "fail":
+            raise JsonError(
+                f"{texts.unit} {line}: the number {shown} cannot be kept exactly (it becomes {float(text)!r}); store "
+                "it as a string, or accept the loss with on_inexact='report'",
+                reason="inexact-number",
+                file=texts.file,
+            )
+        return len(numbers), f"{shown} at {texts.unit} {line} of {texts.file}"
+
+    def _values_of(
+        self, tape: Tape, rows: npt.NDArray[np.int64], array: VariantArray | None
+    ) -> tuple[list[Tape], npt.NDArray[np.int64], StringCounts]:
+        """Return the values of parsed rows with typed strings, the row of each value, and counts of typed strings.
+
+        `array`: the rows, if their strings were parsed after the tape.
+        A `root` that was not applied to the text is applied here, so that a row may give several values or none.
+        """
+        layout = self.options.layout
+        root = layout.path_in_values if self.options.json_column is None else layout.root
+        if root is not None and root.segments:
+            array, value_rows = values_at(trusted_array(shredded_rows(tape).storage()), root)
+            rows = rows[value_rows]
+        if array is None:
+            tape, typed = self.options.texts.apply(tape)
+            return [tape], rows, typed
+        parts = [self.options.texts.apply(part) for part in array_tapes(array, 0)] or [(_null_rows(0), Counter())]
+        return [part for part, _ in parts], rows, sum((typed for _, typed in parts), Counter())
+
+    def _check(
+        self, texts: RowTexts, tapes: Sequence[Tape], rows: npt.NDArray[np.int64]
+    ) -> tuple[ContractCounts, dict[int, VariantError]]:
+        """Return the violations of the contract, and the errors of the rows to quarantine."""
+        if (contract := self.options.contract) is None:
+            return ContractCounts(), {}
+        number, errors = lambda row: texts.number(int(rows[row])), dict[int, VariantError]()
+        counts, reasons = contract.check(tapes, number, file=texts.file, unit=texts.unit)
+        for row, reason in reasons.items():
+            errors.setdefault(int(rows[row]), ContractError(reason))
+        return counts, errors
 
 
 def _null_rows(count: int) -> Tape:
     """Return the tape of rows that are SQL NULL."""
     zeros = np.zeros(count, np.int64)
     return parse_text(np.zeros(0, np.uint8), zeros, zeros, zeros.astype(np.uint8)).tape
-
-
-def _process_chunk(
-    chunk: Chunk, options: TextOptions, work: Callable[[Tape], Result], sample: float
-) -> ChunkResult[Result]:
-    """Parse the lines of a chunk and return the outcome for those in the sample."""
-    texts = chunk.texts()
-    starts = texts.starts
-    rows = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(chunk.offset + starts, sample))
-    batch, _ = _parse_texts(texts, rows, options, work)
-    chunk.release()
-    batch = replace(batch, stored_bytes=chunk.stored_bytes, rows=len(starts))
-    return replace(batch, text_bytes=len(chunk.data)) if sample >= 1 else batch
-
-
-def _process_rows(
-    source: str, rows: JsonRows, options: TextOptions, work: Callable[[Tape], Result], sample: float
-) -> ChunkResult[Result]:
-    """Parse the JSON column of table rows and return the outcome for the rows in the sample."""
-    offsets, address, valid, owner = rows.text
-    base, end = int(offsets[0]), int(offsets[-1])
-    buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
-    data, starts, stops = np.frombuffer(buffer, np.uint8), offsets[:-1] - base, offsets[1:] - base
-    number = rows.first_row.__add__
-    texts = RowTexts(source, "row", data, starts, stops, number, valid if len(valid) else None)
-    positions = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
-    indexes = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(positions, sample))
-    batch, parsed_rows = _parse_texts(texts, indexes, options, work)
-    bad, others = [], rows.table.drop_columns(str(options.json_column))
-    for record in batch.bad:  # with the other columns, whose values become strings if JSON has no such type
-        row = [column[record.line - rows.first_row].as_py() for column in others.columns]
-        values = dict(zip(others.column_names, row, strict=True))
-        columns = {name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in values.items()}
-        bad.append(replace(record, columns=columns))
-    is_complete = len(parsed_rows) == len(starts) and (parsed_rows == np.arange(len(starts))).all()
-    return replace(batch, bad=bad, table=rows.table if is_complete else rows.table.take(parsed_rows))
-
-
-def _parse_texts(
-    texts: RowTexts, rows: npt.NDArray[np.int64], options: TextOptions, work: Callable[[Tape], Result]
-) -> tuple[ChunkResult[Result], npt.NDArray[np.int64]]:
-    """Parse some of the texts, and return the index of the text of each row of the result.
-
-    If any texts are invalid, the others are parsed again without them. Raises `JsonError` for an invalid text if
-    ``on_error`` is ``"fail"``, and for a number that is not kept exactly if ``on_inexact`` is ``"fail"``.
-    """
-    fail, null, requested = options.on_error == "fail", options.on_error == "null", rows
-    bad: list[BadRecord] = []
-    is_null = np.zeros(len(texts.starts), np.bool_) if null else None
-    broken: ContractCounts | None = None
-    while True:
-        faults: Sequence[tuple[int, VariantError]] = []
-        try:
-            valid = texts.valid
-            if is_null is not None and is_null.any():
-                valid = np.where(is_null, 0, 1 if valid is None else valid).astype(np.uint8)
-            parsed = parse_text(
-                texts.data,
-                texts.starts[rows],
-                texts.stops[rows],
-                None if valid is None else valid[rows],
-                options.json,
-                null_on_error=not fail,
-            )
-            faults = parsed.faults
-            strings = ParsedStrings(None, [], [])
-            if options.json_path is not None and (null or not faults):
-                strings = parse_strings(parsed.tape, options.json_path, options.json)
-                faults = faults if not strings.faults else strings.faults
-            if not strings.faults and (null or not faults):
-                inexact = _inexact_numbers(texts, rows, sorted([*parsed.inexact, *strings.inexact]), options)
-                tapes, result_rows, typed = _values_of(parsed.tape, rows, options, strings.array)
-                if broken is None:
-                    broken, reasons = _check(texts, tapes, result_rows, options)
-                    if reasons:
-                        bad += [
-                            BadRecord.of(texts.file, texts.number(index), *texts.original(index, reason))
-                            for index, reason in reasons.items()
-                        ]
-                        rows = rows[~np.isin(rows, list(reasons))]
-                        continue
-                results = list(map(work, tapes))
-                parsed.tape.release()
-                bad.sort(key=lambda record: record.line)
-                text_bytes = int((texts.stops[requested] - texts.starts[requested]).sum())
-                counts = ValueCounts(typed, *inexact, broken)
-                return ChunkResult(results, bad, text_bytes, counts=counts), result_rows
-        except VariantError as parse_error:  # from the parser with on_error="fail", or for a value that is too large
-            if parse_error.row is None:
-                raise
-            faults = [(parse_error.row, parse_error)]
-        for row, fault in faults:
-            index = int(rows[row])
-            text, error = texts.original(index, fault)
-            line = texts.number(index)
-            if fail:
-                raise JsonError(
-                    f"{texts.unit} {line}: {error.message}; {_advice(texts.file, options, line, text)}",
-                    reason=error.reason,
-                    file=texts.file,
-                    offset=error.offset,
-                ) from None
-            if is_null is not None:
-                is_null[index] = True
-            else:
-                bad.append(BadRecord.of(texts.file, line, text, error))
-        if is_null is None:
-            rows = np.delete(rows, [row for row, _ in faults])
-
-
-def _inexact_numbers(
-    texts: RowTexts, rows: npt.NDArray[np.int64], numbers: Sequence[tuple[int, bytes]], options: TextOptions
-) -> tuple[int, str | None]:
-    """Return the count of the numbers and the position of the first one; raise `JsonError` if the options say so."""
-    if not numbers:
-        return 0, None
-    row, text = numbers[0]
-    line = texts.number(int(rows[row]))
-    shown = text.decode()
-    shown = shown if len(shown) <= _SHOWN_DIGITS else f"{shown[:_SHOWN_DIGITS]}…"
-    if options.on_inexact == "fail":
-        raise JsonError(
-            f"{texts.unit} {line}: the number {shown} cannot be kept exactly (it becomes {float(text)!r}); store it as "
-            "a string, or accept the loss with on_inexact='report'",
-            reason="inexact-number",
-            file=texts.file,
-        )
-    return len(numbers), f"{shown} at {texts.unit} {line} of {texts.file}"
 
 
 def _advice(file: str | None, options: TextOptions, line: int, text: bytes) -> str:
@@ -320,37 +342,3 @@ def _advice(file: str | None, options: TextOptions, line: int, text: bytes) -> s
     if suffix.isalpha() and suffix.lower() not in _JSON_SUFFIXES:
         return f"{advice}; if the file is not JSON, leave it out with exclude='*.{suffix}'"
     return advice
-
-
-def _values_of(
-    tape: Tape, rows: npt.NDArray[np.int64], options: TextOptions, array: VariantArray | None
-) -> tuple[list[Tape], npt.NDArray[np.int64], StringCounts]:
-    """Return the values of parsed rows with typed strings, the row of each value, and counts of typed strings.
-
-    `array`: the rows, if their strings were parsed after the tape.
-    A `root` that was not applied to the text is applied here, so that a row may give several values or none.
-    """
-    root = options.layout.path_in_values if options.json_column is None else options.layout.root
-    if root is not None and root.segments:
-        array, value_rows = values_at(trusted_array(shredded_rows(tape).storage()), root)
-        rows = rows[value_rows]
-    if array is None:
-        tape, typed = options.texts.apply(tape)
-        return [tape], rows, typed
-    parts = [options.texts.apply(part) for part in array_tapes(array, 0)] or [(_null_rows(0), Counter())]
-    return [part for part, _ in parts], rows, sum((typed for _, typed in parts), Counter())
-
-
-def _check(
-    texts: RowTexts, tapes: Sequence[Tape], rows: npt.NDArray[np.int64], options: TextOptions
-) -> tuple[ContractCounts, dict[int, VariantError]]:
-    """Return the violations of the contract, and the errors of the rows to quarantine."""
-    if options.contract is None:
-        return ContractCounts(), {}
-    counts, reasons = options.contract.check(
-        tapes, lambda row: texts.number(int(rows[row])), file=texts.file, unit=texts.unit
-    )
-    errors: dict[int, VariantError] = {}
-    for row, reason in reasons.items():
-        errors.setdefault(int(rows[row]), ContractError(reason))
-    return counts, errors

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -33,18 +33,6 @@ from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.write_plan import TableWritePlan
 from parquet_variant.types.targets import VARIANT_STORAGE
 
-# Writes the files of a task.
-Write: TypeAlias = Callable[[SplitRows], WrittenSplits]
-# The function of a task; its arguments are the number of the task, the number of the attempt, and the splits.
-Work: TypeAlias = Callable[[int, int, list[Split]], WrittenSplits]
-
-
-def run_task(
-    write: Write, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: list[Split]
-) -> WrittenSplits:
-    """Write the files of a task."""
-    return write(SplitRows(plan, staging, task, attempt, splits))
-
 
 class Destination:
     """A directory of files that tasks stage and the driver commits.
@@ -53,7 +41,7 @@ class Destination:
     can be pickled.
     """
 
-    def __init__(self, request: IngestRequest, staging: Staging, write: Write) -> None:
+    def __init__(self, request: IngestRequest, staging: Staging, write: Callable[[SplitRows], WrittenSplits]) -> None:
         self.dest = request.dest
         self.request, self._staging, self._write = request, staging, write
         self._known_loads: tuple[str, ...] | None = None  # The names of the files with the records of a directory.
@@ -82,10 +70,10 @@ class Destination:
         holds_data = self.request.mode == "append" and any(visible_files(*filesystem_of(self.dest)))
         return WrittenSplits() if holds_data else None
 
-    def work(self, plan: TaskPlan) -> Work:
+    def work(self, plan: TaskPlan) -> Callable[[int, int, list[Split]], WrittenSplits]:
         """Start the job and return the function that every task runs; it can be pickled."""
-        self._task_plan, self._staging = plan, self._staging.begin()
-        return partial(run_task, self._write, plan, self._staging)
+        self._staging = self._staging.begin()
+        return replace(plan, staging=self._staging, write=self._write).run
 
     def commit(self, written: WrittenSplits) -> list[str]:
         """Make the files of all tasks visible, and return the paths of the data files relative to `dest`.
@@ -114,7 +102,7 @@ class FileDestination(Destination):
     """
 
     @classmethod
-    def open(cls, request: IngestRequest, write: Write) -> FileDestination | None:
+    def open(cls, request: IngestRequest, write: Callable[[SplitRows], WrittenSplits]) -> FileDestination | None:
         """Open the destination; return None if the file exists and the mode is ``"ignore"``.
 
         Raises `VariantFileError` if the path is a directory, or an existing file that the mode does not overwrite.
@@ -194,7 +182,7 @@ class TableDestination(Destination):
     def _commit_files(self, files: list[Any]) -> list[str]:
         """Commit the files of all tasks, and return their paths relative to the table."""
 
-    def work(self, plan: TaskPlan) -> Work:
+    def work(self, plan: TaskPlan) -> Callable[[int, int, list[Split]], WrittenSplits]:
         """Plan the table, and return the function that every task runs."""
         if self._is_new:
             variant = pa.field(self.request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)

@@ -29,13 +29,14 @@ from parquet_variant.inference.policies.decision import InferenceResult, costs_o
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import StringTypes, TypedStrings
 from parquet_variant.ingestion.destination import Destination, FileDestination
-from parquet_variant.ingestion.hints import partition_warnings, root_hints
 from parquet_variant.ingestion.loads import NewFiles
 from parquet_variant.ingestion.option_paths import (
     check_bloom_filters,
     check_paths,
     keep_types,
     option_paths,
+    partition_warnings,
+    root_hints,
     string_types,
     table_schema,
 )
@@ -54,6 +55,7 @@ from parquet_variant.ingestion.table_sources import (
 from parquet_variant.ingestion.task import TaskPlan, WrittenSplits, first_rows, profile_splits, read_arrays
 from parquet_variant.io.engine import Engine
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.lazy_names import registered_method
 
 _MAX_SPLIT_BYTES = 128 << 20
 _MIN_SPLIT_BYTES = 4 << 20
@@ -95,7 +97,7 @@ class IngestJob:
         # The sources are not sent to the tasks, which receive their splits.
         self._request = replace(request, sources=(), rows=None, text=text)
         self._source_names = tuple(map(without_secrets, request.sources)) or ("the rows",)
-        self._destination = open_destination(self._request)
+        self._destination: Destination | None = registered_method(f"ingest.{request.format}")(self._request)
         self._new: NewFiles | None = None
         self._has_unknown = False  # Whether the destination has rows of files that it does not remember.
         if self._destination is not None:
@@ -145,8 +147,8 @@ class IngestJob:
                 threads=_threads(engine, tasks),
                 encodings=planned_encodings(self._request, schema, tasks, engine.parallelism),
                 fields=fields,
-                paths=frozenset(option_paths(self._request)),
-                counts_other_types=table is not None,
+                missing=frozenset(option_paths(self._request)),
+                kept={} if table is None else {p: leaf for p, leaf in schema.leaves() if leaf.kind == "primitive"},
             )
             parts = engine.run("write", destination.work(plan), tasks, _stored_bytes(tasks))
             written = reduce(add, parts) if parts else WrittenSplits()
@@ -162,7 +164,7 @@ class IngestJob:
                 report = check.report(", ".join(self._source_names), written.counts.broken)
                 check.raise_for(report)
             if written.rows:
-                hints += [*written.other_types.notes(), *check_paths(self._request, written.paths)]
+                hints += [*written.findings.notes(), *check_paths(self._request, written.findings)]
             if self._has_unknown:
                 hints.append(
                     f"{destination.dest} held rows before its first load with only_new=, and does not remember their "
@@ -385,27 +387,3 @@ def planned_encodings(
     options = WriterOptions(**{name: request.write[name] for name in names})
     table, _ = conform_table({request.column: rows}, ())
     return known_encodings(table, options.compression, options.compression_level, options.effort)
-
-
-def open_destination(request: IngestRequest) -> Destination | None:
-    """Open the destination of an ingest without writing to it; None if it holds data and the mode is ``"ignore"``.
-
-    The modules are imported here, so that an ingest into Parquet files does not load the packages of other formats.
-    Raises `VariantFileError` or `TableError` if the mode is ``"error"`` and the destination holds data, or if the
-    destination cannot be written.
-    """
-    if request.format == "delta":
-        from parquet_variant.ingestion.destinations.delta import open_delta
-
-        return open_delta(request)
-    if request.format == "iceberg":
-        from parquet_variant.ingestion.destinations.iceberg import open_iceberg
-
-        return open_iceberg(request)
-    if request.format == "vortex":
-        from parquet_variant.ingestion.destinations.vortex import open_vortex
-
-        return open_vortex(request)
-    from parquet_variant.ingestion.destinations.parquet import open_parquet
-
-    return open_parquet(request)

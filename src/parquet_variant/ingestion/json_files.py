@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantError, VariantFileError, check_choice
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
-from parquet_variant.ingestion.batches import chunk_results
+from parquet_variant.ingestion.batches import Pass
 from parquet_variant.ingestion.request import Sources, TextOptions
 from parquet_variant.ingestion.sources.input_files import find_input_files
 from parquet_variant.ingestion.sources.splits import Split
@@ -95,7 +95,7 @@ class JsonFiles:
         return frozenset(key.decode("utf-8", "surrogatepass") for key in keys)
 
     def _each(self, work: Callable[[Tape], Result], threads: int | None) -> Iterator[Result]:
-        batches = chunk_results(self.splits, self.text, work, thread_count(threads))
+        batches = Pass(self.text, work).results(self.splits, thread_count(threads))
         return chain.from_iterable(batch.results for batch in batches)
 
 

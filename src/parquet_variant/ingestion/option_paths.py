@@ -1,7 +1,8 @@
-"""What the second pass of an ingest looks for in the tapes of all rows: paths of options, and types of the table.
+"""Options of an ingest compared with its data: paths that options name, types of the table, and hints and warnings.
 
 A path of an option that no row has is an error before anything is committed, with the most similar path of the data.
-It is proved, not guessed from a sample.
+`task.Findings` proves it over all rows. Hints and warnings come from a sample. Warnings about partitions are issued
+before anything is written, because a table with too many partitions takes long to write and to remove.
 
 A path with different types in the files of a table has no typed column. An append therefore shreds a path as the table
 does, and reads strings as dates, timestamps or UUIDs where the table has these; values of other types remain readable
@@ -12,31 +13,126 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.files import ParquetSource, open_file
-from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
+from parquet_variant.inference.profile import PathProfile, Profile
+from parquet_variant.ingestion.request import IngestRequest, TextOptions
+from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO
+from parquet_variant.ingestion.sources.splits import Split
+from parquet_variant.ingestion.task import Findings, first_rows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.similar_paths import similar_path
 from parquet_variant.layouts.storage_shape import TypeTree, common_numeric
 from parquet_variant.query.selection import read_selection
 from parquet_variant.support.report_text import counted
-from parquet_variant.types import DECIMAL_IDS, EXACT_NUMERIC, INTEGER_IDS, TYPE_OF_ARROW, TYPE_OF_ID, PrimitiveId
-from parquet_variant.types.path import WILDCARD, Segment, VariantPath, parse_pattern
+from parquet_variant.types import VariantType
+from parquet_variant.types.path import VariantPath, parse_pattern
+
+# The rows of a document are in an array if it has at least this many elements per document.
+_MIN_ELEMENTS = 2
+_MAX_DEPTH = 3
+
+
+def root_hints(profile: Profile, text: TextOptions, files: int) -> Iterator[str]:
+    """Yield a hint to use ``root`` if every file is one document with the rows in an array; `profile` is without it."""
+    root, path = profile.root, text.layout.root
+    if root is not None and path is not None and root.element_count and set(root.types) == {VariantType.ARRAY}:
+        yield (
+            f"the value at {path.shorthand} is an array, and each row is such an array: for one row per element, use "
+            f"root='{path.shorthand}[*]'"
+        )
+    if root is None or path is not None or text.json_column is not None or profile.rows > files:
+        return
+    largest = max(_arrays_of_objects(root, _MAX_DEPTH), key=lambda array: array.element_count, default=None)
+    if largest is not None and largest.element_count >= _MIN_ELEMENTS * profile.rows:
+        yield (
+            f"the input is {counted(profile.rows, 'document')} with {largest.element_count:,} objects in the array "
+            f"{largest.path.shorthand}: to ingest these objects as rows, use root='{largest.path.shorthand}[*]'"
+        )
+
+
+def _arrays_of_objects(path: PathProfile, depth: int) -> Iterator[PathProfile]:
+    """Yield the paths of arrays that contain objects, up to a depth, not inside other arrays."""
+    element = path.element
+    if element is not None and 2 * element.types.get(VariantType.OBJECT, 0) >= element.count:
+        yield path
+    if depth:
+        for field in path.fields:
+            yield from _arrays_of_objects(field, depth - 1)
+
+
+MANY_PARTITIONS = 1000
+# The sample: the first lines of some splits, which are spread over the input.
+_SAMPLE_SPLITS = 16
+_SAMPLE_BYTES = 256 << 10
+
+
+def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]]) -> Iterator[str]:
+    """Yield warnings about over 1,000 partitions, and about partition columns that are null in all sampled rows."""
+    if not request.partition_by or request.partition_by.is_derived:
+        return
+    splits = [split for task in tasks for split in task]
+    step = max(1, len(splits) // _SAMPLE_SPLITS)
+    sample_splits = splits[::step]
+    arrays = []
+    for split in sample_splits:
+        try:
+            first = first_rows([split], ShreddingSchema.variant(), request.text, _SAMPLE_BYTES)
+        except VariantError:
+            return  # the task raises the error with its position
+        if first is not None:
+            arrays.append(first.to_unshredded())
+    if not sum(map(len, arrays)):
+        return
+    sample = VariantArray.concat(arrays)
+    rows = len(sample)
+    values = request.partition_by.values(sample)
+    for column in request.partition_by.columns:
+        if values[column.name].null_count == rows:
+            yield (
+                f"partition_by={column.name}: {column.path} has no value of type {column.type} in {rows:,} sampled "
+                "rows, so that these rows are in the null partition; check the path and the type"
+            )
+    read_bytes = sum(min(_text_bytes(split), _SAMPLE_BYTES) for split in sample_splits)
+    total_rows = rows * max(1.0, sum(map(_text_bytes, splits)) / max(read_bytes, 1))
+    count, is_estimate = _partition_count(values, total_rows)
+    if count > MANY_PARTITIONS:
+        about = "about " if is_estimate else ""
+        names = ", ".join(request.partition_by.names)
+        yield (
+            f"partition_by={names} makes {about}{count:,} partitions, each with its own files: partition by a value "
+            "with fewer distinct values, such as a date"
+        )
+
+
+def _text_bytes(split: Split) -> int:
+    """Return the approximate size of the text of a split."""
+    return split.size * (COMPRESSION_RATIO if split.part is None and split.file.codec else 1)
+
+
+def _partition_count(values: dict[str, pa.Array], total_rows: float) -> tuple[int, bool]:
+    """Return the number of partitions of the input, and whether it is an estimate.
+
+    The estimate is Chao's lower bound: the partitions in the sample, and f1 * (f1 - 1) / (2 * (f2 + 1)) others, where
+    f1 and f2 are the numbers of partitions with one and with two sampled rows.
+    """
+    # Numbers as names, because Arrow parses names that start with a dot as paths.
+    keys = {str(number): column for number, column in enumerate(values.values())}
+    counts = pa.table(keys).group_by(list(keys)).aggregate([([], "count_all")])["count_all"].to_pylist()
+    seen = len(counts)
+    if total_rows <= sum(counts):
+        return seen, False
+    once, twice = counts.count(1), counts.count(2)
+    unseen = once * (once - 1) / (2 * (twice + 1))
+    return round(min(seen + unseen, max(total_rows, seen))), unseen > 0
+
 
 # The types of a table are those of at most this many files, spread over its files.
 _FILES = 16
-_KINDS = 32
-_NUMBERS = (*INTEGER_IDS, *DECIMAL_IDS, PrimitiveId.FLOAT, PrimitiveId.DOUBLE)
-# Kinds of values in messages.
-_NAMES = {int(kind): TYPE_OF_ID[kind].type.value for kind in PrimitiveId} | {21: "array", 22: "object"}
-_NAMES |= {int(kind): "number" for kind in _NUMBERS}
 
 
 def table_schema(files: Sequence[ParquetSource], column: str) -> ShreddingSchema | None:
@@ -95,94 +191,6 @@ def _kept(table: TypeTree, new: TypeTree, *, adds: bool) -> TypeTree:
     return new if table is None else table
 
 
-@dataclass(slots=True)
-class OtherTypes:
-    """Counts of values whose path is shredded as another type, by path, shredded type and kind. It can be pickled."""
-
-    leaves: dict[VariantPath, ShreddingSchema] = field(default_factory=dict)
-    counts: list[Counter[tuple[str, str, int]]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, schema: ShreddingSchema) -> OtherTypes:
-        """Return counts for the typed paths of a schema."""
-        return cls({path: leaf for path, leaf in schema.leaves() if leaf.kind == "primitive"})
-
-    def look(self, tape: Tape) -> None:
-        """Count the values of a tape; called by several threads."""
-        if not self.leaves or not len(tape.nodes):
-            return
-        tags = tape.nodes[:, 0]
-        tags = tags[tags & DROPPED == 0]
-        table = np.bincount(path_ids(tags) * _KINDS + (tags & 0xFF), minlength=len(tape.paths) * _KINDS)
-        found: Counter[tuple[str, str, int]] = Counter()
-        for path, leaf in self.leaves.items():
-            if (number := tape.find_path(path.segments)) is not None:
-                kinds = table[number * _KINDS : (number + 1) * _KINDS]
-                for kind in np.flatnonzero(kinds).tolist():
-                    if kind not in _fitting(leaf.type):
-                        found[path.shorthand, leaf.to_ddl(), kind] += int(kinds[kind])
-        if found:
-            self.counts.append(found)
-
-    def __add__(self, other: OtherTypes) -> OtherTypes:
-        return OtherTypes(self.leaves, [*self.counts, *other.counts])
-
-    def notes(self) -> Iterator[str]:
-        """Yield a line per path about values that do not have the type of the path."""
-        total = sum(self.counts, Counter[tuple[str, str, int]]())
-        for path, name in sorted({(path, name) for path, name, _ in total}):
-            kinds = {kind: count for (other, _, kind), count in total.items() if other == path}
-            shown: Counter[str] = Counter()
-            for kind, count in kinds.items():
-                shown[_NAMES[kind]] += count
-            parts = " and ".join(counted(count, name) for name, count in shown.most_common())
-            yield (
-                f"{parts} at {path} {'does' if sum(kinds.values()) == 1 else 'do'} not have the type {name} of the "
-                "table: typed columns are NULL there; schema_of='file' types the new files by their own values"
-            )
-
-
-def _fitting(type: pa.DataType | None) -> frozenset[int]:
-    """Return the kinds of values that a typed column holds, and null."""
-    if pa.types.is_decimal(type) or TYPE_OF_ARROW[type].type in EXACT_NUMERIC:
-        kinds: Iterable[int] = (*INTEGER_IDS, *DECIMAL_IDS)
-    elif pa.types.is_floating(type):
-        kinds = _NUMBERS
-    else:
-        kinds = TYPE_OF_ARROW[type].ids
-    return frozenset((*map(int, kinds), int(PrimitiveId.NULL)))
-
-
-# The largest number of paths that are searched for similar ones.
-_MAX_PATHS = 20_000
-Segments: TypeAlias = tuple[Segment, ...]
-
-
-@dataclass(slots=True)
-class SeenPaths:
-    """Paths of options that no row has yet, and other paths of the rows for suggestions. It can be pickled."""
-
-    missing: set[VariantPath] = field(default_factory=set)
-    other_paths: set[Segments] = field(default_factory=set)
-
-    def look(self, tape: Tape) -> None:
-        """Remove the missing paths that a tape has."""
-        if not self.missing or not tape.rows:
-            return
-        paths = _paths_of(tape)
-        seen = set(paths)
-        # In place, because other threads remove paths at the same time.
-        for path in tuple(self.missing):
-            # The path of all elements stands for positions.
-            if tuple(part if isinstance(part, str) else WILDCARD for part in path.segments) in seen:
-                self.missing.discard(path)
-        if self.missing and len(self.other_paths) < _MAX_PATHS:
-            self.other_paths.update(paths[1:_MAX_PATHS])
-
-    def __add__(self, other: SeenPaths) -> SeenPaths:
-        return SeenPaths(self.missing & other.missing, self.other_paths | other.other_paths)
-
-
 def option_paths(request: IngestRequest) -> dict[VariantPath, str]:
     """Return the paths that the options of an ingest name, without patterns, and the option of each.
 
@@ -191,14 +199,29 @@ def option_paths(request: IngestRequest) -> dict[VariantPath, str]:
     [('$.id', 'sort_by'), ('$.x.at', 'types')]
     """
     named: dict[VariantPath, str] = {}
-    for option, paths in _named_paths(request):
+
+    def add(option: str, paths: Iterable[VariantPath | None]) -> None:
         for path in paths:
-            if path.segments:
+            if path is not None and path.segments:
                 named.setdefault(path, option)
+
+    for option in ("sort_by", "bloom_filters"):
+        texts = request.write.get(option) or ()
+        keys = (texts,) if isinstance(texts, str) else tuple(texts)
+        selection = read_selection({f"key{number}": key for number, key in enumerate(keys)})
+        add(option, (selected.path for selected in selection))
+    if not request.partition_by.is_derived:
+        add("partition_by", (column.path for column in request.partition_by.columns))
+    add("json_column", [request.text.json_path])
+    if request.schema is not None:
+        add("schema", (path for path, _ in request.schema.leaves()))
+    for steps in map(parse_pattern, request.text.texts.types):
+        if not any(step.any_depth or (step.is_glob and set("*?") & set(str(step.name))) for step in steps):
+            add("types", [VariantPath(tuple(step.name for step in steps))])
     return named
 
 
-def check_paths(request: IngestRequest, seen: SeenPaths) -> tuple[str, ...]:
+def check_paths(request: IngestRequest, seen: Findings) -> tuple[str, ...]:
     """Raise `VariantError` for a path of an option that no row has; return hints about a schema with such paths.
 
     A path of a schema is an error only if the data has a similar path that the schema lacks: schemas may list optional
@@ -233,31 +256,3 @@ def check_bloom_filters(request: IngestRequest, paths: Iterable[VariantPath]) ->
                 f"{nearest.shorthand}?",
                 reason="no-such-path",
             )
-
-
-def _named_paths(request: IngestRequest) -> Iterator[tuple[str, list[VariantPath]]]:
-    for option in ("sort_by", "bloom_filters"):
-        texts = request.write.get(option) or ()
-        keys = (texts,) if isinstance(texts, str) else tuple(texts)
-        selection = read_selection({f"key{number}": key for number, key in enumerate(keys)})
-        yield option, [selected.path for selected in selection if selected.path is not None]
-    if not request.partition_by.is_derived:
-        yield "partition_by", [column.path for column in request.partition_by.columns if column.path is not None]
-    if request.text.json_path is not None:
-        yield "json_column", [request.text.json_path]
-    if request.schema is not None:
-        yield "schema", [path for path, _ in request.schema.leaves()]
-    for pattern in request.text.texts.types:
-        steps = parse_pattern(pattern)
-        is_exact = not any(step.any_depth or (step.is_glob and set("*?") & set(str(step.name))) for step in steps)
-        if is_exact:
-            yield "types", [VariantPath(tuple(step.name for step in steps))]
-
-
-def _paths_of(tape: Tape) -> list[Segments]:
-    """Return the segments of all paths of a tape, the root first."""
-    names = [key.decode("utf-8", "replace") for key in tape.key_list]
-    paths: list[Segments] = [()]
-    for parent, key in tape.paths[1:, [PATH.PARENT, PATH.KEY]].tolist():
-        paths.append((*paths[parent], names[key] if key >= 0 else WILDCARD))
-    return paths

@@ -6,31 +6,39 @@ write and commit the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, reduce
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.inference.path_table import ProfiledData
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ingestion.batches import chunk_results, steps
-from parquet_variant.ingestion.option_paths import OtherTypes, SeenPaths
+from parquet_variant.ingestion.batches import Pass
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import ValueCounts
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows, shredded_rows
-from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.types.path import VariantPath
+from parquet_variant.support.report_text import counted
+from parquet_variant.types import DECIMAL_IDS, EXACT_NUMERIC, INTEGER_IDS, TYPE_OF_ARROW, TYPE_OF_ID, PrimitiveId
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
+_KINDS = 32
+_NUMBERS = (*INTEGER_IDS, *DECIMAL_IDS, PrimitiveId.FLOAT, PrimitiveId.DOUBLE)
+# Kinds of values in messages.
+_NAMES = {int(kind): TYPE_OF_ID[kind].type.value for kind in PrimitiveId} | {21: "array", 22: "object"}
+_NAMES |= {int(kind): "number" for kind in _NUMBERS}
 # Variants as the shredding kernel returns them, or combined into an array.
 Shredded: TypeAlias = ShreddedRows | VariantArray
 
@@ -41,8 +49,9 @@ class TaskPlan:
 
     `encodings`: those of the columns of Parquet files; None if every task chooses them.
     `fields`: all columns of the rows, if the JSON is a column of a table.
-    `paths`: paths that options name, which the task looks for in its rows.
-    `counts_other_types`: whether values are counted that do not have the type of the schema, which is that of a table.
+    `missing`: paths that options name, which the task looks for in its rows.
+    `staging`, `write`: where and how a task writes its files, once the destination has begun.
+    `kept`: the typed paths of a table, of which values of other types are counted.
     """
 
     request: IngestRequest
@@ -50,8 +59,15 @@ class TaskPlan:
     threads: int = 1
     encodings: ColumnEncodings | None = None
     fields: tuple[pa.Field, ...] = ()
-    paths: frozenset[VariantPath] = frozenset()
-    counts_other_types: bool = False
+    missing: frozenset[VariantPath] = frozenset()
+    kept: Mapping[VariantPath, ShreddingSchema] = field(default_factory=dict)
+    staging: Staging | None = None
+    write: Callable[[SplitRows], WrittenSplits] | None = None
+
+    def run(self, task: int, attempt: int, splits: Sequence[Split]) -> WrittenSplits:
+        """Write the files of a task."""
+        assert self.staging is not None and self.write is not None
+        return self.write(SplitRows(self, self.staging, task, attempt, splits))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +95,85 @@ class TaskRows:
         return {name if key == self.json_column else key: column for key, column in columns.items()}
 
 
+# The largest number of paths that are searched for similar ones.
+_MAX_PATHS = 20_000
+Segments: TypeAlias = tuple[Segment, ...]
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the rows of a task show. It can be pickled; several threads look at tapes.
+
+    `missing`, `other_paths`: paths of options that no row has yet, and other paths of the rows, for suggestions.
+    `leaves`: typed paths; empty if their values are not counted.
+    `other_types`: counts of values whose path is shredded as another type, by path, shredded type and kind.
+    """
+
+    missing: set[VariantPath] = field(default_factory=set)
+    other_paths: set[Segments] = field(default_factory=set)
+    leaves: dict[VariantPath, ShreddingSchema] = field(default_factory=dict)
+    other_types: list[Counter[tuple[str, str, int]]] = field(default_factory=list)
+
+    def look(self, tape: Tape) -> None:
+        """Remove the missing paths that a tape has, and count its values of other types."""
+        if self.missing and tape.rows:
+            names = [key.decode("utf-8", "replace") for key in tape.key_list]
+            paths: list[Segments] = [()]
+            for parent, key in tape.paths[1:, [PATH.PARENT, PATH.KEY]].tolist():
+                paths.append((*paths[parent], names[key] if key >= 0 else WILDCARD))
+            seen = set(paths)
+            # In place, because other threads remove paths at the same time.
+            for path in tuple(self.missing):
+                # The path of all elements stands for positions.
+                if tuple(part if isinstance(part, str) else WILDCARD for part in path.segments) in seen:
+                    self.missing.discard(path)
+            if self.missing and len(self.other_paths) < _MAX_PATHS:
+                self.other_paths.update(paths[1:_MAX_PATHS])
+        if not self.leaves or not len(tape.nodes):
+            return
+        tags = tape.nodes[:, 0]
+        tags = tags[tags & DROPPED == 0]
+        table = np.bincount(path_ids(tags) * _KINDS + (tags & 0xFF), minlength=len(tape.paths) * _KINDS)
+        found: Counter[tuple[str, str, int]] = Counter()
+        for path, leaf in self.leaves.items():
+            if (number := tape.find_path(path.segments)) is not None:
+                kinds = table[number * _KINDS : (number + 1) * _KINDS]
+                for kind in np.flatnonzero(kinds).tolist():
+                    if kind not in _fitting(leaf.type):
+                        found[path.shorthand, leaf.to_ddl(), kind] += int(kinds[kind])
+        if found:
+            self.other_types.append(found)
+
+    def __add__(self, other: Findings) -> Findings:
+        both = self.missing & other.missing, self.other_paths | other.other_paths
+        return Findings(*both, self.leaves, [*self.other_types, *other.other_types])
+
+    def notes(self) -> Iterator[str]:
+        """Yield a line per path about values that do not have the type of the path."""
+        total = sum(self.other_types, Counter[tuple[str, str, int]]())
+        for path, name in sorted({(path, name) for path, name, _ in total}):
+            shown: Counter[str] = Counter()
+            for (other, _, kind), count in total.items():
+                if other == path:
+                    shown[_NAMES[kind]] += count
+            parts = " and ".join(counted(count, name) for name, count in shown.most_common())
+            yield (
+                f"{parts} at {path} {'does' if shown.total() == 1 else 'do'} not have the type {name} of the table: "
+                "typed columns are NULL there; schema_of='file' types the new files by their own values"
+            )
+
+
+def _fitting(type: pa.DataType | None) -> frozenset[int]:
+    """Return the kinds of values that a typed column holds, and null."""
+    if pa.types.is_decimal(type) or TYPE_OF_ARROW[type].type in EXACT_NUMERIC:
+        kinds: Iterable[int] = (*INTEGER_IDS, *DECIMAL_IDS)
+    elif pa.types.is_floating(type):
+        kinds = _NUMBERS
+    else:
+        kinds = TYPE_OF_ARROW[type].ids
+    return frozenset((*map(int, kinds), int(PrimitiveId.NULL)))
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenSplits:
     """The result of the second pass: files that are written and not committed. The results of tasks can be added.
@@ -86,7 +181,7 @@ class WrittenSplits:
     `files`: the staged data files, then the file of bad records if there are any.
     `adds`: data files in their final place in a table, for its log.
     `text_bytes`: size of the decompressed text that was read; `file_bytes`: size of the data files.
-    `paths`, `other_types`: paths of options that no row has, and counts of values without the type of the table.
+    `findings`: paths of options that no row has, and values without the type of the table.
     """
 
     files: tuple[StagedFile, ...] = ()
@@ -96,8 +191,7 @@ class WrittenSplits:
     text_bytes: int = 0
     file_bytes: int = 0
     counts: ValueCounts = field(default_factory=ValueCounts)
-    paths: SeenPaths = field(default_factory=SeenPaths)
-    other_types: OtherTypes = field(default_factory=OtherTypes)
+    findings: Findings = field(default_factory=Findings)
 
     def __add__(self, other: WrittenSplits) -> WrittenSplits:
         return WrittenSplits(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))
@@ -110,7 +204,7 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
     a file that cannot be read.
     """
     total, sample = Profile(), 1.0 if text.sample is None else text.sample
-    for batch in chunk_results(splits, text.for_profile, Profile.of_tape, threads, sample):
+    for batch in Pass(text.for_profile, Profile.of_tape, sample).results(splits, threads):
         profile, data = reduce(Profile.merge, batch.results, Profile()), ProfiledData(text_bytes=batch.text_bytes)
         total = total.merge(replace(profile, typed_strings=batch.counts.typed, data=data))
     return total
@@ -127,15 +221,14 @@ class SplitRows:
         self.plan, self.request, self.staging, self.task, self.splits = plan, plan.request, staging, task, splits
         self.directory = staging.attempt(task, attempt)
         self._quarantine = StagedFile(self.directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
-        other_types = OtherTypes.of(plan.schema) if plan.counts_other_types else OtherTypes()
-        self._written = WrittenSplits(paths=SeenPaths(set(plan.paths)), other_types=other_types)
+        self._written = WrittenSplits(findings=Findings(set(plan.missing), leaves=dict(plan.kept)))
 
     def __iter__(self) -> Iterator[TaskRows]:
         bad_stream = None
         text, written = self.request.text, self._written
-        work = partial(_shredded_tape, self.plan.schema, (written.paths, written.other_types))
+        work = partial(_shredded_tape, self.plan.schema, written.findings)
         with ExitStack() as stack:
-            for batch in chunk_results(self.splits, text, work, self.plan.threads):
+            for batch in Pass(text, work).results(self.splits, self.plan.threads):
                 self._written = written = replace(
                     written,
                     bad=written.bad + len(batch.bad),
@@ -167,7 +260,7 @@ def read_arrays(splits: Sequence[Split], text: TextOptions) -> Iterator[VariantA
 
     Raises `JsonError` or `VariantFileError` as `profile_splits` does.
     """
-    return (_array(_joined(step().results)) for step in steps(splits, text, partial(_shredded_tape, None, ())))
+    return (_array(_joined(step().results)) for step in Pass(text, partial(_shredded_tape, None, None)).steps(splits))
 
 
 def first_rows(
@@ -178,13 +271,13 @@ def first_rows(
     Raises `VariantError` as `profile_splits` does, but not for invalid lines.
     """
     lenient = replace(text, on_error="quarantine", chunk_bytes=text_bytes)
-    step = next(steps(splits, lenient, partial(_shredded_tape, schema, ())), None)
+    step = next(Pass(lenient, partial(_shredded_tape, schema, None)).steps(splits), None)
     return None if step is None else _array(_joined(step().results))
 
 
-def _shredded_tape(schema: ShreddingSchema | None, observers: Sequence[SeenPaths | OtherTypes], tape: Tape) -> Shredded:
-    for observer in observers:
-        observer.look(tape)
+def _shredded_tape(schema: ShreddingSchema | None, findings: Findings | None, tape: Tape) -> Shredded:
+    if findings is not None:
+        findings.look(tape)
     return shredded_rows(tape, schema=schema, per_batch=True)
 
 

@@ -22,7 +22,7 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.reading.read import row_group_arrays
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ingestion.batches import ChunkResult, chunk_results
+from parquet_variant.ingestion.batches import ChunkResult, Pass
 from parquet_variant.ingestion.ingest import profile as profile_files
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
@@ -112,7 +112,7 @@ class DataSet:
     ) -> Iterator[ChunkResult[Result]]:
         """Yield the outcomes of the chunks of the JSON files, or of a share of them, in order."""
         splits = plan_splits(self.text_files, max(self.text_bytes // max(threads, 1), 1 << 20), text.layout)
-        return chunk_results(splits, text, work, threads, share)
+        return Pass(text, work, share).results(splits, threads)
 
     def batches(self) -> Iterator[RowBatch]:
         """Yield all rows, in order, without batches that have no rows."""

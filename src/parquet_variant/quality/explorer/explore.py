@@ -27,7 +27,7 @@ from parquet_variant.inference.explain import slow_paths
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ingestion.batches import steps
+from parquet_variant.ingestion.batches import Pass
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.io.temporaries import atomic_file
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
@@ -339,7 +339,7 @@ def _of_text(path: str, data: DataSet) -> Exploration:
     def work(tape: Tape) -> VariantArray:
         return trusted_array(shredded_rows(tape, per_batch=True).storage())
 
-    for step in steps([Split(file) for file in data.text_files], lenient, work):
+    for step in Pass(lenient, work).steps([Split(file) for file in data.text_files]):
         if rows >= SAMPLE_ROWS or text_bytes >= SAMPLE_BYTES:
             is_complete = False
             break
