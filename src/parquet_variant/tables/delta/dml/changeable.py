@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.errors import DeltaError, TableError, check_choice
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
@@ -265,8 +265,7 @@ def write(
 
     See `pv.write`.
     """
-    if mode not in ("error", "append", "overwrite", "ignore"):
-        raise DeltaError(f"mode is {mode!r}: use error, append, overwrite or ignore", reason="bad-argument")
+    check_choice("mode", mode, get_args(Mode), DeltaError, "bad-argument")
     if replace_where is not None and mode != "overwrite":
         raise DeltaError(f"replace_where= needs mode 'overwrite', but mode is {mode!r}", reason="bad-argument")
     storage = open_storage(table, storage_options)

@@ -354,8 +354,8 @@ def unscaled_bytes(raw: int) -> bytes:
     return raw.to_bytes(max((raw + (raw < 0)).bit_length() // 8 + 1, 1), "big", signed=True)
 
 
-def from_bytes(data: bytes, kind: PrimitiveType) -> Any:
-    r"""Return the raw value of a bound, or None if the bytes are not one.
+def from_bytes(data: bytes | None, kind: PrimitiveType) -> Any:
+    r"""Return the raw value of a bound, or None if it is unknown, or the bytes are not one.
 
     Bounds keep the type that the column had when its file was written: an int's bound of a column that is now long has
     four bytes.
@@ -363,6 +363,8 @@ def from_bytes(data: bytes, kind: PrimitiveType) -> Any:
     >>> from_bytes(b"\x05\x00\x00\x00", PrimitiveType("long")), from_bytes(b"\x05", PrimitiveType("long"))
     (5, None)
     """
+    if data is None:
+        return None
     family, size = kind.family, len(data)
     if family in _FORMS and size == _FORMS[family].size:
         return _FORMS[family].unpack(data)[0]

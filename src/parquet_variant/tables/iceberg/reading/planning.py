@@ -152,15 +152,11 @@ def _metrics(files: Sequence[DataFile], f: Field, selected: Selected) -> FileSta
         return pruning.path_statistics(selected, variants[0], variants[1], count, value)
     if not isinstance(f.type, PrimitiveType) or f.type == VARIANT:
         return FileStatistics(count, may_be_null=null, may_be_value=value)
-    lower, upper = (_arrow_bounds((_bound(bound, f.type) for bound in bounds), f.type) for bounds in sides)
+    lower, upper = (_arrow_bounds((from_bytes(bound, f.type) for bound in bounds), f.type) for bounds in sides)
     nan: bool | Mask = True
     if f.type.family in ("float", "double"):
         nan = np.array([file.nan_value_counts.get(f.id) != 0 for file in files], dtype=bool)
     return FileStatistics(count, lower, upper, null, value, nan)
-
-
-def _bound(data: bytes | None, kind: PrimitiveType) -> Any:
-    return None if data is None else from_bytes(data, kind)
 
 
 def _arrow_bounds(values: Iterable[Any], kind: PrimitiveType) -> pa.Array | None:
@@ -201,7 +197,7 @@ class _PartitionValues:
     ) -> _PartitionValues:
         """Return the values of manifests."""
         kind = f.transform.result_type(partitioning.source_type(schema, f))
-        bounds = [(_bound(s.lower_bound, kind), _bound(s.upper_bound, kind)) for s in summaries]
+        bounds = [(from_bytes(s.lower_bound, kind), from_bytes(s.upper_bound, kind)) for s in summaries]
         null = np.array([s.contains_null for s in summaries], dtype=bool)
         nan = np.array([s.contains_nan is not False for s in summaries], dtype=bool)
         # Without bounds all partition values are null or NaN.
