@@ -10,8 +10,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.vortex.library import vortex_errors
-from parquet_variant.files.vortex.trailer import BLOCK_BYTES
+from parquet_variant.files.vortex.library import BLOCK_BYTES, vortex_errors
 
 pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.files.vortex.trailer import CheckedSource
+from parquet_variant.files.vortex.library import CheckedSource
 
 pytest.importorskip("vortex")
 

@@ -26,24 +26,20 @@ class _NoPandas:
             raise ModuleNotFoundError("not needed by this command", name=name)
 
 
-def _leave_pandas_out() -> None:
-    """Keep pyarrow from importing pandas, which takes half a second, to check for pandas types."""
-    import pyarrow as pa
-
-    sys.meta_path.insert(0, _NoPandas)
-    try:
-        pa.array([0])  # pyarrow checks once
-    finally:
-        sys.meta_path.remove(_NoPandas)
-
-
 def run() -> NoReturn:
     """Run one command and end the process."""
     # Objects of imports live until the end: collecting garbage among them takes a tenth of a short command.
     gc.set_threshold(200_000, 20, 20)
     sys.stdout = StandardOutput(sys.stdout)
     if not {"-h", "--help", "--version"} & set(sys.argv[1:]) and len(sys.argv) > 1:
-        _leave_pandas_out()
+        # pyarrow checks for pandas types once, and imports pandas for it, which takes half a second.
+        import pyarrow as pa
+
+        sys.meta_path.insert(0, _NoPandas)
+        try:
+            pa.array([0])
+        finally:
+            sys.meta_path.remove(_NoPandas)
     _end(main())
 
 

@@ -91,9 +91,14 @@ def main(arguments: list[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return report_failure("interrupted", INTERRUPTED, as_json=as_json)
     except usage_error as error:
-        command = getattr(getattr(error, "ctx", None), "command_path", "variant")
-        message = f"{_missing_arguments_message(error) or error.format_message()} (see {command} --help)"
-        return report_failure(message, USAGE_PROBLEM, as_json=as_json)
+        context, message = getattr(error, "ctx", None), error.format_message()
+        if context is not None and getattr(getattr(error, "param", None), "nargs", 1) == -1:
+            # A single word where SRC... and DEST are required: Click reports SRC as missing.
+            named: list[Any] = [param for param in context.command.params if param.param_type_name == "argument"]
+            if len(named) > 1:
+                message = f"write {' '.join(argument.human_readable_name for argument in named)}"
+        command = getattr(context, "command_path", "variant")
+        return report_failure(f"{message} (see {command} --help)", USAGE_PROBLEM, as_json=as_json)
     except BrokenPipeError:
         return _reader_left()
     except SystemExit as stop:
@@ -106,14 +111,6 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         return report_failure(error, DATA_PROBLEM, as_json=as_json)
     return int(code or 0)
-
-
-def _missing_arguments_message(error: Any) -> str | None:
-    """Return the message for a single word where SRC... and DEST are required; Click would report SRC as missing."""
-    if getattr(getattr(error, "param", None), "nargs", 1) != -1 or not error.ctx:
-        return None
-    arguments = [parameter for parameter in error.ctx.command.params if parameter.param_type_name == "argument"]
-    return f"write {' '.join(argument.human_readable_name for argument in arguments)}" if len(arguments) > 1 else None
 
 
 def _reader_left() -> int:

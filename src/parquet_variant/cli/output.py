@@ -117,11 +117,6 @@ def print_result(document: Any, lines: Iterable[Any], *, as_json: bool) -> None:
         print(line)
 
 
-def print_report(report: Any, *, as_json: bool) -> None:
-    """Print a report as text, or as JSON."""
-    print_json(report.to_dict()) if as_json else print(report)
-
-
 def print_json_rows(table: pa.Table) -> None:
     """Print the rows of a table as compact JSON objects, one per line, with all digits of numbers."""
     from parquet_variant.ops.interop.display import json_rows
@@ -139,7 +134,13 @@ def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: I
     $.a      12
     $.bcd     3
     """
-    texts = ([_cell(value) for value in row] for row in rows)
+
+    def cell(value: Any) -> str:
+        """Return the text of a value in one line: a line break would end the row."""
+        text = "-" if value is None else str(value)
+        return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+    texts = ([cell(value) for value in row] for row in rows)
     first = list(islice(texts, _GRID_ROWS))
     widths = [max(map(len, column)) for column in zip(header, *first, strict=True)]
     to_right = set(right)
@@ -166,16 +167,6 @@ def human_bytes(size: int) -> str:
             break
         value /= 1000
     return f"{size} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
-
-
-def _cell(value: Any) -> str:
-    """Return the text of a value in one line: a line break would end the row."""
-    text = "-" if value is None else str(value)
-    return (
-        text
-        if text.isprintable()
-        else "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
-    )
 
 
 DATA_PROBLEM = 1

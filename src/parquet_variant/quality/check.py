@@ -9,7 +9,7 @@ values to `inference.contracts.contract_check`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -24,7 +24,7 @@ from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.errors import check_count
-from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, leaf_type
+from parquet_variant.files.parquet.format.facts import NO_NAN_KEY
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.inference.contracts.contract import Contract
@@ -129,7 +129,7 @@ class FooterProof:
             if name in ("min_items", "max_items"):
                 return kind == "object" or (name == "max_items" and group.elements == 0)
             return name != "values"
-        arrow = leaf_type(typed)
+        arrow = group.arrow
         if arrow is None:
             return False
         if name == "type":
@@ -157,20 +157,14 @@ class FooterProof:
 
     # -- columns
 
-    def without(self, paths: Container[VariantPath]) -> FooterProof:
-        """Return the proof with the open rules of some paths decided."""
-        proof = copy(self)
-        proof.open_rules = {path: names for path, names in self.open_rules.items() if path not in paths}
-        return proof
-
     def string_columns(self, row_group: int) -> dict[VariantPath, SchemaNode]:
         """Return the columns with a dictionary that hold only strings, whose open rules the distinct values decide."""
         columns = {}
         for path, names in self.open_rules.items():
-            group = self._facts.paths.get(path)
-            typed = None if group is None or group.has_residual else group.group.typed
-            is_text = typed is not None and typed.leaf is not None and leaf_type(typed) == pa.string()
-            if typed is None or not is_text or path.has_wildcard or not set(names) <= {*_OF_STRINGS, "values"}:
+            group, typed = self._facts.paths.get(path), None
+            if group is not None and not group.has_residual and group.arrow == pa.string() and not path.has_wildcard:
+                typed = group.group.typed
+            if typed is None or not set(names) <= {*_OF_STRINGS, "values"}:
                 continue
             chunk = self._facts.columns.chunk(typed, row_group)
             if chunk.has_dictionary_page and set(chunk.encodings) <= _DICTIONARY_ENCODINGS:
@@ -179,27 +173,20 @@ class FooterProof:
 
     def leaves(self) -> list[SchemaNode]:
         """Return the columns that decide the rules that the footer does not prove."""
-        columns = {leaf.dotted: leaf for rule in self.open_rules.items() for leaf in self._leaves_of(*rule)}
-        if (metadata := self._facts.column.node.child("metadata")) is not None:
-            columns[metadata.dotted] = metadata
-        return list(columns.values())
-
-    def _leaves_of(self, path: VariantPath, names: tuple[str, ...]) -> Iterator[SchemaNode]:
-        outer = self._outer(path)
-        group = self._facts.paths[outer]
-        if group.group.residual is not None:
-            yield group.group.residual
-        typed = group.group.typed
-        if typed is None:
-            return
-        if typed.leaf is not None:
-            yield typed
-            return
-        # Any leaf shows which values are objects or arrays, and the lengths of the arrays.
-        yield min(typed.leaves(), key=lambda leaf: self._facts.columns.size([leaf]))
-        if outer == path and "extra_fields" in names:
-            for inner in self._extra_fields(path):
-                yield from inner.group.group.leaves()
+        columns = []
+        for path, names in self.open_rules.items():
+            outer = self._outer(path)
+            group = self._facts.paths[outer]
+            columns.append(group.group.residual)
+            if group.is_leaf or group.group.typed is None:
+                columns.append(group.group.typed)
+                continue
+            # Any leaf shows which values are objects or arrays, and the lengths of the arrays.
+            columns.append(min(group.group.typed.leaves(), key=lambda leaf: self._facts.columns.size([leaf])))
+            if outer == path and "extra_fields" in names:
+                columns += [leaf for inner in self._extra_fields(path) for leaf in inner.group.group.leaves()]
+        columns.append(self._facts.column.node.child("metadata"))
+        return list({leaf.dotted: leaf for leaf in columns if leaf is not None}.values())
 
 
 def _is_number(arrow: pa.DataType) -> bool:
@@ -234,11 +221,10 @@ def _only_values(low: pa.Scalar, high: pa.Scalar, arrow: pa.DataType, rules: Pat
 
 
 # Ways to decide a rule, the cheapest first.
-_FOOTERS, _COLUMNS, _VALUES = "footers", "columns", "values"
+_FOOTERS, _COLUMNS, _VALUES = _WAYS = ("footers", "columns", "values")
 # The largest share of distinct values of a string column whose dictionary is checked instead of its values.
 _MAX_DISTINCT = 0.2
 _Work: TypeAlias = "Callable[[], ContractCounts]"
-_COST = {_FOOTERS: 0, _COLUMNS: 1, _VALUES: 2}
 
 
 def check(
@@ -254,16 +240,18 @@ def check_data(data: DataSet, rules: ContractCheck, threads: int | None) -> Cont
     """Return the violations of a contract in a data set."""
     workers = thread_count(threads)
     if data.kind == "json":
-        result = _of_text(data, rules, workers)
+        result = _Result()
+        result.decide(_rules_in(rules.contract), _VALUES)
+        for batch in data.text_results(replace(data.text, contract=rules), lambda tape: None, workers):
+            result.parts.append(batch.counts.broken)
+            result.bytes_read += batch.text_bytes
     elif data.files and not data.has_deletes:
         result = _of_files(data, rules, workers)
     else:
         work = (partial(_batch_counts, rules, batch) for batch in data.batches())
         result = _Result(list(in_order(call, work, workers, read_ahead=True)), data.size)
         result.decide(_rules_in(rules.contract), _VALUES)
-    evidence = dict.fromkeys(_COST, 0)
-    for way in result.ways.values():
-        evidence[way] += 1
+    evidence = {way: list(result.ways.values()).count(way) for way in _WAYS}
     return replace(rules.report(data.name, rules.merge(result.parts)), evidence=evidence, bytes_read=result.bytes_read)
 
 
@@ -278,23 +266,11 @@ class _Result:
     def decide(self, rules: Iterable[tuple[VariantPath, str]], way: str) -> None:
         """Record how rules were decided."""
         for rule in rules:
-            self.ways[rule] = max(self.ways.get(rule, _FOOTERS), way, key=_COST.__getitem__)
+            self.ways[rule] = max(self.ways.get(rule, _FOOTERS), way, key=_WAYS.index)
 
 
 def _rules_in(contract: Contract) -> list[tuple[VariantPath, str]]:
     return [(path, name) for path, rules in contract.paths.items() for name in rules.active]
-
-
-# ---- text
-
-
-def _of_text(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
-    result = _Result()
-    result.decide(_rules_in(rules.contract), _VALUES)
-    for batch in data.text_results(replace(data.text, contract=rules), lambda tape: None, threads):
-        result.parts.append(batch.counts.broken)
-        result.bytes_read += batch.text_bytes
-    return result
 
 
 def _batch_counts(rules: ContractCheck, batch: RowBatch) -> ContractCounts:
@@ -326,7 +302,15 @@ def _plan_file(rules: ContractCheck, file: DataFile) -> tuple[_Result, list[_Wor
         result = _Result(bytes_read=opened.metadata.serialized_size)
         result.decide(_rules_in(rules.contract), _FOOTERS)
         if column is None:
-            result.parts.append(_null_rows(opened.rows, rules, opened.name))
+            # All rows are null.
+            counts, root_rules = ContractCounts(opened.rows), rules.contract.rules(VariantPath())
+            name = "required" if root_rules.required else "presence"
+            if opened.rows and (root_rules.required or root_rules.presence is not None):
+                examples = tuple(Example(row, None, opened.name) for row in range(min(opened.rows, rules.examples)))
+                root_counts = {(VariantPath(), name): RuleCount(opened.rows, opened.rows, examples)}
+                bad_rows = opened.rows if root_rules.required else 0
+                counts = ContractCounts(opened.rows, bad_rows, root_counts, {VariantPath(): opened.rows})
+            result.parts.append(counts)
             return result, []
         facts = variant_facts(opened, column)
     if facts is None:  # A layout of the drafts.
@@ -356,7 +340,8 @@ def _row_group_counts(rules: ContractCheck, facts: VariantFacts, proof: FooterPr
     with facts.file.reopened() as file:
         strings = proof.string_columns(number)
         if strings and _strings_hold(rules, file, proof, number, strings):
-            proof = proof.without(strings)
+            proof = copy(proof)
+            proof.open_rules = {path: names for path, names in proof.open_rules.items() if path not in strings}
             if not proof.open_rules:
                 return ContractCounts(facts.columns.rows([number]))
         open_rules = replace(rules, tables=RuleTables.of(proof.open_contract))
@@ -383,14 +368,3 @@ def _strings_hold(
         if check.check(list(array_tapes(texts, 0)), int)[0].broken:
             return False
     return True
-
-
-def _null_rows(rows: int, rules: ContractCheck, file: str) -> ContractCounts:
-    """Return the counts of rows of a file that does not have the column."""
-    root, root_rules = VariantPath(), rules.contract.rules(VariantPath())
-    name = "required" if root_rules.required else "presence" if root_rules.presence is not None else None
-    if name is None or not rows:
-        return ContractCounts(rows)
-    examples = tuple(Example(row, None, file) for row in range(min(rows, rules.examples)))
-    bad_rows = rows if name == "required" else 0
-    return ContractCounts(rows, bad_rows, {(root, name): RuleCount(rows, rows, examples)}, {root: rows})

@@ -60,7 +60,14 @@ def contract(
     check_choice("level", level, get_args(ContractLevel))
     data = data_of(table)
     summary = summarize(data, threads=threads)
-    details, maps = _details(summary, level), _maps(summary)
+    details = _details(summary, level)
+    fields: dict[VariantPath, list[float]] = {}
+    for path, part in summary.paths.items():
+        if path.segments and path.segments[-1] is not WILDCARD:
+            fields.setdefault(path.parent, []).append(part.share)
+    maps = {
+        path for path, shares in fields.items() if len(shares) > _MAP_FIELDS and sum(shares) / len(shares) < _MAP_SHARE
+    }
     paths = {
         path: _path_rules(path, part, summary, details.get(path, {}), level, path in maps)
         for path, part in summary.paths.items()
@@ -74,16 +81,6 @@ def contract(
             paths[violation.path] = inferred.rules(violation.path).only(remaining)
             inferred = Contract(paths, name=name)
     return inferred
-
-
-def _maps(summary: Summary) -> set[VariantPath]:
-    fields: dict[VariantPath, list[float]] = {}
-    for path, part in summary.paths.items():
-        if path.segments and path.segments[-1] is not WILDCARD:
-            fields.setdefault(path.parent, []).append(part.share)
-    return {
-        path for path, shares in fields.items() if len(shares) > _MAP_FIELDS and sum(shares) / len(shares) < _MAP_SHARE
-    }
 
 
 def _path_rules(

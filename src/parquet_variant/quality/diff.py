@@ -405,8 +405,14 @@ class DataDiff(Report):
         return counted(len(self.findings), "difference") if self.findings else "no differences"
 
     def __str__(self) -> str:
-        lines = [f"{mark} {side_text(side)}" for mark, side in (("-", self.before), ("+", self.after))]
-        lines += [self._verdict]
+        lines = []
+        for mark, side in (("-", self.before), ("+", self.after)):
+            sample = f"a sample of {side.sampled_rows:,} rows"
+            read = {"values": "all values were read", "footers": f"footers, and {sample}", "sample": sample}
+            size = f"{read[side.rows_evidence]} ({side.bytes_read:,} of {side.data.size:,} bytes)"
+            about = "about " if side.rows_evidence == "sample" else ""
+            lines.append(f"{mark} {side.data.name}: {about}{side.rows:,} rows, {len(side.paths):,} paths; {size}")
+        lines.append(self._verdict)
         for finding in self.findings:
             lines += ["", str(finding), *(f"    {example}" for example in finding.examples)]
         return "\n".join(lines)
@@ -429,30 +435,19 @@ def side_of(summary: Summary) -> dict[str, Any]:
     }
 
 
-def side_text(summary: Summary) -> str:
-    """Return what was read of a data set, in words."""
-    sample = f"a sample of {summary.sampled_rows:,} rows"
-    read = {"values": "all values were read", "footers": f"footers, and {sample}", "sample": sample}
-    about = "about " if summary.rows_evidence == "sample" else ""
-    size = f"{read[summary.rows_evidence]} ({summary.bytes_read:,} of {summary.data.size:,} bytes)"
-    return f"{summary.data.name}: {about}{summary.rows:,} rows, {len(summary.paths):,} paths; {size}"
-
-
 def diff(
     table: Table,
     other: Any,
     *,
-    factor: float = 3.0,
-    min_change: float = 0.05,
-    min_share: float = 0.0,
-    ignore: Sequence[str | VariantPath] = (),
-    values: bool = True,
-    sample_bytes: int | None = None,
-    threads: int | None = None,
+    ignore: Any,
+    values: bool,
+    sample_bytes: int | None,
+    threads: int | None,
+    **limits: float,
 ) -> DataDiff:
     """Compare the Variants of two tables; see `Table.diff`."""
     paths = ignore if isinstance(ignore, Iterable) and not isinstance(ignore, str) else [ignore]
-    thresholds = Thresholds(factor, min_change, min_share, tuple(map(VariantPath.parse, paths)))
+    thresholds = Thresholds(ignore=tuple(map(VariantPath.parse, paths)), **limits)
     before, after = data_of(table), data_of(open_any(other, column=table.options.column))
     old = summarize(before, sample_bytes=sample_bytes, threads=threads)
     files = [

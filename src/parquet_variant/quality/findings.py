@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, islice
 from math import isfinite
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
@@ -24,9 +25,10 @@ from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.quality.summaries import Evidence, PathSummary, Summary
-from parquet_variant.quality.value_figures import type_name
+from parquet_variant.quality.value_figures import RANGE_KINDS, type_name
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import VariantType
-from parquet_variant.types.path import WILDCARD, Segment, VariantPath, is_within
+from parquet_variant.types.path import VariantPath, is_within
 
 Change: TypeAlias = Literal[
     "vanished", "array-to-object", "object-to-array", "type", "nulls", "presence", "appeared", "range", "cardinality",
@@ -186,7 +188,6 @@ Side: TypeAlias = Literal["before", "after"]
 _EXAMPLES, _TEXT, _FINDINGS = 3, 80, 200
 # Rows per batch that are inspected one by one.
 _ROWS = 4096
-_RANGE_KINDS = {"integer": "number", "decimal": "number", "double": "number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,15 @@ def with_examples(findings: Sequence[Finding], before: Summary, after: Summary) 
     searches = [search for number, finding in enumerate(findings[:_FINDINGS]) for search in _searches(number, finding)]
     for side, summary in (("before", before), ("after", after)):
         remaining = [search for search in searches if search.side == side]
-        for rows in _all_rows(summary) if remaining else ():
+        if not remaining:
+            continue
+        residuals = [] if summary.proof is None else summary.proof.residuals
+        places = [_Rows(found.values, file, found.rows, found.path) for file, found in residuals]
+        batches = (
+            _Rows(batch.values, batch.file, np.arange(len(batch.values)) + batch.first_row, VariantPath())
+            for batch in summary.example_batches()
+        )
+        for rows in chain(places, batches):
             for search in remaining:
                 if is_within(search.path, rows.path) and not (search.needs_rows and rows.path.segments):
                     search.rows += islice(_matching(rows, search), _EXAMPLES - len(search.rows))
@@ -277,7 +286,7 @@ def _outside(other: PathSummary) -> Callable[[Variant], bool]:
 
     def is_outside(value: Variant) -> bool:
         name = type_name(value.type)
-        bounds = other.ranges.get(_RANGE_KINDS.get(name, name))
+        bounds = other.ranges.get(RANGE_KINDS.get(name, name))
         if bounds is None:
             return False
         sides = (*bounds, value.to_python())
@@ -290,47 +299,27 @@ def _outside(other: PathSummary) -> Callable[[Variant], bool]:
 # ---- where to search
 
 
-def _all_rows(summary: Summary) -> Iterator[_Rows]:
-    for file, residual in summary.proof.residuals if summary.proof is not None else ():
-        yield _Rows(residual.values, file, residual.rows, residual.path)
-    for batch in summary.example_batches():
-        numbers = np.arange(batch.first_row, batch.first_row + len(batch.values), dtype=np.int64)
-        yield _Rows(batch.values, batch.file, numbers, VariantPath())
-
-
 def _matching(rows: _Rows, search: _Search) -> Iterator[Example]:
-    """Yield the rows that are examples; malformed rows are none."""
-    inner = search.path.segments[len(rows.path) :]
-    steps = inner.index(WILDCARD) if WILDCARD in inner else len(inner)
+    """Yield the rows that are examples, each once; malformed rows are none."""
+    inner, numbers = search.path.segments[len(rows.path) :], rows.rows
     try:
-        outer = variant_get(rows.values, VariantPath(inner[:steps]), "variant") if steps else rows.values
-        assert isinstance(outer, VariantArray)
-        is_candidate = np.asarray(outer.storage.is_valid())
-        if search.types is not None and steps == len(inner):
-            names = variant_type(outer).to_pylist()
+        found: Any = variant_get(rows.values, VariantPath(inner), "variant") if inner else rows.values
+        if not isinstance(found, VariantArray):  # the elements of lists
+            while pa.types.is_list(found.type) or pa.types.is_large_list(found.type):
+                numbers, found = numbers[np.asarray(pc.list_parent_indices(found))], pc.list_flatten(found)
+            found = VariantArray(found)
+        is_candidate = np.asarray(found.storage.is_valid())
+        if search.types is not None:
+            names = variant_type(found).to_pylist()
             is_candidate &= [name is not None and type_name(VariantType(name)) in search.types for name in names]
         candidates = np.flatnonzero(is_candidate)[:_ROWS]
         # Single values of an unshredded array are much faster to get.
-        values = VariantArray(outer.storage.take(from_numpy(candidates))).to_unshredded()
-        for at, candidate in zip(candidates.tolist(), values, strict=True):
-            value = next(_matching_values(candidate, inner[steps:], search), None)
-            if value is not None:
-                text = value.to_json()
+        values = VariantArray(found.storage.take(from_numpy(candidates))).to_unshredded()
+        last = -1
+        for row, value in zip(numbers[candidates].tolist(), values, strict=True):
+            if row != last and value is not None and search.matches(value):
+                text, last = value.to_json(), row
                 text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
-                yield Example(search.side, int(rows.rows[at]), rows.file, text)
+                yield Example(search.side, row, rows.file, text)
     except VariantError:
         return
-
-
-def _matching_values(value: Variant | None, inner: Sequence[Segment], search: _Search) -> Iterator[Variant]:
-    """Yield the values at the rest of a path that are examples."""
-    if value is None:
-        return
-    if inner:
-        if isinstance(inner[0], str) and value.type == VariantType.OBJECT:
-            yield from _matching_values(dict(value.items()).get(inner[0]), inner[1:], search)
-        elif inner[0] is WILDCARD and value.type == VariantType.ARRAY:
-            for element in value:
-                yield from _matching_values(element, inner[1:], search)
-    elif (search.types is None or type_name(value.type) in search.types) and search.matches(value):
-        yield value

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -233,11 +232,15 @@ def sampled_rows(files: Sequence[VariantFacts], size: int) -> RowSample:
     for (facts, group), leaves in zip(places, costs, strict=True):
         omitted |= _drop_large(facts, leaves, size // len(places))
         first_row = facts.columns.rows(range(group))
-        with facts.file.reopened() as file, _data_errors(file.name):
+        with facts.file.reopened() as file:
             handle = _CountedHandle(file.stream)
-            for values in first_rows(file, facts.column, group, SAMPLE_ROWS // len(places), leaves, handle):
-                sample.batches.append(RowBatch(values, file.name, first_row))
-                first_row += len(values)
+            try:
+                for values in first_rows(file, facts.column, group, SAMPLE_ROWS // len(places), leaves, handle):
+                    sample.batches.append(RowBatch(values, file.name, first_row))
+                    first_row += len(values)
+            except (OSError, pa.ArrowException) as error:
+                problem = f"cannot read the data of {file.name}: {error}; write the file again"
+                raise VariantFileError(problem, reason="bad-data", file=file.name) from None
         sample.bytes_read += handle.bytes_read
     sample.omitted = frozenset(omitted)
     return sample
@@ -301,13 +304,3 @@ def _drop_large(facts: VariantFacts, costs: dict[int, int], size: int) -> set[Va
             for leaf in leaves:
                 del costs[leaf]
     return dropped
-
-
-@contextmanager
-def _data_errors(path: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        raise VariantFileError(
-            f"cannot read the data of {path}: {error}; write the file again", reason="bad-data", file=path
-        ) from None

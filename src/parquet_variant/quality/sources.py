@@ -7,7 +7,6 @@ Leaves recognising formats to `pv.open`, logs and manifests to `tables`, and wha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -254,22 +253,15 @@ def _of_json(table: Table) -> DataSet:
 
 
 def _of_vortex(table: Table, column: str | None) -> DataSet:
-    from parquet_variant.files.vortex.library import open_file as open_vortex
-    from parquet_variant.files.vortex.paths import vortex_files
-    from parquet_variant.files.vortex.reader import choose_path_column
-    from parquet_variant.files.vortex.scanner import scan
-
-    files = vortex_files(os.fspath(table.source))
-    variant = choose_path_column(open_vortex(files[0]), column)
-    scans = {file: scan(file, {"v": ("$", "variant")}, column=variant) for file in files}
-    size = sum(file.size for file in find_input_files(files))
-    rows = sum(len(open_vortex(file)) for file in files)
+    plan: Any = table.scan({"v": ("$", "variant")}, column=column).plan
+    scans = plan.files
+    size, rows = sum(scan.file.size for scan in scans), sum(len(scan.file) for scan in scans)
 
     def read() -> Iterator[RowBatch]:
-        for file, plan in scans.items():
-            yield from _numbered((VariantArray.from_arrow(rows, "v") for rows in plan.batches()), file)
+        for scan in scans:
+            yield from _numbered((VariantArray.from_arrow(part, "v") for part in scan.tables([0])), scan.file.path)
 
-    return DataSet(_name_of(table), "vortex", variant, size, read, rows=rows)
+    return DataSet(_name_of(table), "vortex", scans[0].column, size, read, rows=rows)
 
 
 def _of_memory(table: Table, column: str | None) -> DataSet:

@@ -31,7 +31,7 @@ from parquet_variant.quality.footers import (
     variant_facts,
 )
 from parquet_variant.quality.sources import DataSet, RowBatch
-from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, arrow_type_name
+from parquet_variant.quality.value_figures import RANGE_KINDS, PathFigures, Range, ValueFigures, arrow_type_name
 from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, outer_paths
 
 # Footers of more files are not read: their number is then estimated from these.
@@ -169,18 +169,12 @@ def _add_residual(figures: dict[VariantPath, PathFigures], residual: ResidualVal
 
 def _ranges(bounds: LeafStatistics) -> dict[str, Range]:
     low, high = bounds.lower, bounds.upper
-    if low is None or high is None:
+    if low is None or high is None or (kind := RANGE_KINDS.get(arrow_type_name(low.type) or "")) is None:
         return {}
-    kind = low.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return {"number": (low.as_py(), high.as_py())}
-    if pa.types.is_date(kind):
-        return {"date": (low.as_py(), high.as_py())}
-    if pa.types.is_timestamp(kind):
-        name = "timestamp" if kind.tz is not None else "timestamp_ntz"
-        micros = kind if kind.unit == "us" else pa.timestamp("us", kind.tz)
-        return {name: (low.cast(micros, safe=False).as_py(), high.cast(micros, safe=False).as_py())}
-    return {}
+    if pa.types.is_timestamp(low.type):
+        micros = pa.timestamp("us", low.type.tz)
+        low, high = low.cast(micros, safe=False), high.cast(micros, safe=False)
+    return {kind: (low.as_py(), high.as_py())}
 
 
 # How a figure is known. ``values``: every value was read. ``footers``: footers (and residual columns) prove it.

@@ -46,12 +46,10 @@ _TYPE_NAMES: dict[VariantType, str] = {
     VariantType.TIMESTAMP_NTZ_NANOS: "timestamp_ntz",
 }
 _MAX_SCALE = 18
-# The kind of range of the values of each type but integers.
-_RANGES: dict[int, str] = {
-    **dict.fromkeys((_P.FLOAT, _P.DOUBLE, *DECIMAL_IDS), "number"),
-    _P.DATE: "date",
-    **dict.fromkeys((_P.TIMESTAMP, _P.TIMESTAMP_NANOS), "timestamp"),
-    **dict.fromkeys((_P.TIMESTAMP_NTZ, _P.TIMESTAMP_NTZ_NANOS), "timestamp_ntz"),
+# The kind of range of the values of each type, by the name of the type.
+RANGE_KINDS = {
+    **dict.fromkeys(("integer", "decimal", "double"), "number"),
+    **{name: name for name in ("date", "timestamp", "timestamp_ntz")},
 }
 _IN_MICROS: dict[int, int] = {_P.TIMESTAMP_NANOS: _P.TIMESTAMP, _P.TIMESTAMP_NTZ_NANOS: _P.TIMESTAMP_NTZ}
 
@@ -63,6 +61,14 @@ def type_name(kind: VariantType) -> str:
     ('integer', 'string')
     """
     return _TYPE_NAMES.get(kind, str(kind))
+
+
+# Integers have their ranges in the profile.
+_RANGES: dict[int, str] = {
+    number: RANGE_KINDS[name]
+    for number, row in TYPE_OF_ID.items()
+    if (name := type_name(VariantType(row.type))) in RANGE_KINDS and name != "integer"
+}
 
 
 def arrow_type_name(arrow: pa.DataType) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,11 @@ from pyspark.sql.types import DataType, StructType
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.files.parquet.format.nested import Place, map_variants
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.forms import in_form, struct_like, with_fields
 from parquet_variant.types.targets import VARIANT_STORAGE
-
-if TYPE_CHECKING:
-    pass
-
 
 # Spark 4.1 marks timestamps as UTC by default and has no parameter for the time zone.
 _UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(types.to_arrow_type).parameters else {}
@@ -67,23 +64,14 @@ def nested_variants(schema: pa.Schema) -> list[str]:
     >>> nested_variants(pa.schema({"v": SPARK_VARIANT, "s": pa.struct({"a": SPARK_VARIANT})}))
     ['s.a']
     """
-    names: list[str] = []
+    places: list[Place] = []
 
-    def collect(data_type: pa.DataType, path: str) -> None:
-        if is_spark_variant(data_type):
-            names.append(path)
-        elif pa.types.is_struct(data_type):
-            for field in data_type:
-                collect(field.type, f"{path}.{field.name}")
-        elif pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
-            collect(data_type.value_type, f"{path}.list.element")
-        elif pa.types.is_map(data_type):
-            collect(data_type.item_type, f"{path}.key_value.value")
+    def collect(storage: pa.StructArray, place: Place) -> pa.StructArray:
+        places.append(place)
+        return storage
 
-    for field in schema:
-        if not is_spark_variant(field.type):
-            collect(field.type, field.name)
-    return names
+    map_variants(with_marked_variants(schema).empty_table(), collect)
+    return [".".join(place) for place in places if len(place) > 1]
 
 
 def from_spark(array: pa.StructArray) -> VariantArray:

@@ -88,6 +88,7 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
         return arrow_udf(checked, returns)
 
     parse: Callable[..., Any] = parse_json
+    delete: Callable[..., Any] = variant_delete
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     functions: dict[str, Any] = {
         "parse_json": udf(lambda text: to_spark(parse(text)), VariantType()),
@@ -95,7 +96,12 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
         "to_json": udf(lambda values: to_json(_variants(values)), StringType()),
         "variant_get": udf(_getter(None, zone, "raise"), VariantType()),
         "canonical": udf(lambda values: sort_keys(_variants(values)), BinaryType()),
-        "variant_delete": udf(_delete, VariantType()),
+        "variant_delete": udf(
+            lambda values, paths: _by_path(
+                paths, SPARK_VARIANT, lambda path, rows: to_spark(delete(rows, path)), values
+            ),
+            VariantType(),
+        ),
         "variant_strip_nulls": udf(lambda values: to_spark(strip_nulls(_variants(values))), VariantType()),
     }
     for name, edit in _EDITS.items():
@@ -138,13 +144,6 @@ def _edit(edit: Callable[..., Any], errors: Errors) -> Callable[[pa.Array, pa.Ar
         return to_spark(edit(rows, path, new, errors=errors))
 
     return lambda values, paths, new: _by_path(paths, SPARK_VARIANT, of_path, values, new)
-
-
-def _delete(values: pa.Array, paths: pa.Array) -> pa.Array:
-    def of_path(path: str, rows: VariantArray) -> pa.Array:
-        return to_spark(variant_delete(rows, path))
-
-    return _by_path(paths, SPARK_VARIANT, of_path, values)
 
 
 def _by_path(paths: pa.Array, kind: pa.DataType, work: Callable[..., pa.Array], *columns: pa.Array) -> pa.Array:

@@ -79,7 +79,18 @@ class JavaRuntime:
         name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
         for parent in (Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "parquet-variant", None):
             with contextlib.suppress(OSError):
-                return _write_wrapper((parent or own_temporary()) / name, script)
+                home = (parent or own_temporary()) / name
+                java = home / "bin" / "java"
+                if java.is_file() and os.access(java, os.X_OK) and java.read_text(encoding="utf-8") == script:
+                    return home
+                java.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                # The file is renamed when it is complete, because two sessions may start at the same time.
+                handle, temporary = tempfile.mkstemp(dir=java.parent)
+                with os.fdopen(handle, "w", encoding="utf-8") as out:
+                    out.write(script)
+                Path(temporary).chmod(0o700)
+                Path(temporary).replace(java)
+                return home
         raise VariantError(
             f"no directory to write a wrapper for {self.java}: set XDG_CACHE_HOME or TMPDIR to a writable directory",
             reason="no-java",
@@ -163,20 +174,6 @@ def _probe(java: Path) -> tuple[Path, int] | None:
     if done.returncode != 0 or home is None or version is None:
         return None
     return Path(home[1].strip()), int(version[1])
-
-
-def _write_wrapper(home: Path, script: str) -> Path:
-    java = home / "bin" / "java"
-    if java.is_file() and os.access(java, os.X_OK) and java.read_text(encoding="utf-8") == script:
-        return home
-    java.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # The file is renamed when it is complete, because two sessions may start at the same time.
-    handle, temporary = tempfile.mkstemp(dir=java.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as out:
-        out.write(script)
-    Path(temporary).chmod(0o700)
-    Path(temporary).replace(java)
-    return home
 
 
 _PANDAS_WARNING = "PySpark does not yet fully support pandas"

@@ -78,22 +78,19 @@ def from_spark_errors() -> Iterator[None]:
     except VariantError:
         raise
     except Exception as error:
-        if (original := _original_error(str(error))) is None:
+        text, original = str(error), None
+        if (match := _PICKLED.search(text)) is not None:
+            original = pickle.loads(base64.b64decode(match[1]))
+        elif "[SPARK_JOB_CANCELLED]" in text:
+            original = VariantError("the job was cancelled and nothing was committed: run it again", reason="cancelled")
+        elif lines := _TRACEBACK.findall(text):
+            name, message, reason = lines[-1]
+            kind = getattr(errors, name, VariantError)
+            is_ours = isinstance(kind, type) and issubclass(kind, VariantError)
+            original = (kind if is_ours else VariantError)(message, reason=reason or None)
+        if original is None:
             raise
         raise original from None
-
-
-def _original_error(text: str) -> VariantError | None:
-    if (match := _PICKLED.search(text)) is not None:
-        return pickle.loads(base64.b64decode(match[1]))
-    if "[SPARK_JOB_CANCELLED]" in text:
-        return VariantError("the job was cancelled and nothing was committed: run it again", reason="cancelled")
-    if not (lines := _TRACEBACK.findall(text)):
-        return None
-    name, message, reason = lines[-1]
-    error_class = getattr(errors, name, VariantError)
-    is_ours = isinstance(error_class, type) and issubclass(error_class, VariantError)
-    return (error_class if is_ours else VariantError)(message, reason=reason or None)
 
 
 _DAEMONS = ("pyspark.daemon", "pyspark.worker")

@@ -26,7 +26,6 @@ from parquet_variant.cli.options.common import (
     Threads,
     WriterOptions,
     read_schema,
-    read_schema_or_ddl,
     read_types,
 )
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
@@ -152,25 +151,27 @@ def ingest(
 ) -> None:
     """Read JSON and write it shredded: all rows, or nothing."""
     from parquet_variant.ingestion.job import IngestJob
-    from parquet_variant.ingestion.request import IngestRequest
+    from parquet_variant.ingestion.request import IngestRequest, is_json_path
     from parquet_variant.io.engine import engine_or_threads
     from parquet_variant.io.filesystems import absolute
 
     mode = "append" if only_new and mode == "error" else mode
     if preview and into != "delta":
         raise BadParameter("--preview is for --format delta")
-    options: dict[str, Any] = {"schema": read_schema_or_ddl(schema), "policy": policy.read(), **json.read()}
+    options: dict[str, Any] = {"schema": read_schema(schema, keeps_ddl=True), "policy": policy.read(), **json.read()}
     options |= _of_files(into, writer, files)
     if engine == "spark":  # its workers can run in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
         dest = absolute(dest) if dest and catalog is None else dest
+    # The Variant column of a table is called as its JSON column.
+    of_json = None if json.json_column is None or is_json_path(json.json_column) else json.json_column
     with with_stdin(sources) as read, ShownProgress() as progress:
         request = IngestRequest.of(
             read,
             dest,
             format=into,
             sample=sample,
-            column=column or _variant_column(json.json_column),
+            column=column or of_json or "v",
             schema_of=schema_of,
             mode=mode,
             only_new=only_new,
@@ -189,13 +190,6 @@ def ingest(
             result = job.run(engine_or_threads(tasks, threads, progress), report_warning)
     if as_json or not quiet:
         _report(result, into, as_json)
-
-
-def _variant_column(json_column: str | None) -> str:
-    """Return the default name of the Variant column: that of the JSON column of a table, else ``v``."""
-    from parquet_variant.ingestion.request import is_json_path
-
-    return "v" if json_column is None or is_json_path(json_column) else json_column
 
 
 def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:
@@ -242,25 +236,16 @@ def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
         lost = f"{counted(result.inexact_numbers, 'number')} lost precision, first {result.first_inexact}"
         lines.append(f"{lost}; to refuse such numbers, use --on-inexact fail")
     lines += result.string_notes()
-    if result.schema is not None:
-        lines.append(_schema_summary(result))
+    if result.schema is not None:  # `variant infer` and `variant inspect` print the whole schema
+        columns = [path for path, leaf in result.schema.leaves() if path.segments or leaf.kind != "variant"]
+        names = [path.shorthand.removeprefix("$.") for path in columns]
+        shown = ", ".join(names[:_SHOWN_COLUMNS]) + (", …" if len(names) > _SHOWN_COLUMNS else "")
+        line = f"{counted(len(columns), 'typed column')}: {shown} (all: variant inspect {result.dest})"
+        if not columns:
+            decision = None if result.inference is None else result.inference.decision("$")
+            why = "" if decision is None else f": {decision.reason}; name columns with --schema"
+            line = f"no typed columns{why}"
+        lines.append(line)
     print_result(result.to_dict(), lines, as_json=as_json)
     for hint in () if as_json else result.hints:
         report_warning(hint, "hint")
-
-
-def _schema_summary(result: IngestResult) -> str:
-    """Return one line about the typed columns; `variant infer` and `variant inspect` print the whole schema."""
-    assert result.schema is not None
-    columns = [path for path, leaf in result.schema.leaves() if path.segments or leaf.kind != "variant"]
-    if not columns:
-        decision = result.inference.decision("$") if result.inference is not None else None
-        return (
-            "no typed columns"
-            if decision is None
-            else f"no typed columns: {decision.reason}; name columns with --schema"
-        )
-    names = [path.shorthand.removeprefix("$.") for path in columns]
-    shown = ", ".join(names[:_SHOWN_COLUMNS]) + (", …" if len(names) > _SHOWN_COLUMNS else "")
-    count = f"{len(columns):,} typed {'column' if len(columns) == 1 else 'columns'}"
-    return f"{count}: {shown} (all: variant inspect {result.dest})"

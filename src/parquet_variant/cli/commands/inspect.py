@@ -24,13 +24,13 @@ from parquet_variant.cli.options.common import (
     read_types,
 )
 from parquet_variant.cli.options.sources import data_files, open_table, with_stdin
-from parquet_variant.cli.output import DATA_PROBLEM, human_bytes, print_grid, print_json, print_report
+from parquet_variant.cli.output import DATA_PROBLEM, human_bytes, print_grid, print_json, print_result
 from parquet_variant.io.progress import ShownProgress
 from parquet_variant.support.report_text import counted
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.operations.inspect import ColumnReport
-    from parquet_variant.inference.columns import PathEstimate, Shares
+    from parquet_variant.inference.columns import Shares
     from parquet_variant.types.path import VariantPath
 
 SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
@@ -65,7 +65,15 @@ def inspect(
 
     files = data_files(opened)
     report = inspect(files, column=column)
-    estimates = _estimates(files, column, read_types(also, "--also")) if also else []
+    estimates = []
+    if also:
+        from parquet_variant.inference.columns import estimate_path
+        from parquet_variant.ingestion.ingest import profile
+
+        with ShownProgress() as progress:
+            data = profile(files, column=column, progress=progress)
+        # What typing more paths would save, from all rows.
+        estimates = [estimate_path(data, name, kind) for name, kind in read_types(also, "--also")]
     comparisons = _compared(files, report.columns[0], predict_from) if predict_from else {}
     if as_json:
         shares = [(str(place), *both) for place, both in comparisons.items()]
@@ -108,16 +116,6 @@ def _report_vortex(report: Any, *, as_json: bool) -> None:
             print_grid(["path", "typed as"], [(name, ", ".join(types)) for name, types in shown.types.items()])
         if shown.in_bytes:
             print_grid(["not typed", "reason"], list(shown.in_bytes.items()))
-
-
-def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[PathEstimate]:
-    """Estimate from all rows what typing more paths would save."""
-    from parquet_variant.inference.columns import estimate_path
-    from parquet_variant.ingestion.ingest import profile
-
-    with ShownProgress() as progress:
-        data = profile(files, column=column, progress=progress)
-    return [estimate_path(data, path, kind) for path, kind in types]
 
 
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> dict[VariantPath, Shares]:
@@ -190,7 +188,7 @@ def validate(
         progress("validate", 0, 1)
         files = [file for path in paths for file in data_files(path, catalog, allow_outside=allow_outside)]
         report = validate(files, column=column, limit=limit, threads=threads)
-    print_report(report, as_json=as_json)
+    print_result(report.to_dict(), [report], as_json=as_json)
     return 0 if report.ok else DATA_PROBLEM
 
 

@@ -6,7 +6,6 @@ Owns the reports. Leaves finding Java to `spark.session`, and kernels to `machin
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from parquet_variant.cli.options.common import AsJson
 from parquet_variant.cli.output import DATA_PROBLEM, human_bytes, print_grid, print_json, print_result
@@ -28,7 +27,33 @@ _NEEDS = {
 
 def doctor(as_json: AsJson = False) -> int:
     """Report what is installed, and what is missing for which command."""
-    state = _installed_libraries()
+    import os
+    import platform
+
+    from parquet_variant._version import __version__
+    from parquet_variant.io.parallel import available_cpus
+    from parquet_variant.kernels.machine_code.entry_points import machine_code
+    from parquet_variant.spark.session import find_java
+
+    try:
+        kernels = f"{machine_code().mode}, for {machine_code().level}"
+    except VariantError as error:
+        kernels = f"error: {error.message}"
+    try:
+        java: str | None = f"{find_java().version}, {find_java().java}"
+    except VariantError:
+        java = None
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
+    state = {
+        "parquet-variant": __version__,
+        "Python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "CPUs": available_cpus(),
+        "memory": None if memory is None else human_bytes(memory),
+        "kernels": kernels,
+        **{name: _version(name) for name in _PACKAGES},
+        "Java": java,
+    }
     works = not str(state["kernels"]).startswith("error")
     missing = {
         need: {"missing": absent, "run": f"pip install 'parquet-variant[{extra}]'"}
@@ -62,36 +87,6 @@ def warmup(as_json: AsJson = False) -> None:
         line = f"compiled kernels for {level} in {seconds} s, cached in {cache_home()}"
     document = {"kernels": machine_code().mode, "level": level, "seconds": seconds}
     print_result(document | {"cache": cache_home() if compiled else None}, [line], as_json=as_json)
-
-
-def _installed_libraries() -> dict[str, Any]:
-    import os
-    import platform
-
-    from parquet_variant._version import __version__
-    from parquet_variant.io.parallel import available_cpus
-    from parquet_variant.kernels.machine_code.entry_points import machine_code
-    from parquet_variant.spark.session import find_java
-
-    try:
-        kernels = f"{machine_code().mode}, for {machine_code().level}"
-    except VariantError as error:
-        kernels = f"error: {error.message}"
-    try:
-        java: str | None = f"{find_java().version}, {find_java().java}"
-    except VariantError:
-        java = None
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
-    return {
-        "parquet-variant": __version__,
-        "Python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "CPUs": available_cpus(),
-        "memory": None if memory is None else human_bytes(memory),
-        "kernels": kernels,
-        **{name: _version(name) for name in _PACKAGES},
-        "Java": java,
-    }
 
 
 def _version(name: str) -> str | None:

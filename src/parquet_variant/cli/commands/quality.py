@@ -16,7 +16,7 @@ from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.options.common import AsJson, Catalog, Column, JsonOptions, Threads, read_pairs
 from parquet_variant.cli.options.sources import open_table, with_stdin
-from parquet_variant.cli.output import DATA_PROBLEM, USAGE_PROBLEM, print_report, report_failure
+from parquet_variant.cli.output import DATA_PROBLEM, USAGE_PROBLEM, print_result, report_failure
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.io.progress import ShownProgress
 from parquet_variant.support.choices import ContractFormat, ContractLevel, ReportFormat
@@ -93,7 +93,7 @@ def diff(
             save_diff(result, html)
     except VariantError as error:
         return report_failure(error, USAGE_PROBLEM, as_json=as_json)
-    print_report(result, as_json=as_json)
+    print_result(result.to_dict(), [result], as_json=as_json)
     return 0 if result.is_equal else DATA_PROBLEM
 
 
@@ -143,7 +143,7 @@ def compat(
     """
     with ShownProgress() as progress:
         report = open_table(path).compat(engine, timeout=timeout, pythons=python or (), progress=progress)
-    print_report(report, as_json=as_json)
+    print_result(report.to_dict(), [report], as_json=as_json)
     return DATA_PROBLEM if any(result.verdict == "differs" for result in report.engines) else 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pathlib
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,10 +37,10 @@ from parquet_variant.support.report_text import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from parquet_variant.spark.operations.read import ReadPlan
     from parquet_variant.sql_query.sql import SqlQuery
-    from parquet_variant.sql_query.tables import BoundTable
     from parquet_variant.tables.table.table import Table
 
 
@@ -88,12 +88,22 @@ def cat(
     Rows are objects, with each Variant as JSON. If the Variant is the only column, or --column names it, only
     its values are printed.
     """
+    from parquet_variant.arrays.capsules import is_variant_field
     from parquet_variant.arrays.parts import one_chunk
+    from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
+    from parquet_variant.files.parquet.format.files import locate, open_file
     from parquet_variant.ops.interop.display import json_texts
+    from parquet_variant.types.forms import is_json_type
 
     options: dict[str, Any] = {"column": column, "version": version, "at": at}
     with queryable(path, threads, catalog=catalog, allow_outside=allow_outside, **options) as table:
-        name = column or _only_variant(table)
+        schema, name = table.schema, column
+        if name is None and table.format == "parquet":
+            with open_file(locate(table.source)[0]) as file:
+                if not find_variants(file.schema):
+                    raise no_variant_column(schema.names, file.name)
+        if name is None and len(schema) == 1 and (is_variant_field(schema.field(0)) or is_json_type(schema.types[0])):
+            name = schema.names[0]
         selected = None if name is None else {"v": ("$", "variant")}
         scan = table.scan(selected, column=name, threads=threads if limit is None else 1)
         for rows in _limited(scan.batches(), limit):
@@ -102,22 +112,6 @@ def cat(
             else:
                 texts = json_texts(one_chunk(rows["v"]), rows.schema.field("v"))
                 sys.stdout.writelines(f"{text}\n" for text in texts)
-
-
-def _only_variant(table: Table) -> str | None:
-    """Return the name of the only column if it is a Variant, also one that is stored as JSON text."""
-    from parquet_variant.arrays.capsules import is_variant_field
-    from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
-    from parquet_variant.files.parquet.format.files import locate, open_file
-    from parquet_variant.types.forms import is_json_type
-
-    schema = table.schema
-    if table.format == "parquet":
-        with open_file(locate(table.source)[0]) as file:
-            if not find_variants(file.schema):
-                raise no_variant_column(schema.names, file.name)
-    only = schema.field(0) if len(schema) == 1 else None
-    return only.name if only is not None and (is_variant_field(only) or is_json_type(only.type)) else None
 
 
 _NOT_STRICT = {"delta": "Delta tables", "iceberg": "Iceberg tables", "vortex": "Vortex files"}
@@ -253,9 +247,12 @@ def _answer_paths(
     table: Table, selects: dict[str, str], where: str | None, reading: dict[str, Any], output: _Output
 ) -> None:
     """Run or explain a query by paths; `reading` has options of `Table.scan`."""
+    from parquet_variant.query.path_hints import missing_path_hints
+    from parquet_variant.query.selection import Question
     from parquet_variant.sql_query.binding import bind_table
 
-    column, bound = table.options.column, bind_table(table, table.uri)
+    bound = bind_table(table, table.uri)
+    variant = table.options.column or next(iter(bound.columns.variants), None)
     if reading["errors"] == "raise" and table.format in _NOT_STRICT:
         raise VariantFileError(f"--strict is not supported for {_NOT_STRICT[table.format]}", reason="bad-option")
     query = table.scan(selects, where, **reading)
@@ -265,7 +262,7 @@ def _answer_paths(
         if output.on_spark:
             from parquet_variant.spark.operations.read import readers
 
-            plans = [readers(table, _for_spark(selects), where, column=column)]
+            plans = [readers(table, _for_spark(selects), where, column=table.options.column)]
         document = report.to_dict() | (plans[0].to_dict() if plans else {})
         print_result(document, [report, *plans], as_json=output.as_json)
         return
@@ -279,20 +276,11 @@ def _answer_paths(
             yield part
 
     output.show(schema, watched())
-    if output.limit != 0 and empty:
-        for warning in _path_hints(bound, selects, where, column):
-            report_warning(warning)
-
-
-def _path_hints(table: BoundTable, selects: dict[str, str], where: str | None, column: str | None) -> list[str]:
-    """Return hints about paths of a query that no row has."""
-    from parquet_variant.query.path_hints import missing_path_hints
-    from parquet_variant.query.selection import Question
-
-    column = column or next(iter(table.columns.variants), None)
-    asked = Question.of(selects, where)
-    paths = [(column, selected.path) for selected in asked.columns if selected.path is not None and column is not None]
-    return missing_path_hints(table.keys, paths, as_path=True)
+    if output.limit == 0 or not empty or variant is None:
+        return
+    paths = [(variant, selected.path) for selected in Question.of(selects, where).columns if selected.path is not None]
+    for warning in missing_path_hints(bound.keys, paths, as_path=True):
+        report_warning(warning)
 
 
 def _answer_sql(table: Table | None, sql: str, reading: dict[str, Any], output: _Output) -> None:
@@ -310,7 +298,12 @@ def _answer_sql(table: Table | None, sql: str, reading: dict[str, Any], output: 
         print_result(details, [text], as_json=output.as_json)
         return
     is_text = not (output.as_json or output.file)
-    parts = spark_batches(query) if output.on_spark else query.batches(as_text=is_text)
+    if output.on_spark:
+        from parquet_variant.spark.operations.read import run_query
+
+        parts = iter([_with_spark(lambda session: run_query(session, query))])
+    else:
+        parts = query.batches(as_text=is_text)
     first = next(parts)
     replace(output, sources=[*output.sources, *query.sources({})]).show(first.schema, chain([first], parts))
     for warning in query.warnings:
@@ -318,13 +311,12 @@ def _answer_sql(table: Table | None, sql: str, reading: dict[str, Any], output: 
 
 
 def _in_spark(table: Table, columns: dict[str, str], where: str | None) -> pa.Table:
-    from parquet_variant.spark.arrow_variant import with_variants
-
     options = {name: getattr(table.options, name) for name in ("catalog", "column", "version", "at")}
-    with ShownProgress() as progress, spark_session(progress) as session:
-        progress("query", 0, 1)
-        rows = open_table(table.source, engine=session, **options).scan(_for_spark(columns), where)
-        return with_variants(rows.to_spark().toArrow())
+
+    def rows(session: Any) -> DataFrame:
+        return open_table(table.source, engine=session, **options).scan(_for_spark(columns), where).to_spark()
+
+    return _with_spark(rows)
 
 
 def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:
@@ -384,11 +376,10 @@ def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str
     return "\n\n".join(texts) or "no table is read", document
 
 
-def spark_batches(query: SqlQuery) -> Iterator[pa.Table]:
-    """Run the query in a local Spark session."""
+def _with_spark(rows: Callable[[Any], DataFrame]) -> pa.Table:
+    """Return the rows of a DataFrame that a function makes in a local Spark session."""
     from parquet_variant.spark.arrow_variant import with_variants
-    from parquet_variant.spark.operations.read import run_query
 
     with ShownProgress() as progress, spark_session(progress) as session:
         progress("query", 0, 1)
-        yield with_variants(run_query(session, query).toArrow())
+        return with_variants(rows(session).toArrow())

@@ -15,7 +15,7 @@ from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Version, read_pairs
 from parquet_variant.cli.options.sources import open_table
-from parquet_variant.cli.output import human_bytes, print_grid, print_json, print_report, print_result, report_warning
+from parquet_variant.cli.output import human_bytes, print_grid, print_json, print_result, report_warning
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.support.report_text import counted
 
@@ -157,7 +157,7 @@ def erase(
         print(opened.erase(where, dry_run=True))
         typer.confirm("Erase these rows and all older versions? This cannot be undone.", abort=True)
     report = opened.erase(where, dry_run=dry_run, force=force)
-    print_report(report, as_json=as_json)
+    print_result(report.to_dict(), [report], as_json=as_json)
 
 
 def update(

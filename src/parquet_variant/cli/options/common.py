@@ -23,25 +23,26 @@ from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort, InputFo
 
 if TYPE_CHECKING:
     from parquet_variant.inference.policies.decision import Policy as ShreddingPolicy
-    from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 
 _SUFFIXES = (".ddl", ".json", ".parquet", ".sql", ".txt")
 
 
-def read_schema(schema: str | None) -> ShreddingSchema | None:
-    """Read the value of ``--schema``; None is returned unchanged.
+def read_schema(schema: str | None, *, keeps_ddl: bool = False) -> Any:
+    """Return the schema of ``--schema``; None is returned unchanged.
 
+    `keeps_ddl`: whether DDL stays text, so that ``!`` can type strings in a command that parses JSON.
     Raises `VariantError` for text or a file that is not a schema.
 
-    >>> read_schema("mag double, place string").to_ddl()
-    'mag double, place string'
+    >>> read_schema("mag double, place string").to_ddl(), read_schema("at timestamp!", keeps_ddl=True)
+    ('mag double, place string', 'at timestamp!')
     """
     from parquet_variant.errors import SchemaError
     from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
     if schema is None:
         return None
+    text = schema
     if os.path.isdir(schema):  # noqa: PTH112 - as below
         from parquet_variant.sql_query.binding import bind_table
 
@@ -51,9 +52,8 @@ def read_schema(schema: str | None) -> ShreddingSchema | None:
                 f"{schema} has {len(table.columns.variants)} Variant columns: give a Parquet file or DDL", file=schema
             )
         return table.schema_of(table.columns.variants[0]).limited_to()
-    text = schema
     if os.path.isfile(schema):  # noqa: PTH113 - unlike Path.is_file it accepts text that is too long for a file name
-        raw = pathlib.Path(schema).read_bytes()
+        raw, keeps_ddl = pathlib.Path(schema).read_bytes(), False
         if raw.startswith(b"PAR1"):
             return ShreddingSchema.from_parquet(schema).limited_to()
         try:
@@ -63,19 +63,9 @@ def read_schema(schema: str | None) -> ShreddingSchema | None:
     elif schema.endswith(_SUFFIXES):
         raise SchemaError(f"schema file {schema} does not exist: check the path, or give DDL such as 'mag double'")
     text = text.strip()
-    return ShreddingSchema.from_json(text) if text.startswith("{") else ShreddingSchema.from_ddl(text)
-
-
-def read_schema_or_ddl(schema: str | None) -> ShreddingSchema | str | None:
-    """Read the value of ``--schema`` of a command that parses JSON: DDL stays text, so that ``!`` can type strings.
-
-    >>> read_schema_or_ddl("at timestamp!, mag double")
-    'at timestamp!, mag double'
-    """
-    text = None if schema is None or os.path.exists(schema) else schema  # noqa: PTH110 - as in `read_schema`
-    if text is None or text.endswith(_SUFFIXES) or text.strip().startswith("{"):
-        return read_schema(schema)
-    return text
+    if text.startswith("{"):
+        return ShreddingSchema.from_json(text)
+    return schema if keeps_ddl else ShreddingSchema.from_ddl(text)
 
 
 def read_policy(name: str, settings: list[str] | None = None, queries: str | None = None) -> ShreddingPolicy:
@@ -91,7 +81,7 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
     >>> read_policy("hints", ['skip=["$.debug"]']).skip
     ('$.debug',)
     """
-    from parquet_variant.errors import VariantError
+    from parquet_variant.errors import VariantError, VariantFileError
     from parquet_variant.inference.infer import POLICIES, policy_named
 
     if invalid := [text for text in settings or () if "=" not in text]:
@@ -110,7 +100,14 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
         if queries is not None:
             if not hasattr(kind, "of_queries"):
                 raise VariantError("--queries needs --policy workload", reason="bad-policy")
-            policy = kind.of_queries(_queries(queries), **top_level)
+            try:
+                text = pathlib.Path(queries).read_text("utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                # The text of the error has the path, which can have secrets.
+                why = getattr(error, "strerror", None) or "it is not UTF-8"
+                raise VariantFileError(f"cannot read the queries in {queries}: {why}", file=queries) from None
+            texts = [query for line in text.splitlines() for query in line.split(";") if query.strip()]
+            policy = kind.of_queries(texts, **top_level)
         else:
             policy = kind(**top_level)
         for key, value in options.items():
@@ -125,18 +122,6 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
             raise
         raise VariantError(f"invalid constants {options} of the policy {name}: {error}", reason="bad-policy") from None
     return policy
-
-
-def _queries(path: str) -> list[str]:
-    from parquet_variant.errors import VariantFileError
-
-    try:
-        text = pathlib.Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        # The text of the error has the path, which can have secrets.
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise VariantFileError(f"cannot read the queries in {path}: {why}", file=path) from None
-    return [query for line in text.splitlines() for query in line.split(";") if query.strip()]
 
 
 _NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)

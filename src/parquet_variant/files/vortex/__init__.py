@@ -11,9 +11,8 @@ from parquet_variant.support.lazy_names import lazy_names
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
     "arrays.chunked_array": "ChunkedVariantArray",
-    "files.vortex.dtype": "VariantDType variant_table",
     "files.vortex.reader": "dtype_of",
-    "files.vortex.json_columns": "JsonColumn compress_json decompress_json",
+    "files.vortex.dtype": "JsonColumn VariantDType compress_json decompress_json variant_table",
     "files.vortex.range_statistics": "RangeStatistics collect_statistics matching_rows",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -1,33 +1,247 @@
-"""The `vortex` library, loaded on first use, and its files.
+"""The `vortex` library, loaded on first use, and its files, with the trailer that this package adds to them.
 
 Owns the error for a missing library, the conversion of its errors and panics to `VariantFileError` without its
-backtrace, and open files, whose rows are read in blocks that the library can convert. `trailer` verifies checksums.
+backtrace; open files, whose rows are read in blocks that the library can convert; and the trailer: checksums, and a
+note on each Variant column. `range_statistics` owns the statistics in the notes.
+
+The trailer is the only private part of a file, for what vortex-data 0.93 lacks: its readers take damaged blocks for
+data (and may crash), it has no statistics inside its Variant type (which the RFC asks for), does not expose its zone
+maps to Python, and cannot return the fields that are typed in the type. Files are read without a trailer as well.
+
+The trailer is between the last segment and the postscript. A Vortex reader finds the postscript from the end of the
+file and everything else by offset, so it ignores the trailer; a program that rewrites the file drops it::
+
+    segments | checksums of blocks | note | tail | postscript | version, length of the postscript, "VTXF"
+
+where the tail has the lengths of the checksums and the note, the CRC-32 of both and of the bytes after the tail, and a
+magic number.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_storage, without_views
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.files.parquet.format.footer_cache import FooterCache, fingerprint_of
+from parquet_variant.files.parquet.format.footer_cache import Fingerprint, FooterCache, fingerprint_of, state_of
 from parquet_variant.files.vortex.dtype import StoredLayout, layout_of
 from parquet_variant.files.vortex.paths import vortex_files
-from parquet_variant.files.vortex.trailer import CheckedSource, ColumnNote, read_notes, text_column
+from parquet_variant.files.vortex.range_statistics import RangeStatistics
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types.forms import is_json_type
+from parquet_variant.types.path import VariantPath
+
+BLOCK_BYTES = 1 << 16
+_END = struct.Struct("<HH4s")
+_TAIL = struct.Struct("<QQIII8s")
+_MAGIC, _VORTEX = b"PVVARV03", b"VTXF"
+
+
+class _Trailer(NamedTuple):
+    """The offset at which the segments end, the CRC-32 of each of their blocks, and the note."""
+
+    end: int
+    checksums: list[int]
+    note: bytes
+
+
+def append_trailer(path: str | os.PathLike[str], note: bytes) -> None:
+    """Insert a trailer into a Vortex file without one."""
+    with Path(path).open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(size - _END.size)
+        _, length, magic = _END.unpack(file.read())
+        if magic != _VORTEX:
+            raise VariantFileError("not a Vortex file", reason="damaged-file", file=os.fspath(path))
+        end = size - _END.size - length
+        file.seek(0)
+        sums = [zlib.crc32(file.read(min(BLOCK_BYTES, end - offset))) for offset in range(0, end, BLOCK_BYTES)]
+        postscript = file.read()
+        checksums = np.array(sums, "<u4").tobytes()
+        trailer_sum = zlib.crc32(note, zlib.crc32(checksums))
+        tail = _TAIL.pack(len(checksums), len(note), BLOCK_BYTES, trailer_sum, zlib.crc32(postscript), _MAGIC)
+        file.seek(end)
+        file.write(checksums + note + tail + postscript)
+
+
+class CheckedSource:
+    """A local file for `vortex.open_readable`, whose bytes are compared with their checksums when they are read.
+
+    Raises `VariantFileError` if the file is not a Vortex file, or was truncated or changed.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.failed: VariantFileError | None = None
+        self._state: Fingerprint | None = None
+        self._trailer = self._read_trailer()
+        # 1 for each block whose checksum was verified.
+        self._checked = bytearray(0 if self._trailer is None else len(self._trailer.checksums))
+
+    @property
+    def note(self) -> bytes | None:
+        """The writer's note; None without a trailer."""
+        return None if self._trailer is None else self._trailer.note
+
+    @property
+    def version(self) -> str:
+        """Text that differs for another content: of the checksums, or else of the size and the time of the change."""
+        assert self._state is not None
+        if self._trailer is None:
+            return f"{self._state[2]} {self._state[3]}"
+        return hashlib.sha256(json.dumps(self._trailer.checksums).encode() + self._trailer.note).hexdigest()
+
+    def size(self) -> int:
+        """Return the size of the file (called by Vortex)."""
+        assert self._state is not None
+        return self._state[2]
+
+    def read_at(self, offset: int, length: int) -> Any:
+        """Return a part of the file (called by Vortex)."""
+        trailer = self._trailer
+        if trailer is None or offset >= trailer.end:
+            return self._bytes(offset, length)
+        first, last = offset // BLOCK_BYTES, (min(offset + length, trailer.end) - 1) // BLOCK_BYTES
+        start = first * BLOCK_BYTES
+        data = memoryview(self._bytes(start, max((last + 1) * BLOCK_BYTES, offset + length) - start))
+        for block in range(first, last + 1):
+            if not self._checked[block]:
+                block_start = block * BLOCK_BYTES
+                block_end = min(block_start + BLOCK_BYTES, trailer.end)
+                if zlib.crc32(data[block_start - start : block_end - start]) != trailer.checksums[block]:
+                    self.failed = self._damaged("the checksum of a block is wrong", block_start)
+                    raise self.failed
+                self._checked[block] = 1
+        return data[offset - start : offset - start + length]
+
+    def _bytes(self, offset: int, length: int) -> bytes:
+        # Opened for each read, so that a cached file keeps neither a deleted file nor a file descriptor open.
+        try:
+            file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except FileNotFoundError:
+            self.failed = VariantFileError(f"file not found: {self.path}", reason="no-such-file", file=self.path)
+            raise self.failed from None
+        try:
+            state = state_of(file)
+            if self._state not in (None, state):
+                self.failed = VariantFileError(
+                    f"{self.path} changed while it was read: read the file again",
+                    reason="files-changed",
+                    file=self.path,
+                )
+                raise self.failed
+            self._state = state
+            os.lseek(file, offset, os.SEEK_SET)
+            return os.read(file, length)
+        finally:
+            os.close(file)
+
+    def _read_trailer(self) -> _Trailer | None:
+        """Return the trailer; None for files of other writers."""
+        self._state = state_of(self.path)
+        size = 0 if self._state is None else self._state[2]
+        ending = self._bytes(max(size - _END.size, 0), _END.size)
+        if len(ending) < _END.size or ending[-4:] != _VORTEX:
+            raise VariantFileError(
+                "not a Vortex file, or a truncated one: the end of the file is not that of a Vortex file",
+                reason="damaged-file",
+                file=self.path,
+            )
+        _, length, _ = _END.unpack(ending)
+        postscript = size - _END.size - length
+        if postscript < 0:
+            raise self._damaged("the postscript is longer than the file", size)
+        tail = self._bytes(postscript - _TAIL.size, _TAIL.size) if postscript >= _TAIL.size else b""
+        if tail[-8:] != _MAGIC:
+            return None
+        sums, note_length, block, trailer_sum, postscript_sum, _ = _TAIL.unpack(tail)
+        end = postscript - _TAIL.size - sums - note_length
+        if end < 0 or block != BLOCK_BYTES or sums != 4 * -(-end // block):
+            raise self._damaged("the lengths in the trailer are inconsistent", postscript)
+        data = self._bytes(end, sums + note_length)
+        if zlib.crc32(data) != trailer_sum or zlib.crc32(self._bytes(postscript, size - postscript)) != postscript_sum:
+            raise self._damaged("the trailer or the postscript was changed", postscript)
+        return _Trailer(end, np.frombuffer(data[:sums], "<u4").tolist(), data[sums:])
+
+    def _damaged(self, problem: str, offset: int) -> VariantFileError:
+        return VariantFileError(
+            f"the Vortex file was truncated or changed after it was written ({problem}): write it again from its "
+            "source",
+            reason="damaged-file",
+            file=self.path,
+            offset=offset,
+        )
+
+
+@dataclass(frozen=True)
+class ColumnNote:
+    """The note on a Variant column of a file."""
+
+    schema: ShreddingSchema | None = None  # The shredding schema, if the type of the column does not show it.
+    # Paths of the schema that are not typed, with the reason.
+    in_bytes: dict[str, str] = field(default_factory=dict)
+    is_json: bool = False  # True if the column was written from JSON text.
+    has_texts: bool = False  # True if another column holds the original texts that differ from canonical JSON.
+    data: bytes = b""  # The serialized statistics of the shredded children; empty without statistics.
+
+    @cached_property
+    def statistics(self) -> RangeStatistics | None:
+        """The statistics; None if the writer stored none."""
+        return RangeStatistics.from_bytes(self.data) if self.data else None
+
+    @cached_property
+    def typed_schema(self) -> ShreddingSchema | None:
+        """The part of the schema that is typed inside Vortex's Variant type; None if no field is."""
+        fields = () if self.schema is None else self.schema.fields
+        typed = {name: node for name, node in fields if str(VariantPath() / name) not in self.in_bytes}
+        return ShreddingSchema.object(typed) if typed else None
+
+
+def text_column(name: str) -> str:
+    """Return the name of the column that holds the original texts of a column."""
+    return f"{name}$text"
+
+
+def write_notes(notes: Mapping[str, ColumnNote]) -> bytes:
+    """Serialize the notes of columns by name."""
+    by_name = {
+        name: asdict(replace(note, schema=None))
+        | {"schema": None if note.schema is None else note.schema.to_ddl(), "data": note.data.hex()}
+        for name, note in notes.items()
+    }
+    return zlib.compress(json.dumps(by_name).encode())
+
+
+def read_notes(data: bytes | None) -> dict[str, ColumnNote]:
+    """Read notes that `write_notes` wrote; empty for files of other writers.
+
+    >>> read_notes(write_notes({"v": ColumnNote(is_json=True)}))["v"].is_json
+    True
+    """
+    notes = {}
+    for name, note in json.loads(zlib.decompress(data)).items() if data is not None else ():
+        schema = None if note["schema"] is None else ShreddingSchema.from_ddl(note["schema"])
+        notes[name] = ColumnNote(**note | {"schema": schema, "data": bytes.fromhex(note["data"])})
+    return notes
+
 
 # Rows per block of the library's writer. vortex-data 0.93 and older crashes (by infinite recursion) when it converts
 # rows of its Variant type from more than one block to Arrow.
@@ -122,13 +336,16 @@ class OpenVortexFile:
     @cached_property
     def nested_variants(self) -> dict[str, tuple[str, ...]]:
         """Names of the struct and its fields, for each Variant inside of structs by its dotted name."""
-        others = [field for field in self.schema if field.name not in self.layouts]
-        return {".".join(place): place for place in _variants_below(others)}
 
-    @property
-    def is_checked(self) -> bool:
-        """True if the bytes that are read are compared with checksums."""
-        return self.source is not None and self.source.note is not None
+        def below(fields: Iterable[pa.Field]) -> Iterator[tuple[str, ...]]:
+            for child in fields:
+                if is_storage(child.type):
+                    yield (child.name,)
+                elif pa.types.is_struct(child.type):
+                    yield from ((child.name, *place) for place in below(child.type))
+
+        others = (field for field in self.schema if field.name not in self.layouts)
+        return {".".join(place): place for place in below(others)}
 
     @cached_property
     def notes(self) -> dict[str, ColumnNote]:
@@ -157,21 +374,18 @@ class OpenVortexFile:
         with vortex_errors(self.path, self.source):
             scan = self._scans.get(key)
             if scan is None:  # Preparing a scan costs more than reading a column.
-                scan = self.file.to_repeated_scan(projection, expr=keep, batch_size=self._batch_rows)
+                rows: int | None = None
+                if "variant" in str(self.file.dtype):  # A column has Vortex's own Variant type.
+                    rows = BLOCK_ROWS
+                elif self.source is not None:
+                    # By default the library returns a batch per block of any column, some with a few hundred rows.
+                    rows = max(BLOCK_ROWS, min(_MOST_ROWS, len(self) * _BATCH_BYTES // max(self.source.size(), 1)))
+                scan = self.file.to_repeated_scan(projection, expr=keep, batch_size=rows)
                 if len(self._scans) >= _MOST_SCANS:
                     self._scans.clear()
                 self._scans[key] = scan
             for row_range in (None,) if ranges is None else ranges:
                 yield from scan.execute(row_range=row_range).to_arrow()
-
-    @cached_property
-    def _batch_rows(self) -> int | None:
-        if "variant" in str(self.file.dtype):  # A column has Vortex's own Variant type.
-            return BLOCK_ROWS
-        if self.source is None:
-            return None
-        # By default the library returns a batch per block of any column, some of them with a few hundred rows.
-        return max(BLOCK_ROWS, min(_MOST_ROWS, len(self) * _BATCH_BYTES // max(self.source.size(), 1)))
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows of columns, by default of all columns."""
@@ -180,14 +394,6 @@ class OpenVortexFile:
         if not batches:
             return empty_table(pa.schema([self.schema.field(name) for name in names]))
         return pa.Table.from_batches(batches)
-
-
-def _variants_below(fields: Iterable[pa.Field]) -> Iterator[tuple[str, ...]]:
-    for child in fields:
-        if is_storage(child.type):
-            yield (child.name,)
-        elif pa.types.is_struct(child.type):
-            yield from ((child.name, *place) for place in _variants_below(child.type))
 
 
 _FILES: FooterCache[OpenVortexFile] = FooterCache(16)

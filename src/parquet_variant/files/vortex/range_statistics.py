@@ -3,7 +3,7 @@
 Owns collecting statistics, writing them, and what they prove about a path as a type. Only shredded children have
 statistics. Of the values of a shredded path in bytes, the kinds are known: a range is skipped if no value in it can
 have the type of the expression. Everything else is unknown, and unknown never skips. `query.prune` reasons with three
-values, `scanning.path_statistics` casts bounds, and `trailer` stores the statistics in a file.
+values, `scanning.path_statistics` casts bounds, and `library` stores the statistics in a file.
 """
 
 from __future__ import annotations
@@ -41,16 +41,11 @@ _ONLY_NULL = ColumnStatistics(may_be_value=False, may_be_nan=False)
 _EXACT = ("integer", "decimal")
 
 
-def _kind_bit(header: int) -> int:
-    """Return the kind of a value by the first byte of its encoding, as a bit; all bits for unknown types."""
-    basic, primitive = BasicType(header & 3), header >> 2
-    if basic != BasicType.PRIMITIVE:
-        kinds = {BasicType.SHORT_STRING: KIND.STRING, BasicType.ARRAY: KIND.ARRAY, BasicType.OBJECT: KIND.OBJECT}
-        return 1 << int(kinds[basic])
-    return 1 << primitive if primitive < KIND.ARRAY else (1 << 32) - 1
-
-
-_KIND_BITS = np.array([_kind_bit(header) for header in range(256)], np.uint32)
+# The kind of a value by the first byte of its encoding, as a bit; all bits for unknown types.
+_KIND_BITS = np.full(256, (1 << 32) - 1, np.uint32)
+_KIND_BITS[: KIND.ARRAY << 2 : 4] = 1 << np.arange(KIND.ARRAY)  # primitives
+for _basic, _kind in ((BasicType.SHORT_STRING, "STRING"), (BasicType.ARRAY, "ARRAY"), (BasicType.OBJECT, "OBJECT")):
+    _KIND_BITS[_basic::4] = 1 << getattr(KIND, _kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,21 +250,11 @@ def _paths_of(array: VariantArray, range_rows: int) -> Iterator[tuple[VariantPat
             groups = columns_of(columns["typed_value"])
             stack.extend((path / name, child, columns_of(groups[name])) for name, child in node.fields)
         if node.type is not None:
-            yield path, _statistics_of(columns["typed_value"], _kinds_of(columns.get("value")), range_rows)
+            yield path, _statistics_of(columns["typed_value"], columns.get("value"), range_rows)
 
 
-def _kinds_of(residual: pa.Array | None) -> npt.NDArray[np.uint32] | None:
-    """Return the kind of each value in bytes as a bit; 0 for rows without one, and for Variant null."""
-    if residual is None or residual.null_count == len(residual):
-        return None
-    first = pc.binary_slice(residual.cast(pa.large_binary()), 0, 1)
-    first = pc.if_else(pc.equal(pc.binary_length(first), 1), first, b"\0").fill_null(b"\0").cast(pa.binary(1))
-    bits = _KIND_BITS[np.frombuffer(first.buffers()[1], np.uint8, len(first), first.offset)]
-    return np.where(bits == 1 << KIND.NULL, 0, bits).astype(np.uint32)
-
-
-def _statistics_of(typed: pa.Array, kinds: npt.NDArray[np.uint32] | None, range_rows: int) -> PathStatistics:
-    """Return the statistics of a typed column, and of the kinds of the values next to it."""
+def _statistics_of(typed: pa.Array, residual: pa.Array | None, range_rows: int) -> PathStatistics:
+    """Return the statistics of a typed column, and of the kinds of the values in bytes next to it."""
     count = -(-len(typed) // range_rows)
     rows = np.flatnonzero(typed.is_valid().to_numpy(zero_copy_only=False))
     values = typed.take(pa.array(rows))
@@ -291,7 +276,11 @@ def _statistics_of(typed: pa.Array, kinds: npt.NDArray[np.uint32] | None, range_
             upper[number] = _truncated(extremes["max"], upper_text)
     # Arrays are made from Arrow scalars, because Python values would lose nanoseconds.
     in_bytes = np.zeros(count, np.uint32)
-    if kinds is not None:
+    if residual is not None and residual.null_count < len(residual):
+        first = pc.binary_slice(residual.cast(pa.large_binary()), 0, 1)
+        first = pc.if_else(pc.equal(pc.binary_length(first), 1), first, b"\0").fill_null(b"\0").cast(pa.binary(1))
+        kinds = _KIND_BITS[np.frombuffer(first.buffers()[1], np.uint8, len(first), first.offset)]
+        kinds = np.where(kinds == 1 << KIND.NULL, 0, kinds)  # also of rows without a value in bytes
         in_bytes = np.bitwise_or.reduceat(kinds, np.arange(count) * range_rows).astype(np.uint32)
     return PathStatistics(kind, np.diff(bounds), pa.array(lower, kind), pa.array(upper, kind), has_nan, in_bytes)
 

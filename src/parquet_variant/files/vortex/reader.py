@@ -1,6 +1,6 @@
-"""Whole rows of Vortex files, the logical type of a column, and `inspect`, a report made without reading rows.
+"""Whole rows of Vortex files, the logical type of a column, and reports: of files, without reading rows, and of scans.
 
-Owns the public operations. `scanner` reads by path, and `trailer` the notes of the writer.
+Owns the public operations. `scanner` reads by path, and `library` has the notes of the writer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from dataclasses import field as dataclasses_field
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +19,20 @@ from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError, strings_of
-from parquet_variant.files.vortex.dtype import VariantDType, final_variant, layout_of, unstored_rows
-from parquet_variant.files.vortex.json_columns import JsonColumn, compress_json, decompress_json, json_errors
-from parquet_variant.files.vortex.library import OpenVortexFile, open_file, open_files
+from parquet_variant.files.vortex.dtype import (
+    JsonColumn,
+    VariantDType,
+    compress_json,
+    decompress_json,
+    final_variant,
+    json_errors,
+    layout_of,
+    unstored_rows,
+)
+from parquet_variant.files.vortex.library import ColumnNote, OpenVortexFile, open_file, open_files, text_column
 from parquet_variant.files.vortex.paths import some_vortex_files
-from parquet_variant.files.vortex.trailer import ColumnNote, text_column
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.report_text import Report
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form, with_fields
 
@@ -45,18 +52,17 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
     """
     file = open_file(path)
     name = choose_variant(file, column, json=True)
-    if name in file.json_columns:
-        texts = json_texts(file, name)
-        with json_errors(name, file.path):
-            return texts if exact else decompress_json(compress_json(texts, shred=False))
-    texts = original_texts(file, name) if exact else None
-    return decompress_json(JsonColumn(unstored_rows(file.table([name]).column(0)), texts), exact=exact)
+    if name not in file.json_columns:
+        texts = original_texts(file, name) if exact else None
+        return decompress_json(JsonColumn(unstored_rows(file.table([name]).column(0)), texts), exact=exact)
+    texts = json_texts(file, name)
+    with json_errors(name, file.path):
+        return texts if exact else decompress_json(compress_json(texts, shred=False))
 
 
 def original_texts(file: OpenVortexFile, column: str) -> pa.Array | None:
     """Return the original texts of a column that was written from JSON; None if they were not kept."""
-    note = file.notes.get(column)
-    if note is None or not note.has_texts:
+    if not file.note(column).has_texts:
         return None
     texts = [batch.column(0) for batch in file.batches([text_column(column)])]
     return pa.concat_arrays(texts) if texts else pa.array([], pa.large_string())
@@ -135,44 +141,23 @@ def tagged_inside(field: pa.Field) -> pa.Field:
     return field.with_type(with_fields(field.type, tagged_inside))
 
 
-def choose_path_column(file: OpenVortexFile, column: str | None) -> str:
-    """Return the name of the column whose paths are read.
-
-    It is a Variant, which may be inside of structs (``s.v``), or JSON text if it is named or the only choice.
-    """
-    if column is not None and column in file.nested_variants and column not in file.schema.names:
-        return column
-    has_choice = column is not None or not file.layouts
-    return choose_variant(file, column, json=has_choice and bool(file.json_columns))
-
-
 def choose_variant(file: OpenVortexFile, column: str | None, *, json: bool = False) -> str:
     """Return the name of the Variant column to read; with ``json``, columns of JSON text count as well.
 
     Raises `VariantFileError` (``no-such-column``) if the named column is not such a column, or no name is given and
     the file does not have exactly one.
     """
-    names = file.schema.names
     candidates = [*file.layouts, *(file.json_columns if json else [])]
     if column in candidates:
         return str(column)
-    if len(candidates) != 1 or column is not None:
-        kind = "Variant or JSON column" if json else "Variant column"
-        if column is not None:
-            problem = f"{column!r} is not a {kind} of the file (its columns are {', '.join(names)})"
-        else:
-            problem = f"the file has {len(candidates)} {kind}s (its columns are {', '.join(names)})"
-        choice = f"name one of {', '.join(candidates)}" if candidates else f"name a file with a {kind}"
-        if not json and file.json_columns:
-            choice = (
-                f"read JSON text ({', '.join(file.json_columns)}) with read_json, or convert it with write(…, json=…)"
-            )
-        raise VariantFileError(
-            f"{problem}: {choice}",
-            file=file.path,
-            reason="no-such-column",
-        )
-    return candidates[0]
+    if column is None and len(candidates) == 1:
+        return candidates[0]
+    kind = "Variant or JSON column" if json else "Variant column"
+    problem = f"the file has {len(candidates)} {kind}s" if column is None else f"{column!r} is not a {kind} of the file"
+    remedy = f"choose one with column=, from {', '.join(candidates) or 'none'} (of {', '.join(file.schema.names)})"
+    if not json and file.json_columns:
+        remedy = f"read JSON text ({', '.join(file.json_columns)}) with read_json, or convert it with write(…, json=…)"
+    raise VariantFileError(f"{problem}: {remedy}", file=file.path, reason="no-such-column")
 
 
 @dataclass(slots=True)
@@ -250,6 +235,48 @@ class VortexReport:
         return {"format": "vortex", **asdict(self)}
 
 
+@dataclass(frozen=True, slots=True)
+class VortexScanReport(Report):
+    """How much of the files a query reads.
+
+    Parameters
+    ----------
+    files_total, rows_total, bytes_total
+        Number of files, rows and bytes in total.
+    columns
+        Columns read from each file: ordinary columns, and parts of the Variant column.
+    filters_in_file
+        True if Vortex applies a part of the filter, and so may skip zones of the files.
+    layouts
+        Layouts of the Variant columns.
+    rows_read
+        Number of rows in the ranges that statistics do not exclude.
+    ranges_total, ranges_read
+        Number of row ranges with statistics of shredded children, and of those that are read.
+    """
+
+    files_total: int
+    rows_total: int
+    bytes_total: int
+    columns: tuple[str, ...]
+    filters_in_file: bool
+    layouts: tuple[str, ...]
+    rows_read: int
+    ranges_total: int
+    ranges_read: int
+
+    def __str__(self) -> str:
+        columns = "\n".join(f"  {name}" for name in self.columns)
+        filtered = "applied by Vortex, which may skip zones" if self.filters_in_file else "not applied by Vortex"
+        ranges = f"{self.ranges_read:,} of {self.ranges_total:,} ranges" if self.ranges_total else "no range statistics"
+        return (
+            f"files       {self.files_total:,} Vortex{', ' if self.layouts else ''}{', '.join(self.layouts)}\n"
+            f"rows        {self.rows_read:,} of {self.rows_total:,}: {ranges}\n"
+            f"bytes       {self.bytes_total:,} in the files\n"
+            f"columns     {len(self.columns)}\n{columns}\nfilter      {filtered}"
+        )
+
+
 def dtype_of(source: Any, column: str | None = None) -> VariantDType:
     """Return the logical type of a Variant column, whose nullability is declared and does not depend on the values.
 
@@ -304,22 +331,19 @@ def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexRe
 
     See `Table.inspect`.
     """
-    files = some_vortex_files(path)
+    files = [open_file(name) for name in some_vortex_files(path)]
     columns: dict[str, VortexColumnReport] = {}
     other_columns: dict[str, None] = {}
-    rows = checked = 0
-    for name in files:
-        file = open_file(name)
-        rows += len(file)
-        checked += file.is_checked
+    for file in files:
         for schema_field in file.schema:
-            layout = file.layouts.get(schema_field.name)
-            if layout is None:
-                other_columns[schema_field.name] = None
-            elif column in (None, schema_field.name):
-                report = columns.setdefault(schema_field.name, VortexColumnReport(schema_field.name))
-                report.add(schema_field, layout, file.note(schema_field.name))
+            name = schema_field.name
+            if name not in file.layouts:
+                other_columns[name] = None
+            elif column in (None, name):
+                report = columns.setdefault(name, VortexColumnReport(name))
+                report.add(schema_field, file.layouts[name], file.note(name))
     if column is not None and not columns:
         raise VariantFileError(f"{path} has no Variant column {column!r}", reason="no-such-column")
-    size = sum(Path(file_path).stat().st_size for file_path in files)
+    rows, size = sum(map(len, files)), sum(file.size for file in files)
+    checked = sum(file.source is not None and file.source.note is not None for file in files)
     return VortexReport(len(files), rows, size, checked, tuple(columns.values()), tuple(other_columns))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -38,8 +38,7 @@ from parquet_variant.files.parquet.operations.rewrite import (
 from parquet_variant.files.parquet.reading.read import tagged_table
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.files.vortex.dtype import StoredLayout
-from parquet_variant.files.vortex.json_columns import JsonColumn, compress_json, json_errors
+from parquet_variant.files.vortex.dtype import JsonColumn, StoredLayout, compress_json, json_errors
 from parquet_variant.files.vortex.library import OpenVortexFile, open_file, vortex
 from parquet_variant.files.vortex.paths import SUFFIX, local_target, some_vortex_files, vortex_files
 from parquet_variant.files.vortex.reader import (
@@ -138,8 +137,10 @@ def _merged(
         name, parts = field.name, [table.column(field.name) for table in tables]
         if name in files[0].layouts:
             arrays = [VariantArray.from_arrow(part) for part in parts]
-            own_schema = files[0].shredding_schema(name)
-            values: Any = _joined(arrays, schema if name == main and schema is not None else own_schema)
+            is_same = all(array.storage.type == arrays[0].storage.type for array in arrays)
+            rows = VariantArray.concat(arrays if is_same else [array.to_unshredded() for array in arrays])
+            chosen = schema if name == main and schema is not None else files[0].shredding_schema(name)
+            values: Any = rows.to_unshredded() if chosen.kind == "variant" else shred_variant(rows, chosen)
         else:
             values = one_chunk(pa.chunked_array([chunk for part in parts for chunk in part.chunks], field.type))
         columns[name] = _column(values, field, files, files[0].layouts.get(name))
@@ -153,15 +154,6 @@ def _column(values: Any, field: pa.Field, files: Sequence[OpenVortexFile], layou
         texts = [part for file in files if (part := original_texts(file, field.name)) is not None]
         values = JsonColumn(values, pa.concat_arrays(texts) if texts else None)
     return VortexColumn(values, layout, field.nullable)
-
-
-def _joined(arrays: list[VariantArray], schema: ShreddingSchema) -> VariantArray:
-    """Return the rows of all arrays, shredded by a schema."""
-    is_shredded = all(array.schema == schema and array.storage.type == arrays[0].storage.type for array in arrays)
-    if is_shredded:
-        return VariantArray.concat(arrays)
-    rows = VariantArray.concat([array.to_unshredded() for array in arrays])
-    return rows if schema.kind == "variant" else shred_variant(rows, schema)
 
 
 FileFormat: TypeAlias = Literal["parquet", "vortex"]
@@ -197,10 +189,19 @@ def rewrite(
         check_choice("format", format, get_args(FileFormat))
     is_parquet = dest.endswith(".parquet") or (isinstance(files[0], ParquetSource) and not dest.endswith(SUFFIX))
     kind: FileFormat = format or ("parquet" if is_parquet else "vortex")
-    form = _Form.of(kind, layout, on_conflict)
+    check_choice("on_conflict", on_conflict, get_args(OnConflict))
+    if layout is not None:
+        choices = get_args(Layout) if kind == "parquet" else (*_VORTEX_LAYOUTS, *get_args(VortexLayout))
+        check_choice(f"the layout of {kind.title()} files", layout, choices)
     if kind == "vortex":
         check_options(**options)
-    targets = _targets(files, os.fspath(source), dest, kind)
+    paths = [path_of(file) for file in files]
+    targets = [(files[0], dest)]
+    if Path(dest).is_dir() or dest.endswith("/") or paths != [filesystem_of(os.fspath(source))[1]]:
+        folders = [posixpath.dirname(path) for path in paths]
+        base = posixpath.commonpath(folders) if all(folders) else ""
+        names = [Path(posixpath.relpath(path, base) if base else path).with_suffix(f".{kind}") for path in paths]
+        targets = [(file, f"{dest.rstrip('/')}/{name.as_posix()}") for file, name in zip(files, names, strict=True)]
     for _, target in targets:
         if kind == "vortex":
             local_target(target, mode)
@@ -208,10 +209,11 @@ def rewrite(
             check_target(*filesystem_of(target), mode)
     if schema == "infer":
         schema = infer(engine.reduce("infer the schema", partial(_profile, column=column), files, Profile.merge)).schema
-    if schema is not None:
-        form = replace(form, schema=ShreddingSchema.of(schema), column=column)
-    work = partial(_to_vortex if kind == "vortex" else _to_parquet, form=form, options=options)
-    return engine.run("rewrite", work, targets)
+    values: Any = layout if kind == "parquet" else "unshredded" if layout == "unshredded" else None
+    stored: Any = None if kind == "parquet" or layout is None else _VORTEX_LAYOUTS.get(layout, layout)
+    target_schema = None if schema is None else ShreddingSchema.of(schema)
+    form = _Form(kind, values, stored, on_conflict, target_schema, column, options)
+    return engine.run("rewrite", partial(_rewrite, form=form), targets)
 
 
 # -- sources and targets
@@ -220,17 +222,6 @@ def rewrite(
 def source_files(source: str | os.PathLike[str]) -> list[SourceFile]:
     """Return the Vortex files that a path names, or else the Parquet files."""
     return list(vortex_files(source)) or list(locate(source))
-
-
-def _targets(files: list[SourceFile], source: str, dest: str, kind: FileFormat) -> list[tuple[SourceFile, str]]:
-    paths = [path_of(file) for file in files]
-    is_directory = Path(dest).is_dir() or dest.endswith("/")
-    if paths == [filesystem_of(source)[1]] and not is_directory:
-        return [(files[0], dest)]
-    folders = [posixpath.dirname(path) for path in paths]
-    base = posixpath.commonpath(folders) if all(folders) else ""
-    names = [Path(posixpath.relpath(path, base) if base else path).with_suffix(f".{kind}") for path in paths]
-    return [(file, f"{dest.rstrip('/')}/{name.as_posix()}") for file, name in zip(files, names, strict=True)]
 
 
 def path_of(file: SourceFile | _VortexFile) -> str:
@@ -263,112 +254,77 @@ def _profile(task: int, attempt: int, file: SourceFile | _VortexFile, *, column:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The new form of the Variants of files; `rewrite` documents the options."""
+    """The new form of the files and their Variants; `rewrite` documents the options."""
 
-    layout: Layout | None  # The layout of the values: of Parquet, or before Vortex stores them.
-    vortex_layout: VortexLayout | None
-    on_conflict: OnConflict
+    format: FileFormat
+    layout: Layout | None = None  # The layout of the values: of Parquet, or before Vortex stores them.
+    vortex_layout: VortexLayout | None = None
+    on_conflict: OnConflict = "error"
     schema: ShreddingSchema | None = None
     column: str | None = None
+    options: Mapping[str, Any] | None = None  # Keywords of the writer of the format.
+    shreds_all: bool = False  # Whether columns that are unshredded in a Vortex file get a schema in Parquet.
 
-    @classmethod
-    def of(cls, kind: FileFormat, layout: str | None, on_conflict: OnConflict) -> _Form:
-        """Check a layout, and return the form; the schema is added later."""
-        check_choice("on_conflict", on_conflict, get_args(OnConflict))
-        if layout is not None:
-            choices = get_args(Layout) if kind == "parquet" else (*_VORTEX_LAYOUTS, *get_args(VortexLayout))
-            check_choice(f"the layout of {kind.title()} files", layout, choices)
-        if kind == "parquet":
-            return cls(layout, None, on_conflict)  # type: ignore[arg-type]
-        stored = None if layout is None else _VORTEX_LAYOUTS.get(layout, layout)
-        return cls("unshredded" if layout == "unshredded" else None, stored, on_conflict)  # type: ignore[arg-type]
-
-    def main(self, file: SourceFile, *, json: bool = False) -> Place | None:
-        """Return the column that the schema applies to, with ``json`` also of JSON text; None without a schema."""
+    def main(self, file: SourceFile) -> Place | None:
+        """Return the column that the schema applies to, in Parquet also one of JSON text; None without a schema."""
         if self.schema is None:
             return None
         if isinstance(file, ParquetSource):
             with open_parquet(file) as opened:
                 return choose_column(opened.schema, self.column, opened.name).path
-        return (choose_variant(open_file(file), self.column, json=json),)
+        return (choose_variant(open_file(file), self.column, json=self.format == "parquet"),)
 
-    def converted(
-        self, table: pa.Table, main: Place | None, schemas: Mapping[str, ShreddingSchema], *, drafts: bool
-    ) -> pa.Table:
-        """Return a table with all Variants in their new form.
-
-        `schemas`: schemas of columns that have none of their own; `drafts`: whether drafts keep their layout.
-        """
+    def tables(self, file: SourceFile, main: Place | None) -> Iterator[pa.Table]:
+        """Yield the tables of a file with all Variants in their new form; `main`: the column that the schema is for."""
+        # Schemas of columns that have none in a table of the file.
+        schemas: dict[str, ShreddingSchema] = {}
+        if isinstance(file, str) and self.layout in (None, "final"):
+            opened = open_file(file)
+            for name, note in opened.notes.items():  # columns of Vortex's Variant type that were written with a schema
+                if note.schema is not None and note.schema.kind != "variant":
+                    schemas[name] = note.schema
+            for name in opened.layouts if self.shreds_all else ():
+                if (name,) != main and opened.shredding_schema(name).kind == "variant":
+                    schemas[name] = infer_shredding_schema(read(file, name))
+            for name in opened.json_columns if self.format == "parquet" else ():
+                with json_errors(name, file):
+                    schemas[name] = infer_shredding_schema(compress_json(json_texts(opened, name), shred=False))
 
         def convert(storage: pa.StructArray, place: Place) -> pa.StructArray:
             array = VariantArray(storage)
             schema = self.schema if place == main else schemas.get(place[0]) if len(place) == 1 else None
             layout = self.layout
-            if layout is None and (schema is not None or (array.is_shredded and not drafts)):
+            # Drafts keep their layout in Parquet.
+            if layout is None and (schema is not None or (array.is_shredded and self.format == "vortex")):
                 layout = "final"
-            form = VariantForm(layout, schema, None, self.on_conflict)
-            return form.of(array, is_main=schema is not None)
+            return VariantForm(layout, schema, None, self.on_conflict).of(array, is_main=schema is not None)
 
-        return map_variants(table, convert)
-
-
-def _to_parquet(
-    task: int,
-    attempt: int,
-    target: tuple[SourceFile, str],
-    *,
-    form: _Form,
-    options: Mapping[str, Any],
-    shreds_all: bool = False,
-) -> FileInfo:
-    """Write a Parquet file; `shreds_all`: whether columns that are unshredded in the file get a schema."""
-    file, dest = target
-    main = form.main(file, json=True)
-    schemas: dict[str, ShreddingSchema] = {}
-    if isinstance(file, str) and form.layout in (None, "final"):
-        opened = open_file(file)
-        schemas = _own_schemas(opened)
-        # Other columns are read unshredded, and get the schema of their values.
-        for name in opened.layouts if shreds_all else ():
-            if (name,) != main and opened.shredding_schema(name).kind == "variant":
-                schemas[name] = infer_shredding_schema(read(file, name))
-        for name in opened.json_columns:
-            with json_errors(name, file):
-                schemas[name] = infer_shredding_schema(compress_json(json_texts(opened, name), shred=False))
-    # A task may run again after it has moved its file into place.
-    with VariantWriter(dest, mode="overwrite", **options) as writer:
-        for table in tables_of(file):
-            writer.write_batch(form.converted(table, main, schemas, drafts=True))
-    assert writer.info is not None
-    return writer.info
+        for table in tables_of(file, json=self.format == "vortex"):
+            yield map_variants(table, convert)
 
 
-def write_shredded_parquet(file: str, dest: str) -> None:
-    """Write the rows of a Vortex file to a Parquet file, in which all Variants that are columns are shredded."""
-    _to_parquet(0, 0, (file, dest), form=_Form(None, None, "error"), options={}, shreds_all=True)
-
-
-def _own_schemas(file: OpenVortexFile) -> dict[str, ShreddingSchema]:
-    """Return the schemas of columns of Vortex's Variant type that were shredded when they were written."""
-    schemas = {name: note.schema for name, note in file.notes.items()}
-    return {name: schema for name, schema in schemas.items() if schema is not None and schema.kind != "variant"}
-
-
-def _to_vortex(
-    task: int, attempt: int, target: tuple[SourceFile, str], *, form: _Form, options: Mapping[str, Any]
-) -> VortexFileInfo:
+def _rewrite(task: int, attempt: int, target: tuple[SourceFile, str], *, form: _Form) -> FileInfo | VortexFileInfo:
     file, dest = target
     main = form.main(file)
-    schemas = _own_schemas(open_file(file)) if isinstance(file, str) and form.layout is None else {}
-    parts = [form.converted(part, main, schemas, drafts=False) for part in tables_of(file, json=True)]
-    table = pa.concat_tables(parts)
+    # A task may run again after it has moved its file into place.
+    if form.format == "parquet":
+        with VariantWriter(dest, mode="overwrite", **form.options or {}) as writer:
+            for table in form.tables(file, main):
+                writer.write_batch(table)
+        assert writer.info is not None
+        return writer.info
+    table = pa.concat_tables(form.tables(file, main))
     opened = [] if isinstance(file, ParquetSource) else [open_file(file)]
     columns = {}
     for field, column in zip(table.schema, table.columns, strict=True):
         values: Any = VariantArray.from_arrow(column) if is_variant_field(field) else one_chunk(column)
         # Columns keep their layout, except for the one whose schema changes.
         keeps_layout = opened and form.vortex_layout is None and (field.name,) != main
-        columns[field.name] = _column(
-            values, field, opened, opened[0].layouts.get(field.name) if keeps_layout else None
-        )
-    return write(dest, columns, layout=form.vortex_layout or "auto", mode="overwrite", **options)
+        layout = opened[0].layouts.get(field.name) if keeps_layout else None
+        columns[field.name] = _column(values, field, opened, layout)
+    return write(dest, columns, layout=form.vortex_layout or "auto", mode="overwrite", **form.options or {})
+
+
+def write_shredded_parquet(file: str, dest: str) -> None:
+    """Write the rows of a Vortex file to a Parquet file, in which all Variants that are columns are shredded."""
+    _rewrite(0, 0, (file, dest), form=_Form("parquet", shreds_all=True))

@@ -1,84 +1,225 @@
 """`scan`: read typed columns by path from Vortex files.
 
-Owns the public operation, its report, and the ranges of rows that it skips. `parts` finds the parts of a column that a
-path needs and the part of a filter that Vortex may apply, `query.predicate` owns the meaning of filters, and
-`range_statistics` the statistics of a range.
+Owns the parts of a stored column that a path needs in each layout, with the Vortex expression that reads a part; the
+part of a filter that Vortex may apply, which may keep too many rows, never too few, because the whole filter is
+applied again; and the ranges of rows that are skipped. `query.predicate` owns the meaning of filters,
+`ops.columns.extract_path` extracts values, and `range_statistics` has the statistics of a range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import partial, reduce
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import without_views
+from parquet_variant.arrays.capsules import import_variant, with_metadata, without_views
+from parquet_variant.arrays.parts import columns_of, stored_columns
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.reading.read import plain_storage
-from parquet_variant.files.vortex.dtype import unstored_rows
-from parquet_variant.files.vortex.json_columns import json_errors
+from parquet_variant.files.vortex.dtype import compress_json, json_errors, unstored_rows
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex
-from parquet_variant.files.vortex.parts import JsonPart, NestedPart, Part, TypedPart, part_of, pushed_filter
-from parquet_variant.files.vortex.reader import choose_path_column, tagged_inside
-from parquet_variant.files.vortex.trailer import ColumnNote
+from parquet_variant.files.vortex.reader import VortexScanReport, choose_variant, tagged_inside
 from parquet_variant.io.parallel import in_order, thread_count
-from parquet_variant.ops.columns.extract_path import extract_path
-from parquet_variant.query.predicate import Predicate, evaluate
+from parquet_variant.layouts.layout import Step, next_group, walk_path
+from parquet_variant.layouts.storages import ArrowGroup
+from parquet_variant.ops.columns.extract_path import columns_of_path, extract_path
+from parquet_variant.query.predicate import And, Compare, In, Or, Predicate, evaluate, joined
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.report_text import Report
 from parquet_variant.types.forms import in_form, with_fields
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
-# Types of columns inside Vortex's own type that its `variant_get` returns without a cast.
-_UNCAST_TYPES = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
+
+@dataclass(frozen=True, slots=True)
+class TypedPart:
+    """A typed field inside Vortex's own type, at whose path no value is in bytes."""
+
+    levels: tuple[str, ...]  # The path.
+    type: pa.DataType  # The column's type.
+
+    def expression(self, column: str | None) -> Any:
+        """See `StoragePart.expression`."""
+        expr = vortex().expr
+        return expr.variant_get(expr.column(column), list(self.levels), vortex().DType.from_arrow(self.type))
+
+    def column(self, array: pa.Array) -> pa.StructArray:
+        """See `StoragePart.column`."""
+        return pa.StructArray.from_arrays([array.cast(self.type)], names=["typed_value"])
 
 
 @dataclass(frozen=True, slots=True)
-class VortexScanReport(Report):
-    """How much of the files a query reads.
+class WholePart:
+    """A whole column: Variants, or JSON text, which is parsed to Variants.
 
-    Parameters
-    ----------
-    files_total, rows_total, bytes_total
-        Number of files, rows and bytes in total.
-    columns
-        Columns read from each file: ordinary columns, and parts of the Variant column.
-    filters_in_file
-        True if Vortex applies a part of the filter, and so may skip zones of the files.
-    layouts
-        Layouts of the Variant columns.
-    rows_read
-        Number of rows in the ranges that statistics do not exclude.
-    ranges_total, ranges_read
-        Number of row ranges with statistics of shredded children, and of those that are read.
+    A Variant inside of structs is read with all fields: vortex-data 0.93 crashes if it reads the Variant alone.
     """
 
-    files_total: int
-    rows_total: int
-    bytes_total: int
-    columns: tuple[str, ...]
-    filters_in_file: bool
-    layouts: tuple[str, ...]
-    rows_read: int
-    ranges_total: int
-    ranges_read: int
+    place: tuple[str, ...]  # The column, and the fields inside of structs.
+    is_json: bool = False
+    levels: ClassVar[tuple[str, ...]] = ()
 
-    def __str__(self) -> str:
-        columns = "\n".join(f"  {name}" for name in self.columns)
-        filtered = "applied by Vortex, which may skip zones" if self.filters_in_file else "not applied by Vortex"
-        ranges = f"{self.ranges_read:,} of {self.ranges_total:,} ranges" if self.ranges_total else "no range statistics"
-        return (
-            f"files       {self.files_total:,} Vortex{', ' if self.layouts else ''}{', '.join(self.layouts)}\n"
-            f"rows        {self.rows_read:,} of {self.rows_total:,}: {ranges}\n"
-            f"bytes       {self.bytes_total:,} in the files\n"
-            f"columns     {len(self.columns)}\n{columns}\nfilter      {filtered}"
-        )
+    def expression(self, column: str | None) -> Any:
+        """See `StoragePart.expression`."""
+        return vortex().expr.column(self.place[0])
+
+    def column(self, array: pa.Array) -> pa.StructArray:
+        """See `StoragePart.column`."""
+        if self.is_json:
+            return compress_json(array, shred=False).storage
+        for name in self.place[1:]:
+            array = columns_of(array)[name]
+        return import_variant(array)[0] if len(array) else array
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePart:
+    """A part of a storage struct."""
+
+    levels: tuple[str, ...]  # The fields along the path.
+    only_value: bool  # True if only ``value`` of the last group is needed.
+    has_metadata: bool  # True if bytes are read.
+    has_value: bool  # True if the last group has a ``value`` column.
+
+    def group(self, column: str | None) -> Any:
+        """Return the expression for the last group."""
+        expr = vortex().expr
+        group = expr.column(column)
+        for name in self.levels:
+            group = expr.get_item(name, expr.get_item("typed_value", group))
+        return group
+
+    def expression(self, column: str | None) -> Any:
+        """Return the expression that reads the part: a struct."""
+        expr, group = vortex().expr, self.group(column)
+        pieces = {}
+        if self.has_metadata:
+            pieces["metadata"] = expr.get_item("metadata", expr.column(column))
+        if not self.only_value:
+            pieces["group"] = group
+        elif self.has_value:
+            pieces["value"] = expr.get_item("value", group)
+        if not pieces:  # no row has a value, but a column is needed to know the number of rows
+            pieces["nothing"] = expr.is_null(expr.column(column))
+        return expr.pack(pieces)
+
+    def column(self, array: pa.Array) -> pa.StructArray:
+        """Return a storage struct for which `extract_path` returns the same as for the whole column."""
+        read = stored_columns(array)
+        group: dict[str, pa.Array] = {"value": read.get("value", pa.nulls(len(array), pa.binary()))}
+        if not self.only_value:
+            group = columns_of(read["group"])
+        for name in reversed(self.levels):
+            child = pa.StructArray.from_arrays(list(group.values()), names=list(group))
+            group = {"typed_value": pa.StructArray.from_arrays([child], names=[name])}
+        if "metadata" in read:
+            group = {"metadata": read["metadata"], **group}
+        storage = pa.StructArray.from_arrays(list(group.values()), names=list(group))
+        kind = without_views(storage.type, large=False)
+        return with_metadata(storage if kind == storage.type else storage.cast(kind))
+
+
+def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
+    """Return the part of a stored column that a path needs as a type (None for a Variant); without levels and with all
+    of the last group, it is the whole column.
+
+    >>> typed = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
+    >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
+    >>> part_of(storage, VariantPath.parse("$.a"), pa.int64())
+    StoragePart(levels=('a',), only_value=False, has_metadata=False, has_value=False)
+    >>> part_of(storage, VariantPath.parse("$.b"), pa.int64())
+    StoragePart(levels=(), only_value=True, has_metadata=True, has_value=True)
+    """
+    group = ArrowGroup(storage)
+    if group.child("typed_value") is None:
+        return StoragePart((), False, True, True)
+    levels: list[str] = []
+    for segment in path.segments:
+        step, child_group = next_group(group, segment)
+        has_value = group.child("value") is not None
+        if child_group is None:
+            return StoragePart(tuple(levels), True, step is Step.NOT_SHREDDED, has_value)
+        if not isinstance(segment, str):
+            return StoragePart(tuple(levels), False, _reads_bytes(storage, path, target), has_value)
+        levels.append(segment)
+        group = child_group
+    return StoragePart(tuple(levels), False, _reads_bytes(storage, path, target), group.child("value") is not None)
+
+
+def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> bool:
+    """Return True if metadata is needed: for bytes along the path, or to encode the result."""
+    if target is None or pa.types.is_nested(target) or isinstance(target, pa.BaseExtensionType):
+        return True
+    columns = columns_of_path(storage, path)
+    return len(columns) != 1 or columns[0][-1] == "value"
+
+
+# A part of a Variant column that answers a path.
+Part: TypeAlias = TypedPart | WholePart | StoragePart
+
+
+# -- filters
+
+_VORTEX_OPS = {"=": "eq", "<>": "not_eq", "<": "lt", "<=": "lt_eq", ">": "gt", ">=": "gt_eq"}
+_MOST_VALUES = 64  # A longer IN list is not pushed down: vortex would evaluate an expression per value.
+# Vortex orders NaN and -0.0 differently: comparisons of doubles that depend on this order are not pushed down.
+_FLOAT_OPS = ("=", "<", "<=")
+
+
+def pushed_filter(
+    predicate: Predicate, by_name: dict[str, Selected], column: str | None, storage: pa.StructType
+) -> Any | None:
+    """Return the part of a bound filter that Vortex may apply, as an expression; None if there is no such part."""
+    expr = vortex().expr
+    if isinstance(predicate, And):
+        parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
+        pushed = [part for part in parts if part is not None]
+        return reduce(expr.and_, pushed) if pushed else None
+    if isinstance(predicate, Or):
+        parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
+        return None if any(part is None for part in parts) else reduce(expr.or_, parts)
+    if isinstance(predicate, In) and len(predicate.values) <= _MOST_VALUES:
+        equals = [Compare(predicate.column, "=", literal) for literal in predicate.values]
+        return pushed_filter(joined(Or, equals), by_name, column, storage)
+    if not isinstance(predicate, Compare):
+        return None
+    return _compare(predicate, by_name[predicate.column], column, storage)
+
+
+def _compare(compare: Compare, selected: Selected, column: str | None, storage: pa.StructType) -> Any | None:
+    """Return the expression for rows whose typed value satisfies the comparison, or whose value is not typed."""
+    expr = vortex().expr
+    if selected.path is None or selected.path.has_wildcard or selected.type is None:
+        return None
+    part, end = part_of(storage, selected.path, selected.type), walk_path(ArrowGroup(storage), selected.path)
+    typed = end.group.child("typed_value")
+    if end.step is not Step.FOUND or end.is_repeated or typed is None:
+        return None
+    # The literal in the type of the stored column, if the comparison cannot differ in that type.
+    library, types, value = vortex(), pa.types, compare.literal.as_py()
+    stored, requested, literal = typed.type, selected.type, None
+    if types.is_signed_integer(stored) and types.is_signed_integer(requested):
+        bits = stored.bit_width
+        if requested.bit_width >= bits and -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+            literal = expr.literal(library.int_(bits), value)
+    elif types.is_string(stored) and (types.is_string(requested) or types.is_large_string(requested)):
+        literal = expr.literal(library.utf8(), value)
+    elif types.is_float64(stored) and types.is_float64(requested) and compare.op in _FLOAT_OPS:
+        literal = expr.literal(library.float_(64), value) if value == value and value else None
+    if literal is None:
+        return None
+    group = part.group(column)
+    comparison = getattr(expr, _VORTEX_OPS[compare.op])(expr.get_item("typed_value", group), literal)
+    return expr.or_(expr.is_not_null(expr.get_item("value", group)), comparison) if part.has_value else comparison
+
+
+# Types of columns inside Vortex's own type that its `variant_get` returns without a cast.
+_UNCAST_TYPES = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 
 @dataclass(frozen=True)
@@ -116,19 +257,21 @@ class VortexScan(PlannedQuery):
 
     def explain(self) -> VortexScanReport:
         """Report how much of the files would be read."""
-        with_statistics = [(planned, planned.note.statistics) for planned in self.files]
-        counted = [(planned, statistics) for planned, statistics in with_statistics if statistics is not None]
-        names = (planned.name_of(part) for planned in self.files for part in planned.parts.values())
+        statistics = [planned.file.note(planned.column).statistics for planned in self.files]
         return VortexScanReport(
             files_total=len(self.files),
             rows_total=sum(len(planned.file) for planned in self.files),
             bytes_total=sum(planned.file.size for planned in self.files),
-            columns=tuple(sorted(set(names))),
+            columns=tuple(sorted({name for planned in self.files for name in planned.part_names})),
             filters_in_file=any(planned.filter() is not None for planned in self.files),
-            layouts=tuple(sorted({str(planned.layout) for planned in self.files if planned.layout is not None})),
+            layouts=tuple(sorted({planned.layout for planned in self.files} - {""})),
             rows_read=sum(planned.rows_read for planned in self.files),
-            ranges_total=sum(statistics.count for _, statistics in counted),
-            ranges_read=sum(len(planned.range_numbers) for planned, _ in counted),
+            ranges_total=sum(ranges.count for ranges in statistics if ranges is not None),
+            ranges_read=sum(
+                len(planned.range_numbers)
+                for planned, ranges in zip(self.files, statistics, strict=True)
+                if ranges is not None
+            ),
         )
 
 
@@ -139,20 +282,15 @@ class FileScan:
     file: OpenVortexFile
     question: Question  # Bound to the types of the file.
     column: str | None  # The Variant column; None if no path is selected.
-    skipping: bool  # Whether rows may be skipped.
+    skips_by: Predicate | None  # The filter by which rows may be skipped.
     cast: bool  # Whether values of other types are cast; without, they are null.
     zone: str
     threads: int | None
 
     @property
-    def layout(self) -> str | None:
-        """Layout of the Variant column; None if no path is selected, or the column is not a Variant."""
-        return None if self.column is None else self.file.layouts.get(self.column)
-
-    @property
-    def note(self) -> ColumnNote:
-        """The writer's note on the Variant column."""
-        return self.file.note(self.column)
+    def layout(self) -> str:
+        """Layout of the Variant column; empty if no path is selected, or the column is not a Variant."""
+        return self.file.layouts.get(self.column or "", "")
 
     @property
     def kind(self) -> pa.StructType | None:
@@ -161,17 +299,16 @@ class FileScan:
 
     @cached_property
     def parts(self) -> dict[str, Part | str]:
-        """The parts of the Variant column and the ordinary columns to read, by short names."""
-        parts = dict.fromkeys(self._parts_of_columns.values())
-        return {f"p{number}": part for number, part in enumerate(parts)}
-
-    @cached_property
-    def _parts_of_columns(self) -> dict[str, Part | str]:
+        """The part of the Variant column, or the ordinary column, that each column needs."""
         return {selected.name: self._part(selected) for selected in self.question.columns}
 
-    def name_of(self, part: Part | str) -> str:
-        """Return the name of a part in reports."""
-        return part if isinstance(part, str) else ".".join((str(self.column), *part.levels))
+    @property
+    def part_names(self) -> list[str]:
+        """The names of the parts in reports."""
+        return [
+            part if isinstance(part, str) else ".".join((str(self.column), *part.levels))
+            for part in self.parts.values()
+        ]
 
     def _part(self, selected: Selected) -> Part | str:
         if selected.path is None:
@@ -179,9 +316,9 @@ class FileScan:
             return selected.column
         if self.kind is None:
             place = self.file.nested_variants.get(str(self.column))
-            return JsonPart() if place is None else NestedPart(place)
-        typed, statistics = self.note.typed_schema, self.note.statistics
-        node = None if typed is None else typed.get(selected.path)
+            return WholePart(place or (str(self.column),), is_json=place is None)
+        note = self.file.note(self.column)
+        node = None if note.typed_schema is None else note.typed_schema.get(selected.path)
         # For a Variant result the typed column is not enough: its null may be Variant null, a missing field or an
         # absent row. Nor is it if a value at the path is in bytes, in a range that is read.
         if (
@@ -189,24 +326,20 @@ class FileScan:
             and node.type in _UNCAST_TYPES
             and selected.path.segments
             and selected.type is not None
-            and statistics is not None
-            and selected.path in statistics.paths
-            and not any(statistics.paths[selected.path].in_bytes[number] for number in self.range_numbers)
+            and note.statistics is not None
+            and (of_path := note.statistics.paths.get(selected.path)) is not None
+            and not any(of_path.in_bytes[number] for number in self.range_numbers)
         ):
             return TypedPart(tuple(map(str, selected.path.segments)), node.type)
-        return part_of(self.kind, selected.path, selected.type)
+        part = part_of(self.kind, selected.path, selected.type)
+        return part if part.levels or part.only_value else WholePart((str(self.column),))
 
     # -- skipping
-
-    @property
-    def _skipping(self) -> Predicate | None:
-        """The filter by which rows may be skipped."""
-        return self.question.predicate if self.skipping else None
 
     @cached_property
     def range_numbers(self) -> list[int]:
         """The ranges in which a row can match; without statistics the file is one range."""
-        ranges, predicate = self.note.statistics, self._skipping
+        ranges, predicate = self.file.note(self.column).statistics, self.skips_by
         if ranges is None or predicate is None:
             return list(range(1 if ranges is None else ranges.count))
         by_name = {selected.name: selected for selected in self.question.columns}
@@ -222,7 +355,7 @@ class FileScan:
     @property
     def row_ranges(self) -> list[tuple[int, int]] | None:
         """First row and the row after the last of each run of ranges that is read; None for all rows."""
-        statistics = None if self._skipping is None else self.note.statistics
+        statistics = None if self.skips_by is None else self.file.note(self.column).statistics
         if statistics is None or len(self.range_numbers) == statistics.count:
             return None
         runs: list[tuple[int, int]] = []
@@ -240,19 +373,20 @@ class FileScan:
 
     def filter(self) -> Any:
         """Return the part of the filter that Vortex applies, which may skip zones of the file; None without one."""
-        if self._skipping is None or self.kind is None:
+        if self.skips_by is None or self.kind is None:
             return None
         by_name = {selected.name: selected for selected in self.question.columns}
-        return pushed_filter(self._skipping, by_name, self.column, self.kind)
+        return pushed_filter(self.skips_by, by_name, self.column, self.kind)
 
     # -- the result
 
     def tables(self, bytes_read: list[int]) -> Iterator[pa.Table]:
         """Yield the rows of the file that match the filter, and add the bytes of their columns to a counter."""
         expr = vortex().expr
+        names = {part: f"p{number}" for number, part in enumerate(dict.fromkeys(self.parts.values()))}
         pieces = {
             name: expr.column(part) if isinstance(part, str) else part.expression(self.column)
-            for name, part in self.parts.items()
+            for part, name in names.items()
         }
 
         def numbered_batches() -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -264,47 +398,40 @@ class FileScan:
                     yield start, batch
                 start += batch.num_rows
 
-        yield from in_order(self._result, numbered_batches(), thread_count(self.threads))
+        yield from in_order(partial(self._result, names), numbered_batches(), thread_count(self.threads))
 
-    def _result(self, rows: tuple[int, pa.RecordBatch]) -> pa.Table:
+    def _result(self, names: dict[Part | str, str], rows: tuple[int, pa.RecordBatch]) -> pa.Table:
         start, batch = rows
-        names = {part: name for name, part in self.parts.items()}
-        by_column: dict[str, pa.StructArray] = {}
+        by_part: dict[Part, pa.StructArray] = {}
         columns = {}
         for selected in self.question.columns:
-            part = self._parts_of_columns[selected.name]
-            name = names[part]
+            part = self.parts[selected.name]
+            array = batch.column(names[part])
             if isinstance(part, str) or selected.path is None:
-                columns[selected.name] = _ordinary_column(batch.column(name), selected)
+                if selected.type is None:
+                    columns[selected.name] = plain_storage(unstored_rows(array))
+                else:
+                    columns[selected.name] = in_form(array, without_views(array.type, large=False))
                 continue
-            if name not in by_column:
+            if part not in by_part:
                 # No row of a file with JSON text is skipped, so that the number of the row is right.
                 with json_errors(str(self.column), self.file.path, start=start):
-                    by_column[name] = part.column(batch.column(name))
+                    by_part[part] = part.column(array)
             target = VARIANT_STORAGE if selected.type is None else selected.type
             path = VariantPath() if isinstance(part, TypedPart) else selected.path
             columns[selected.name] = extract_path(
-                by_column[name],
+                by_part[part],
                 path,
                 target,
                 safe=False,
                 zone=self.zone,
                 lossless="numbers" if selected.exact else not self.cast,
             )
-        outputs = self.question.selection
-        schema = pa.schema([selected.field for selected in outputs])
-        table = pa.table([columns[selected.name] for selected in outputs], schema=schema)
+        schema = pa.schema([selected.field for selected in self.question.selection])
+        table = pa.table([columns[name] for name in schema.names], schema=schema)
         if self.question.predicate is None:
             return table
-        keep = evaluate(self.question.predicate, columns)
-        return table.filter(pc.fill_null(keep, False))
-
-
-def _ordinary_column(array: pa.Array, selected: Selected) -> pa.Array:
-    """Return a column that is selected by its name."""
-    if selected.type is not None:
-        return in_form(array, without_views(array.type, large=False))
-    return plain_storage(unstored_rows(array))
+        return table.filter(pc.fill_null(evaluate(self.question.predicate, columns), False))
 
 
 def scan(
@@ -328,8 +455,12 @@ def scan(
     for file in open_files(path):
         bound = question.bound(_with_types(file, question.columns), zone)
         has_path = any(selected.path is not None for selected in bound.columns)
-        name = choose_path_column(file, column) if has_path else None
-        files.append(FileScan(file, bound, name, skipping, cast, zone, threads))
+        name = column if has_path else None
+        # A Variant, which may be inside of structs (``s.v``), or JSON text if it is named or the only choice.
+        if has_path and (column not in file.nested_variants or column in file.schema.names):
+            has_choice = column is not None or not file.layouts
+            name = choose_variant(file, column, json=has_choice and bool(file.json_columns))
+        files.append(FileScan(file, bound, name, bound.predicate if skipping else None, cast, zone, threads))
     first = files[0].question
     return VortexScan(first.selection, first.hidden, first.predicate, tuple(files))
 

@@ -1,7 +1,7 @@
 """`write`: write Variant columns to a Vortex file, which is verified before it gets its name.
 
-Owns the public operation, the choice of each column's layout, and the verification. `dtype` owns the layouts,
-`json_columns` JSON text, and `trailer` the checksums and notes.
+Owns the public operation, the choice of each column's layout, and the verification. `dtype` owns the layouts
+and JSON text, and `library` the checksums and notes.
 """
 
 from __future__ import annotations
@@ -23,18 +23,29 @@ from parquet_variant.errors import SchemaError, VariantFileError, check_choice, 
 from parquet_variant.files.parquet.writing.write import shredded_as
 from parquet_variant.files.vortex.dtype import (
     LAYOUTS,
+    AnyPolicy,
+    JsonColumn,
     StoredLayout,
+    compress_json,
     final_variant,
     first_difference,
+    json_errors,
     stored_column,
     within_dtype,
     without_nul,
 )
-from parquet_variant.files.vortex.json_columns import AnyPolicy, JsonColumn, compress_json, json_errors
-from parquet_variant.files.vortex.library import BLOCK_ROWS, open_file, vortex, vortex_errors
+from parquet_variant.files.vortex.library import (
+    BLOCK_ROWS,
+    ColumnNote,
+    append_trailer,
+    open_file,
+    text_column,
+    vortex,
+    vortex_errors,
+    write_notes,
+)
 from parquet_variant.files.vortex.paths import local_target
 from parquet_variant.files.vortex.range_statistics import collect_statistics
-from parquet_variant.files.vortex.trailer import ColumnNote, append_trailer, text_column, write_notes
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.filesystems import cannot_write, write_errors
@@ -120,9 +131,15 @@ def write(
     for name, item in columns.items():
         column_schema = schema.get(name) if isinstance(schema, Mapping) else schema
         if isinstance(item.values, JsonColumn) or name in json or is_json_type(getattr(item.values, "type", None)):
-            with json_errors(name):
-                item = _variants_of_json(item, column_schema, policy, exact=exact)
-            column_schema = None
+            converted = item.values
+            if not isinstance(converted, JsonColumn):  # without a schema, the policy infers it
+                shredding = policy if column_schema in (None, "infer") else ShreddingSchema.of(column_schema)
+                with json_errors(name):
+                    converted = compress_json(converted, shredding, exact=exact)
+            if not isinstance(converted, JsonColumn):
+                converted = JsonColumn(converted)
+            note = ColumnNote(is_json=True, has_texts=converted.texts is not None)
+            item, column_schema = replace(item, values=converted.values, note=note, texts=converted.texts), None
         if isinstance(item.values, VariantArray):
             shredded = shredded_as(final_variant(item.values), column_schema, "final")
             if shredded.is_shredded:
@@ -161,38 +178,24 @@ def _columns(data: Any, column: str) -> dict[str, VortexColumn]:
     columns: dict[str, VortexColumn] = {}
     if isinstance(data, Mapping) and data:
         columns = {
-            name: replace(values, values=_values(values.values))
+            name: replace(values, values=_values(name, values.values))
             if isinstance(values, VortexColumn)
-            else VortexColumn(_values(values))
+            else VortexColumn(_values(name, values))
             for name, values in data.items()
         }
     else:
         table = table_of(data)
         for schema_field, array in zip(table.schema, table.columns, strict=True):
             values = VariantArray.from_arrow(array) if is_variant_field(schema_field) else array
-            columns[schema_field.name] = VortexColumn(_values(values), nullable=schema_field.nullable)
+            name = schema_field.name
+            columns[name] = VortexColumn(_values(name, values), nullable=schema_field.nullable)
     lengths = {name: len(item.values) for name, item in columns.items()}
     if len(set(lengths.values())) > 1:
         raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
-    for name, item in columns.items():
-        if isinstance(item.values, pa.Array):
-            _check_type(name, item.values.type)
     return columns
 
 
-def _check_type(name: str, kind: pa.DataType) -> None:
-    types = pa.types
-    unsupported = (types.is_fixed_size_binary, types.is_duration, types.is_interval, types.is_union)
-    if any(is_unsupported(kind) for is_unsupported in unsupported):
-        raise SchemaError(
-            f"column {name!r} has the Arrow type {kind}, which Vortex does not support: cast the column first",
-            reason="unsupported-type",
-        )
-    for index in range(kind.num_fields):
-        _check_type(name, kind.field(index).type)
-
-
-def _values(values: Any) -> Any:
+def _values(name: str, values: Any) -> Any:
     """Return a column of Variants or of JSON, or an Arrow column in a form that the library accepts."""
     if isinstance(values, ChunkedVariantArray):
         return values.combine()
@@ -201,36 +204,32 @@ def _values(values: Any) -> Any:
     array = as_arrow(values)
     if isinstance(array.type, pa.BaseExtensionType):
         return array
-    array = in_form(array, _storable_type(plain_form(array.type, stored=True)))
+    array = in_form(array, _storable_type(name, plain_form(array.type, stored=True)))
     # A copy, because the library fails on slices of nested columns.
     return pa.concat_arrays([array, array[:0]]) if pa.types.is_nested(array.type) else array
 
 
-def _storable_type(kind: pa.DataType, as_structs: bool = False) -> pa.DataType:
-    """Return a type that the library accepts.
+def _storable_type(name: str, kind: pa.DataType, as_structs: bool = False) -> pa.DataType:
+    """Return a type that the library accepts, of a column or a part of it.
 
     Nested Variants have no dictionaries. They are structs in lists, if they are shredded, and with vortex-data 0.90.
     """
-    as_structs = as_structs or not pa.types.is_struct(kind) or vortex().__version__.startswith("0.90.")
+    types = pa.types
+    unsupported = (types.is_fixed_size_binary, types.is_duration, types.is_interval, types.is_union)
+    if any(is_unsupported(kind) for is_unsupported in unsupported):
+        raise SchemaError(
+            f"column {name!r} has the Arrow type {kind}, which Vortex does not support: cast the column first",
+            reason="unsupported-type",
+        )
+    as_structs = as_structs or not types.is_struct(kind) or vortex().__version__.startswith("0.90.")
 
     def storable(child: pa.Field) -> pa.Field:
         if not is_variant_field(child):
-            return child.with_type(_storable_type(child.type, as_structs))
+            return child.with_type(_storable_type(name, child.type, as_structs))
         is_struct = as_structs or child.type.get_field_index("typed_value") >= 0
         return pa.field(child.name, plain_form(child.type), child.nullable, None if is_struct else child.metadata)
 
     return with_fields(kind, storable)
-
-
-def _variants_of_json(column: VortexColumn, schema: Any, policy: AnyPolicy, *, exact: bool) -> VortexColumn:
-    """Return the column with Variants in place of JSON text; without a schema, the policy infers it."""
-    values = column.values
-    if not isinstance(values, JsonColumn):
-        shredding = policy if schema in (None, "infer") else ShreddingSchema.of(schema)
-        compressed = compress_json(values, shredding, exact=exact)
-        values = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
-    note = ColumnNote(is_json=True, has_texts=values.texts is not None)
-    return replace(column, values=values.values, note=note, texts=values.texts)
 
 
 def _noted(column: VortexColumn, shredded: VariantArray, layout: StoredLayout) -> VortexColumn:
@@ -254,18 +253,16 @@ def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, V
     The library does not say which column it cannot hold. It cannot return typed columns of its own type next to some
     values (decimals whose scale is above their digits), so the last attempt has no typed columns.
     """
-    others: tuple[StoredLayout, ...] = () if layout in LAYOUTS else ("variant", "struct")
-    attempts = [columns]
-    if any(column.note.typed_schema is not None for column in columns.values()):
-        reason = "vortex-data cannot return typed columns of these values"
-        untyped = dict(columns)
-        for name, column in columns.items():
-            note = column.note
-            if note.typed_schema is not None:
-                in_bytes = {**note.in_bytes, **{str(path): reason for path, _ in note.typed_schema.leaves()}}
-                values = column.values.to_unshredded()
-                untyped[name] = replace(column, values=values, note=replace(note, in_bytes=in_bytes))
+    attempts, untyped = [columns], dict(columns)
+    for name, column in columns.items():
+        if column.note.typed_schema is not None:
+            reason = "vortex-data cannot return typed columns of these values"
+            in_bytes = column.note.in_bytes | {str(path): reason for path, _ in column.note.typed_schema.leaves()}
+            note = replace(column.note, in_bytes=in_bytes)
+            untyped[name] = replace(column, values=column.values.to_unshredded(), note=note)
+    if any(untyped[name] is not columns[name] for name in columns):
         attempts.append(untyped)
+    others: tuple[StoredLayout, ...] = () if layout in LAYOUTS else ("variant", "struct")
     for other in others:
         attempt = {
             name: column if column.shredded is None else _noted(column, column.shredded, other)
@@ -307,7 +304,7 @@ def _write_first_that_fits(
     layouts = {name: column.layout for name, column in attempt.items() if column.layout is not None}
     changed = [name for name in layouts if layouts[name] != attempts[0][name].layout]
     reasons = {} if failed is None else dict.fromkeys(changed, failed.message)
-    in_bytes = {name: dict(column.note.in_bytes) for name, column in attempt.items() if column.note.in_bytes}
+    in_bytes = {name: column.note.in_bytes for name, column in attempt.items() if column.note.in_bytes}
     return VortexFileInfo(str(target), rows, size, layouts, reasons, in_bytes)
 
 
@@ -341,22 +338,17 @@ def _write(path: Path, columns: dict[str, VortexColumn], compact: bool) -> int:
         (options.compact() if compact else options.default()).write(table, str(path))
     notes = {name: column.note for name, column in columns.items() if column.layout is not None}
     append_trailer(path, write_notes(notes))
-    _verify(path, columns)
-    return int(table.num_rows)
-
-
-def _verify(path: Path, columns: dict[str, VortexColumn]) -> None:
+    # The file is read back and compared.
     file = open_file(path)
     if "variant" in str(file.file.dtype) and any(end - start > BLOCK_ROWS for start, end in file.file.splits()):
         raise VariantFileError(
             "vortex-data joined blocks of its Variant type, which it cannot convert", reason="vortex-failed"
         )
-    start = 0
-    texts = {text_column(name): column.texts for name, column in columns.items() if column.texts is not None}
-    arrays = {name: column.values for name, column in columns.items()} | texts
+    start, written = 0, {name: column.values for name, column in columns.items()}
+    written |= {text_column(name): column.texts for name, column in columns.items() if column.texts is not None}
     for batch in file.batches():
         stop = start + batch.num_rows
-        for name, values in arrays.items():
+        for name, values in written.items():
             row = first_difference(values[start:stop], batch.column(name))
             if row is not None:
                 raise VariantFileError(
@@ -365,6 +357,7 @@ def _verify(path: Path, columns: dict[str, VortexColumn]) -> None:
                     row=start + row,
                 )
         start = stop
-    rows = len(next(iter(arrays.values())))
+    rows = int(table.num_rows)
     if start != rows:
         raise VariantFileError(f"vortex-data wrote {start} of {rows} rows: no file is written", reason="lost-in-file")
+    return rows

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.vortex.json_columns import JsonColumn
+from parquet_variant.files.vortex.dtype import JsonColumn
 from parquet_variant.files.vortex.library import vortex
 from parquet_variant.files.vortex.paths import SUFFIX
 from parquet_variant.files.vortex.writer import write

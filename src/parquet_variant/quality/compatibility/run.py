@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
@@ -195,10 +195,6 @@ class CompatReport(Report):
     """The results of all engines that read this kind of data."""
 
     engines: tuple[EngineResult, ...]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the report as a dictionary."""
-        return {"engines": [asdict(result) for result in self.engines]}
 
     def __str__(self) -> str:
         width = max(len(result.engine) for result in self.engines)

@@ -7,6 +7,7 @@ reads. Leaves formats to `pv.open` and `quality.sources`, the choice of a schema
 
 from __future__ import annotations
 
+import html
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -36,7 +37,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.quality.diff import DataDiff
-from parquet_variant.quality.explorer.page import page, page_frame
+from parquet_variant.quality.explorer.page import page
 from parquet_variant.quality.explorer.report import Footers, read_footers
 from parquet_variant.quality.footers import SAMPLE_ROW_GROUPS, SAMPLE_ROWS, evenly, first_rows
 from parquet_variant.quality.sources import DataFile, DataSet, data_of
@@ -254,7 +255,7 @@ class Exploration:
         """Write the page to a file, which appears only when it is complete."""
         return _saved(self.to_html(), file)
 
-    def sql(self, query: str, *, rows: int, seconds: float | None = None) -> pa.Table:
+    def sql(self, query: str, *, rows: int | None = None, seconds: float | None = None) -> pa.Table:
         """Run SQL over the table, which is called ``t``; see `pv.sql`. Other files and tables cannot be read.
 
         The query ends after a number of rows, or after some seconds with `SqlError`, reason ``time-limit``.
@@ -271,12 +272,13 @@ class Exploration:
             parts: list[pa.Table] = []
             for part in batches:
                 parts.append(part)
-                if sum(map(len, parts)) >= rows:
+                if rows is not None and sum(map(len, parts)) >= rows:
                     break
         return pa.concat_tables(parts).slice(0, rows)
 
     def _repr_html_(self) -> str:
-        return page_frame(self.to_dict())
+        inner = html.escape(self.to_html(), quote=True)
+        return f'<iframe srcdoc="{inner}" style="width:100%;height:760px;border:0" sandbox="allow-scripts"></iframe>'
 
     def __repr__(self) -> str:
         counts = f"{self.rows:,} rows, {len(self.sample.profile):,} paths"

@@ -125,7 +125,14 @@ def _handler(html: str, token: str, queries: QueryProcess) -> type[BaseHTTPReque
                     413, {"error": f"the request needs a Content-Length of at most {_LARGEST_REQUEST:,} bytes"}
                 )
                 return
-            self._send_json(200, _answer_request(self.rfile.read(int(length)), queries))
+            try:
+                text = json.loads(self.rfile.read(int(length)))["sql"]
+                if not isinstance(text, str):
+                    raise TypeError
+            except (ValueError, KeyError, TypeError, RecursionError):
+                self._send_json(200, {"error": 'send {"sql": "SELECT …"}'})
+                return
+            self._send_json(200, queries.answer(text, RESULT_ROWS, QUERY_SECONDS))
 
         def _send_json(self, status: int, answer: dict[str, Any]) -> None:
             text = json.dumps(answer, ensure_ascii=False)
@@ -137,17 +144,6 @@ def _handler(html: str, token: str, queries: QueryProcess) -> type[BaseHTTPReque
             self._send_json(code, {"error": message or http_responses.get(code, "bad request")})
 
     return Handler
-
-
-def _answer_request(body: bytes, queries: QueryProcess) -> dict[str, Any]:
-    """Run the SQL of a request; every outcome is a JSON object."""
-    try:
-        text = json.loads(body)["sql"]
-        if not isinstance(text, str):
-            raise TypeError
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return {"error": 'send {"sql": "SELECT …"}'}
-    return queries.answer(text, RESULT_ROWS, QUERY_SECONDS)
 
 
 # ---- the process of the queries

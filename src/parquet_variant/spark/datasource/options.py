@@ -232,30 +232,24 @@ class ReadOptions:
         else:
             sources = (texts.path(),)
         format_name = texts.format(sources[0], len(sources))
-        _check_table_options(texts, format_name, sources[0], stream)
+        for name, (formats, is_for_streams) in _OF_TABLES.items():
+            if (text := texts.value(name)) is None:
+                continue
+            if stream is not None and is_for_streams is not None and is_for_streams != stream:
+                kind = "streams; use versionAsOf" if is_for_streams else "batches; use startingVersion"
+                raise _bad_value(name, text, f"it applies to {kind}")
+            if format_name not in formats:
+                kinds = " and ".join(kind.title() for kind in formats)
+                what = "a Parquet file or directory" if format_name == "parquet" else "a Delta table"
+                raise _bad_value(name, text, f"it applies to {kinds} tables, and {sources[0]} is {what}")
+        if len(names := [name for name in _BATCH_VERSIONS if texts.value(name) is not None]) > 1:
+            hint = f"{names[0]} also names a version of the table: set one of the two"
+            raise _bad_value(names[1], texts.value(names[1]), hint)
         values = texts.values(_parsers(cls))
         zone_of(values.get("zone", "UTC"))  # raises in the driver
         if (where := values.get("where")) is not None:
             parse_predicate(where)  # raises before the query runs
         return cls(sources=sources, format=format_name, catalog=texts.catalog, **values)
-
-
-def _check_table_options(texts: _OptionTexts, format_name: str, source: str, stream: bool | None) -> None:
-    """Refuse options of tables that do not apply to the format, or to a stream or batch."""
-    for name, (formats, is_for_streams) in _OF_TABLES.items():
-        if (text := texts.value(name)) is None:
-            continue
-        if stream is not None and is_for_streams is not None and is_for_streams != stream:
-            kind = "streams; use versionAsOf" if is_for_streams else "batches; use startingVersion"
-            raise _bad_value(name, text, f"it applies to {kind}")
-        if format_name not in formats:
-            kinds = " and ".join(kind.title() for kind in formats)
-            what = "a Parquet file or directory" if format_name == "parquet" else "a Delta table"
-            raise _bad_value(name, text, f"it applies to {kinds} tables, and {source} is {what}")
-    if len(names := [name for name in _BATCH_VERSIONS if texts.value(name) is not None]) > 1:
-        raise _bad_value(
-            names[1], texts.value(names[1]), f"{names[0]} also names a version of the table: set one of the two"
-        )
 
 
 def is_ordinary(path: tuple[str, str | None]) -> bool:

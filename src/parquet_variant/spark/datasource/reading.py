@@ -59,7 +59,7 @@ def open_table(options: ReadOptions) -> Table:
 def read_schema(options: ReadOptions) -> StructType:
     """Return the typed paths of a read, or the columns of the first file (of all files with ``mergeSchema``).
 
-    Raises `VariantError` for a path without a type, or a column of a type that Spark does not support.
+    Raises `VariantError` for a path without a type, an unsupported type, and files whose types differ.
     """
     if options.paths is not None:
         names = [path for path, type_name in options.paths.values() if is_ordinary((path, type_name))]
@@ -71,7 +71,25 @@ def read_schema(options: ReadOptions) -> StructType:
                 for name, path in options.paths.items()
             ]
         )
-    schema = _whole_rows(options)
+    if options.format == "delta":  # Delta and Spark represent a schema as the same JSON
+        schema = StructType.fromJson(json.loads(schema_json(open_table(options).snapshot.schema)))
+    elif options.format != "parquet":
+        schema = StructType([StructField(field.name, _spark_type(field)) for field in open_table(options).schema])
+    else:
+        files = locate(options.sources)
+        fields: dict[str, StructField] = {}
+        for source in files if options.merge_schema else files[:1]:
+            with open_file(replace(source, partition=()) if options.recursive else source) as file:
+                for field in partitioned_table(file, []).schema:
+                    column = StructField(field.name, _spark_type(field))
+                    if fields.setdefault(field.name, column) != column:
+                        raise VariantError(
+                            f"column {field.name} is {column.dataType.simpleString()} in {source.path}, and "
+                            f"{fields[field.name].dataType.simpleString()} in other files: name the columns in "
+                            "schema()",
+                            reason="files-differ",
+                        )
+        schema = StructType(list(fields.values()))
     variants = [field.name for field in to_arrow_schema(schema) if holds_variants(field.type)]
     if options.column is not None and not {options.column, options.column.partition(".")[0]} & set(variants):
         raise VariantError(
@@ -79,28 +97,6 @@ def read_schema(options: ReadOptions) -> StructType:
             reason="no-such-column",
         )
     return schema
-
-
-def _whole_rows(options: ReadOptions) -> StructType:
-    """Return all columns. Raises `VariantError` for an unsupported type, and for files whose types differ."""
-    if options.format != "parquet":
-        table = open_table(options)
-        if options.format == "delta":  # Delta and Spark represent a schema as the same JSON
-            return StructType.fromJson(json.loads(schema_json(table.snapshot.schema)))
-        return StructType([StructField(field.name, _spark_type(field)) for field in table.schema])
-    files = locate(options.sources)
-    fields: dict[str, StructField] = {}
-    for source in files if options.merge_schema else files[:1]:
-        with open_file(replace(source, partition=()) if options.recursive else source) as file:
-            for field in partitioned_table(file, []).schema:
-                column = StructField(field.name, _spark_type(field))
-                if fields.setdefault(field.name, column) != column:
-                    raise VariantError(
-                        f"column {field.name} is {column.dataType.simpleString()} in {source.path}, and "
-                        f"{fields[field.name].dataType.simpleString()} in other files: name the columns in schema()",
-                        reason="files-differ",
-                    )
-    return StructType(list(fields.values()))
 
 
 def _path_type(name: str, path: str, type_name: str | None) -> DataType:

@@ -296,27 +296,21 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
 
     def _files(self, newest: Version, start: Offset, end: Offset) -> Iterator[tuple[Offset, File]]:
         """Yield the files between two offsets, with the offset after each file."""
-        skip = start.get("files", 0)
-        for number, before, files in self._versions_between(newest, start, end):
+        version, skip = start["version"], start.get("files", 0)
+        before, numbers = {"version": version}, list[int]()
+        if version == _BEFORE_SNAPSHOT:
+            version = start.get("snapshot", end.get("snapshot", end["version"]))
+            before, numbers = {"version": _BEFORE_SNAPSHOT, "snapshot": version}, [version]
+        if end["version"] != _BEFORE_SNAPSHOT:
+            numbers += self._versions(newest, version, self._last_read_version(newest, end))
+        for number in numbers:
+            is_snapshot = before["version"] == _BEFORE_SNAPSHOT
+            files = self._files_of(self._at(newest, number)) if is_snapshot else self._appended(newest, number)
             is_partial = "files" in end and before["version"] == end["version"]
             for position in range(skip, end["files"] if is_partial else len(files)):
                 is_last = position + 1 == len(files)
                 yield {"version": number} if is_last else {**before, "files": position + 1}, files[position]
-            skip = 0
-
-    def _versions_between(
-        self, newest: Version, start: Offset, end: Offset
-    ) -> Iterator[tuple[int, Offset, Sequence[File]]]:
-        """Yield each version that two offsets name or enclose, with the offset before its files, and its files."""
-        version = start["version"]
-        if version == _BEFORE_SNAPSHOT:
-            version = start.get("snapshot", end.get("snapshot", end["version"]))
-            before = {"version": _BEFORE_SNAPSHOT, "snapshot": version}
-            yield version, before, self._files_of(self._at(newest, version))
-        if end["version"] != _BEFORE_SNAPSHOT:
-            for number in self._versions(newest, version, self._last_read_version(newest, end)):
-                yield number, {"version": version}, self._appended(newest, number)
-                version = number
+            skip, before = 0, {"version": number}
 
     def _last_read_version(self, newest: Version, end: Offset) -> int:
         """Return the newest version from which a micro-batch reads files."""

@@ -1,14 +1,14 @@
 """Writes of the data source: tasks write the files of a directory or table, and the driver commits them once.
 
-Tasks stage the files of a directory (`io.staging`). The files of a table are written by a `TableWritePlan`, and belong
-to no version before the commit. `frames` converts rows.
+Tasks convert the rows that Spark sends to columns with shredded Variants, and stage the files of a directory
+(`io.staging`). The files of a table are written by a `TableWritePlan`, and belong to no version before the commit.
 """
 
 from __future__ import annotations
 
 import uuid
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -18,16 +18,34 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StructField, StructType, VariantType
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.pandas.types import to_arrow_schema as plain_arrow_schema
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
-from parquet_variant.errors import IcebergError, TableError, VariantError, bad_option
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import IcebergError, JsonError, TableError, VariantError, bad_option
 from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
+from parquet_variant.ingestion.partition_by import (
+    PartitionBy,
+    check_partition_names,
+    existing_partitions,
+    split_columns,
+)
 from parquet_variant.io.hive import partition_texts, types_to_declare
 from parquet_variant.io.staging import Staging, open_staging, sweep
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.spark.arrow_variant import nested_variants, to_arrow_schema, with_marked_variants
+from parquet_variant.ops.parse_json import parse_json
+from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.spark.arrow_variant import (
+    from_spark,
+    is_spark_variant,
+    nested_variants,
+    to_arrow_schema,
+    with_marked_variants,
+)
 from parquet_variant.spark.datasource.options import Batch, WriteOptions
-from parquet_variant.spark.frames import Frame, Partitioning, appended_partitions
+from parquet_variant.spark.frames import choose_column
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.delta.log import snapshot as delta
@@ -60,6 +78,78 @@ class WrittenFiles(WriterCommitMessage):
     rows: int = 0
 
 
+class Partitioning:
+    """The partition columns of a write; pickled into every task.
+
+    `columns`: names of columns, or paths such as ``day=$.ts:date``.
+    `transforms`: whether `columns` may contain transforms of Iceberg, such as ``bucket(16, id)``, which the table
+      checks.
+    `types`: the Arrow types of the partition columns.
+    Raises `VariantError` with reason ``"bad-option"`` for a column that does not exist, or whose values cannot be names
+    of directories.
+    """
+
+    def __init__(self, columns: Sequence[str], schema: StructType, column: str, *, transforms: bool = False) -> None:
+        self.column = column
+        self.paths = PartitionBy.of([text for text in columns if "=" in text])
+        self.names = tuple(text.partition("=")[0] for text in columns)
+        types = {field.name: field.dataType for field in schema.fields}
+        for name in self.names:
+            if transforms and name.endswith(")"):
+                continue
+            problem = ""
+            if name in self.paths.names and name in types:
+                problem = f"the DataFrame already has a column {name!r}: choose another name for the path"
+            elif name not in self.paths.names and name not in types:
+                problem = f"unknown column {name!r}: choose from {', '.join(types)}, or write {name}=$.path:type"
+            elif name == column or isinstance(types.get(name), VariantType | StructType | ArrayType | MapType):
+                problem = f"column {name!r} is not a scalar: partition by a path, such as {name}=$.path:type"
+            if problem:
+                raise bad_option(f"option partitionBy: {problem}")
+        arrow = plain_arrow_schema(StructType([field for field in schema.fields if field.name in self.names]))
+        self.types = {field.name: field.type for field in [*arrow, *self.paths.fields]}
+        if self.names and set(types) <= set(self.names):
+            raise bad_option("option partitionBy: the files would contain no column: remove a partition column")
+
+    @property
+    def new_fields(self) -> list[StructField]:
+        """The partition columns that the DataFrame does not contain."""
+        return [StructField(field.name, from_arrow_type(field.type)) for field in self.paths.fields]
+
+    def with_paths(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of a batch, and the partition columns extracted from paths."""
+        return {**columns, **(self.paths.values(columns[self.column]) if self.paths else {})}
+
+    def split(self, columns: Mapping[str, Any]) -> Iterator[tuple[dict[str, str | None], dict[str, Any]]]:
+        """Yield the rows of a batch by partition, without the partition columns."""
+        file_columns = self.with_paths(columns)
+        if not self.names:
+            yield {}, file_columns
+            return
+        keys: dict[str, pa.Array] = {name: file_columns.pop(name) for name in self.names}
+        yield from split_columns(keys, file_columns)
+
+
+# Spark sends 10,000 rows at a time. Larger batches share dictionaries and amortize the set-up of the kernels.
+_BATCH_BYTES = 16 << 20
+# Bytes of the rows from which the schema of a file is inferred.
+_SAMPLE_BYTES = 64 << 20
+
+
+def _combine_batches(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
+    """Combine batches to tables of at least `size` bytes."""
+    pending: list[pa.RecordBatch] = []
+    pending_bytes = 0
+    for batch in batches:
+        pending.append(batch)
+        pending_bytes += batch.nbytes
+        if pending_bytes >= size:
+            yield pa.Table.from_batches(pending).combine_chunks()
+            pending, pending_bytes = [], 0
+    if pending:
+        yield pa.Table.from_batches(pending).combine_chunks()
+
+
 class _Target:
     """A directory or table that a job writes to; pickled into every task.
 
@@ -75,10 +165,48 @@ class _Target:
     ) -> None:
         self.options = options
         self.mode: Literal["append", "overwrite"] = "overwrite" if overwrite else "append"
-        self.stream = stream
-        self.frame = Frame(schema, options.column, options.schema)
+        self.stream, self.schema = stream, schema
+        self.column, _ = choose_column(schema, options.column)
         is_iceberg = options.format == "iceberg"
-        self.partitioning = Partitioning(names, schema, self.frame.column, transforms=is_iceberg)
+        self.partitioning = Partitioning(names, schema, self.column, transforms=is_iceberg)
+
+    def columns(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[dict[str, Any]]:
+        """Yield the columns to write by name: VARIANTs and the JSON text as `VariantArray`, `column` shredded.
+
+        Raises `JsonError` for invalid JSON, with the number of the row in the partition.
+        """
+        tables, shredding = _combine_batches(batches, _BATCH_BYTES), self.options.schema
+        if shredding is None:
+            head: list[pa.Table] = []
+            while sum(table.nbytes for table in head) < _SAMPLE_BYTES and (table := next(tables, None)) is not None:
+                head.append(table)
+            if not head:
+                return
+            sample = [self._columns(table, None, task, 0)[self.column] for table in head]
+            shredding = infer_shredding_schema(VariantArray.concat(sample))
+            tables = chain(head, tables)
+        first_row = 0
+        for table in tables:
+            yield self._columns(table, shredding, task, first_row)
+            first_row += len(table)
+
+    def _columns(self, table: pa.Table, schema: ShreddingSchema | None, task: int, first_row: int) -> dict[str, Any]:
+        columns: dict[str, Any] = {}
+        for name, column in zip(table.schema.names, table.columns, strict=True):
+            array = one_chunk(column)
+            if is_spark_variant(array.type):
+                array = from_spark(array)
+                if name == self.column and schema is not None:
+                    array = shred_variant(array, schema)
+            elif name == self.column:
+                try:
+                    array = parse_json(array, schema=schema, dictionary="batch")
+                except JsonError as error:
+                    position = f"column {self.column}, row {first_row + (error.row or 0)} of partition {task}"
+                    message = f"{position}: {error.message}"
+                    raise JsonError(message, reason=error.reason, offset=error.offset) from None
+            columns[name] = array
+        return columns
 
 
 class _DirectoryTarget(_Target):
@@ -88,8 +216,18 @@ class _DirectoryTarget(_Target):
         staging = open_staging(options.path, "overwrite" if overwrite else "append")
         assert staging is not None  # None is returned only for the mode "ignore"
         names = options.partition_by
-        if not overwrite:
-            names = appended_partitions(options.path, names, schema)
+        existing = None if overwrite else existing_partitions(options.path)
+        if existing is not None and names:
+            by = [text.partition("=")[0] for text in names]
+            check_partition_names(by, list(existing), options.path, "option partitionBy")
+        elif existing is not None:
+            if missing := [name for name in existing if name not in schema.names]:
+                raise VariantError(
+                    f"{options.path} is partitioned by {', '.join(existing)}, and the DataFrame has no column "
+                    f"{missing[0]!r}: add the column, or set the option partitionBy to {missing[0]}=$.path:type",
+                    reason="missing-column",
+                )
+            names = tuple(existing)
         super().__init__(options, schema, overwrite, names, stream)
         # The process that commits a stream creates another writer, in which the name of the job must be the same.
         self.staging: Staging = (staging if stream is None else replace(staging, job=stream)).begin()
@@ -102,7 +240,7 @@ class _DirectoryTarget(_Target):
         task = _task_number()
         # A restarted stream counts attempts from 0 again.
         attempt = f"{context.taskAttemptId() if context else 0}-{uuid.uuid4().hex[:8]}"
-        arrow_schema = to_arrow_schema(self.frame.schema)
+        arrow_schema = to_arrow_schema(self.schema)
         first = next(iterator, None)
         if first is None:
             # An empty DataFrame needs one file for its columns. The commit uses it only if there is no other file.
@@ -111,7 +249,7 @@ class _DirectoryTarget(_Target):
             first = pa.RecordBatch.from_pylist([], arrow_schema)
         directory, variants = self.staging.attempt(task, attempt), nested_variants(arrow_schema)
         with PartitionedFiles(self.staging, directory, task, variants=variants, **self.options.write) as files:
-            for columns in self.frame.columns(chain([first], iterator), task):
+            for columns in self.columns(chain([first], iterator), task):
                 for values, part in self.partitioning.split(columns):
                     files.write(values, part)
             files.close()
@@ -142,7 +280,7 @@ class _TableTarget(_Target):
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool, stream: str | None) -> None:
         super().__init__(options, schema, overwrite, options.partition_by, stream)
-        self.plan = self._plan_write(None if options.schema is None else {self.frame.column: options.schema})
+        self.plan = self._plan_write(None if options.schema is None else {self.column: options.schema})
         if stream is None:
             sweep(self.uri)
             self.staging = Staging.into(self.uri).begin()
@@ -164,14 +302,14 @@ class _TableTarget(_Target):
     def new_columns(self) -> StructType:
         """The columns of a new table: those of the DataFrame, and those extracted from paths."""
         fields = [
-            StructField(field.name, VariantType() if field.name == self.frame.column else field.dataType)
-            for field in self.frame.schema.fields
+            StructField(field.name, VariantType() if field.name == self.column else field.dataType)
+            for field in self.schema.fields
         ]
         return StructType(fields + self.partitioning.new_fields)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         # A task that outlives its batch removes its files.
-        columns = map(self.partitioning.with_paths, self.frame.columns(iterator, _task_number()))
+        columns = map(self.partitioning.with_paths, self.columns(iterator, _task_number()))
         written = WrittenFiles(self.plan.write_files(columns))
         if self.stream is None:
             try:

@@ -38,9 +38,3 @@ def page(document: dict[str, Any]) -> str:
         script="\n".join(map(text_of, _DIFF_SCRIPTS if is_diff else _SCRIPTS)),
         data=base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"))).decode(),
     )
-
-
-def page_frame(document: dict[str, Any]) -> str:
-    """Return the page in a frame, for notebooks."""
-    inner = html.escape(page(document), quote=True)
-    return f'<iframe srcdoc="{inner}" style="width:100%;height:760px;border:0" sandbox="allow-scripts"></iframe>'
