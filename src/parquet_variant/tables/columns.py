@@ -29,11 +29,10 @@ from parquet_variant.tables.schema import (
     Place,
     StructType,
     TableType,
-    all_fields,
-    all_types,
     arrow_field,
     arrow_type,
     parts,
+    walk_fields,
     with_fields,
 )
 from parquet_variant.types.forms import cast_values, entry_lists, in_form, list_elements, struct_like
@@ -349,23 +348,17 @@ def stored_schema(schema: StructType) -> StructType:
 
 def check_storable(schema: StructType) -> None:
     """Refuse columns that no data file can hold: void in lists or maps, and structs or tables of void columns only."""
-    if schema.fields and all(f.type == VOID for f in schema.fields):
-        raise _void("the table has only void columns")
-    for f in all_fields(schema):
-        if isinstance(f.type, StructType) and f.type.fields and all(field.type == VOID for field in f.type.fields):
-            raise _void(f"{f.name} has only void columns")
-    for f in schema.fields:
-        for kind in all_types(f.type):
-            if not isinstance(kind, StructType) and any(part.type == VOID for part in parts(kind)):
-                raise _void(f"column {f.name} holds void in a list or map")
+    for place, kind in [((), schema), *((place, f.type) for place, f in walk_fields(schema))]:
+        voids = [f.type == VOID for f in parts(kind)]
+        if any(voids) and (not isinstance(kind, StructType) or all(voids)):
+            problem = "has only void columns" if isinstance(kind, StructType) else "holds void in a list or map"
+            name = f"column {'.'.join(place)}" if place else "the table"
+            raise TableError(
+                f"{name} {problem}, which data files cannot hold: give the column another type before writing",
+                reason="void-column",
+            )
 
 
 def to_stored(table: pa.Table, schema: StructType) -> pa.Table:
     """Return data in some columns of a table's schema under the names and field ids of data files."""
     return align_table(table, schema, by_logical_name, stored=True)
-
-
-def _void(problem: str) -> TableError:
-    return TableError(
-        f"{problem}, which data files cannot hold: give the column another type before writing", reason="void-column"
-    )

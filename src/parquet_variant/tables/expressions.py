@@ -269,25 +269,25 @@ def needed_columns(assignments: Sequence[Assignment]) -> dict[str, dict[str, Nee
 
 
 def _evaluate(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table], zone: str) -> list[Any]:
+    # DuckDB is not needed for a column alone, and cannot hold a Variant.
+    texts = {
+        f"c{index}": assignment.value.text
+        for index, assignment in enumerate(assignments)
+        if assignment.value is not None and not is_plain_column(assignment.value)
+    }
+    answers: Any = evaluate(texts, inputs, zone) if texts else {}
     values: list[Any] = []
-    texts: dict[str, str] = {}
     for index, assignment in enumerate(assignments):
-        if assignment.value is None:
+        expression = assignment.value
+        if expression is None:
             values.append(assignment.literal)
-        elif is_plain_column(assignment.value):
-            # DuckDB is not needed for a column alone, and cannot hold a Variant.
-            ((table, name),) = [(t, n) for t, columns in assignment.value.columns.items() for n in columns]
-            needed, column = assignment.value.columns[table][name], inputs[table][name]
-            values.append(VariantArray.from_storage(one_chunk(column)) if needed.is_variant else column)
-        else:
-            texts[f"c{index}"] = assignment.value.text
-            values.append(None)
-    answers = evaluate(texts, inputs, zone) if texts else {}
-    for index, assignment in enumerate(assignments):
+            continue
         if f"c{index}" in texts:
-            answer = answers[f"c{index}"]
-            is_variant = assignment.value is not None and assignment.value.returns_variant
-            values[index] = VariantArray.from_storage(one_chunk(answer)) if is_variant else answer
+            column, is_variant = answers[f"c{index}"], expression.returns_variant
+        else:
+            ((table, name),) = [(t, n) for t, columns in expression.columns.items() for n in columns]
+            column, is_variant = inputs[table][name], expression.columns[table][name].is_variant
+        values.append(VariantArray.from_storage(one_chunk(column)) if is_variant else column)
     return values
 
 

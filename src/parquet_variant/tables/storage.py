@@ -145,24 +145,17 @@ class LocalStorage(Storage):
 
     def list(self, directory: str, start: str = "") -> Iterator[StorageFile]:
         """See `Storage.list`."""
-        stack = [self.root / directory if directory else self.root]
-        while stack:
-            try:
-                with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
-                    entries = os.scandir(stack.pop())
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            with entries, _errors(self, "cannot-read", f"{self.uri} cannot be read"):
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        stack.append(Path(entry.path))
-                    elif entry.name >= start and not entry.is_dir():  # Links to directories are not followed.
-                        try:
-                            stat = entry.stat()
-                        except FileNotFoundError:
-                            continue
-                        path = Path(entry.path).relative_to(self.root).as_posix()
-                        yield StorageFile(path, stat.st_size, stat.st_mtime_ns // 1_000_000)
+
+        def failed(error: OSError) -> None:
+            if not isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise error
+
+        with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
+            for folder, _, names in os.walk(self.root / directory, onerror=failed):  # Links are not followed.
+                for path in (Path(folder, name) for name in names if name >= start):
+                    with suppress(FileNotFoundError):
+                        stat, relative = path.stat(), path.relative_to(self.root).as_posix()
+                        yield StorageFile(relative, stat.st_size, stat.st_mtime_ns // 1_000_000)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
@@ -278,7 +271,7 @@ class LocalStorage(Storage):
         return temporary
 
 
-class ObjectStorage(Storage):
+class _ObjectStorage(Storage):
     """A prefix of an object store, through obstore."""
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
@@ -293,7 +286,6 @@ class ObjectStorage(Storage):
         return open_store(f"{parts.scheme}://{parts.netloc}", self.options), unquote(parts.path)[1:]
 
     def list(self, directory: str, start: str = "") -> Iterator[StorageFile]:
-        """See `Storage.list`."""
         # The offset is exclusive, so a string just before `start` includes `start` itself.
         offset = f"{directory}/{start[:-1]}{chr(ord(start[-1]) - 1)}" if start else None
         with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
@@ -303,7 +295,6 @@ class ObjectStorage(Storage):
                     yield StorageFile(item["path"], item["size"], modified)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        """See `Storage.read`."""
         store, path = self._place(path)
         with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
             if length is None:
@@ -312,12 +303,10 @@ class ObjectStorage(Storage):
             return bytes(obstore_library().get_range(store, path, start=offset, length=length))
 
     def put(self, path: str, data: bytes) -> None:
-        """See `Storage.put`."""
         with _errors(self, "cannot-write", f"{path} cannot be written"):
             obstore_library().put(self._store, path, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """See `Storage.put_if_absent`."""
         from obstore.exceptions import AlreadyExistsError, PermissionDeniedError, UnauthenticatedError
 
         with _errors(self, "unknown-outcome", f"it is unknown if {path} was committed: check the history"):
@@ -334,7 +323,6 @@ class ObjectStorage(Storage):
 
     @contextmanager
     def create(self, path: str) -> Iterator[Path]:
-        """See `Storage.create`."""
         with tempfile.TemporaryDirectory(prefix="parquet-variant-") as directory:
             local = Path(directory) / Path(path).name
             yield local
@@ -342,15 +330,13 @@ class ObjectStorage(Storage):
                 obstore_library().put(self._store, path, file)
 
     def delete(self, path: str) -> None:
-        """See `Storage.delete`."""
         with suppress(FileNotFoundError), _errors(self, "cannot-write", f"{path} cannot be written"):
             obstore_library().delete(self._store, path)
 
     def remove_empty_directories(self) -> None:
-        """See `Storage.remove_empty_directories`."""
+        """Do nothing: an object store has no directories."""
 
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
-        """See `Storage.filesystem`."""
         store, path = self._place(path)
         return pafs.PyFileSystem(_Handler(store)), path
 
@@ -389,7 +375,7 @@ class _Ranges(io.RawIOBase):
 
 
 class _Handler(pafs.FileSystemHandler):
-    """A pyarrow filesystem that only opens files of an object store; `ObjectStorage` does everything else."""
+    """A pyarrow filesystem that only opens files of an object store; `_ObjectStorage` does everything else."""
 
     def __init__(self, store: Any) -> None:
         self.store = store
@@ -468,7 +454,7 @@ def open_storage(
         raise TableError(f"{text!r} is not a valid path or URL: {error}", reason="bad-uri") from None
     if len(scheme) < _MIN_SCHEME or scheme == "file":
         return LocalStorage(text, options, allow_outside=allow_outside)
-    return ObjectStorage(text, options, allow_outside=allow_outside)
+    return _ObjectStorage(text, options, allow_outside=allow_outside)
 
 
 def _links(storage: Storage, path: Path) -> int:

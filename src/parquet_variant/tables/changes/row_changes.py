@@ -26,24 +26,9 @@ from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import is_correction
 from parquet_variant.query.selection import NeededColumn, TableColumns
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
+from parquet_variant.tables import expressions
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
 from parquet_variant.tables.changes.patching import RowChanges, rewrite_file
-from parquet_variant.tables.expressions import (
-    Assignment,
-    assigned,
-    columns_of_data,
-    columns_of_table,
-    equal_columns,
-    is_true,
-    needed_columns,
-    needed_table,
-    number_column,
-    numbered,
-    path_values,
-    quoted,
-    read_assignments,
-    renumbered,
-)
 from parquet_variant.tables.schema import StructType, arrow_schema
 from parquet_variant.tables.write_plan import Identities
 
@@ -86,7 +71,7 @@ class Clause:
     literals: Mapping[str, Any] = field(default_factory=dict)  # Python values by column or path.
     # The predicate and the values, once they are parsed.
     expression: SqlExpression | None = None
-    assignments: tuple[Assignment, ...] = ()
+    assignments: tuple[expressions.Assignment, ...] = ()
 
     def parsed(self, schema: StructType, tables: Mapping[str, TableColumns], join: Join | None, zone: str) -> Clause:
         """Return the clause with parsed expressions; `tables`: the columns of the target, then of the source."""
@@ -101,8 +86,8 @@ class Clause:
         if values is None:
             assert join is not None
             values = _all_columns(join.source, join.source_alias, schema, self.without)
-        assignments = read_assignments(values, schema, visible, target, zone)
-        assignments += read_assignments(self.literals, schema, visible, target, zone, literals=True)
+        assignments = expressions.read_assignments(values, schema, visible, target, zone)
+        assignments += expressions.read_assignments(self.literals, schema, visible, target, zone, literals=True)
         if self.action == "insert" and any(assignment.path is not None for assignment in assignments):
             raise TableError(
                 "an insert clause sets a path inside a Variant, which a new row does not have yet: set the whole "
@@ -129,7 +114,7 @@ def _all_columns(source: pa.Table, alias: str, schema: StructType, without: froz
                 f"the source's column {name!r} is not in the table: leave it out with except_cols, or name the columns",
                 reason="unknown-column",
             )
-        values[column.name] = f"{quoted(alias)}.{quoted(name)}"
+        values[column.name] = f"{expressions.quoted(alias)}.{expressions.quoted(name)}"
     return values
 
 
@@ -162,10 +147,10 @@ class RowChange:
         dry_run: bool = False,
     ) -> RowChange:
         """Parse clauses over the columns of a table, and over those of the source of a merge."""
-        tables = {TARGET if join is None else join.target_alias: columns_of_table(table.schema)}
+        tables = {TARGET if join is None else join.target_alias: expressions.columns_of_table(table.schema)}
         condition = None
         if join is not None:
-            tables[join.source_alias] = columns_of_data(join.source)
+            tables[join.source_alias] = expressions.columns_of_data(join.source)
             condition = read_expression(join.condition, tables, zone=zone)
         parsed = tuple(clause.parsed(table.schema, tables, join, zone) for clause in clauses)
         table.refuse_assignment(a.column for clause in parsed if clause.action == "update" for a in clause.assignments)
@@ -176,7 +161,7 @@ class RowChange:
         change = cls(plan, parsed, columns, zone, dry_run, next(iter(tables)))
         if join is None:
             return change
-        source, keys = join.source_alias, needed_table(join.source, columns[join.source_alias])
+        source, keys = join.source_alias, expressions.needed_table(join.source, columns[join.source_alias])
         return replace(change, source=source, condition=condition, rows=join.source, keys=keys)
 
     def of_kind(self, kind: RowKind) -> list[tuple[int, Clause]]:
@@ -196,7 +181,9 @@ class RowChange:
         if expression is None:
             return files
         files = table.candidates(files, expression.pushdown.get(self.target), columns, self.zone)
-        for left, right in () if self.condition is None else equal_columns(self.condition, self.target, self.source):
+        for left, right in (
+            () if self.condition is None else expressions.equal_columns(self.condition, self.target, self.source)
+        ):
             if not len(files):
                 break
             mask = table.may_hold_keys(files, columns[left], left, self.keys[right], self.zone)
@@ -250,9 +237,9 @@ class RowChange:
         for number, clause in self.of_kind(kind):
             matching = candidates
             if clause.expression is not None:
-                part = rows if candidates.all() else renumbered(rows.filter(pa.array(candidates)))
+                part = rows if candidates.all() else expressions.renumbered(rows.filter(pa.array(candidates)))
                 matching = candidates.copy()
-                matching[candidates] = is_true(clause.expression, alias, part, self.zone)
+                matching[candidates] = expressions.is_true(clause.expression, alias, part, self.zone)
             applied[matching] = number
             candidates = candidates & ~matching
 
@@ -265,10 +252,11 @@ class RowChange:
             for number, clause in self.of_kind("matched")
         ]
         clause_sql = f"CASE {' '.join(branches)} ELSE {_NO_CLAUSE} END" if branches else str(_NO_CLAUSE)
+        left_row = expressions.number_column(self.target, alive)
+        right_row = expressions.number_column(self.source, self.keys)
+        tables = f"{expressions.quoted(self.target)} JOIN {expressions.quoted(self.source)}"
         pairs = run_sql(
-            f"SELECT {number_column(self.target, alive)} AS l, {number_column(self.source, self.keys)} AS r, "
-            f"{clause_sql} AS c "
-            f"FROM {quoted(self.target)} JOIN {quoted(self.source)} ON ({self.condition.text})",
+            f"SELECT {left_row} AS l, {right_row} AS r, {clause_sql} AS c FROM {tables} ON ({self.condition.text})",
             {self.target: alive, self.source: self.keys},
             zone=self.zone,
         )
@@ -281,7 +269,7 @@ class RowChange:
             shown = ", ".join(
                 f"{needed.column if needed.path is None else with_steps(needed.column, needed.path.segments)} = "
                 f"{rows[name][row].as_py()!r}"
-                for name, _ in equal_columns(self.condition, self.target, self.source)
+                for name, _ in expressions.equal_columns(self.condition, self.target, self.source)
                 for needed in [self.columns[self.target][name]]
             )
             raise TableError(
@@ -304,7 +292,7 @@ class RowChange:
             tables = {self.target: rows}
             if clause.kind == "matched":
                 tables[self.source] = self.rows.take(pa.array(source[mask]))
-            new = assigned(rows, schema, clause.assignments, tables, self.zone)
+            new = expressions.assigned(rows, schema, clause.assignments, tables, self.zone)
             parts.append(rules.regenerated(new, schema, {item.column for item in clause.assignments}))
         if len(parts) == 1:
             return parts[0]
@@ -328,7 +316,9 @@ class RowChange:
             fields = [f.with_nullable(True) for f in arrow_schema(schema)]
             nulls = [pa.nulls(len(positions), f.type) for f in fields]
             tables = {self.source: self.rows.take(pa.array(positions))}
-            new = assigned(pa.table(nulls, pa.schema(fields)), schema, clause.assignments, tables, self.zone)
+            new = expressions.assigned(
+                pa.table(nulls, pa.schema(fields)), schema, clause.assignments, tables, self.zone
+            )
             set_columns = {assignment.column for assignment in clause.assignments}
             new = new.select([f.name for f in schema.fields if f.name in set_columns])
             parts += map(self.plan.write.with_generated_columns, identities.fill([new]))
@@ -376,14 +366,14 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
         return change._updated(before, applied[updated], source[updated])
 
     def new_values() -> list[VariantArray]:
-        needed = needed_columns(assignments)
+        needed = expressions.needed_columns(assignments)
         own = needed.get(target, {})
         read = plan.read_columns(file, own, change.zone)[0].filter(pa.array(updated)) if own else None
-        tables = {target: numbered({}, count) if read is None else renumbered(read)}
+        tables = {target: expressions.numbered({}, count) if read is None else expressions.renumbered(read)}
         if updates[0].kind == "matched":
             partners = change.rows.take(pa.array(source[updated]))
-            tables[change.source] = needed_table(partners, needed.get(change.source, {}))
-        return path_values(assignments, tables, count, change.zone)
+            tables[change.source] = expressions.needed_table(partners, needed.get(change.source, {}))
+        return expressions.path_values(assignments, tables, count, change.zone)
 
     changes = RowChanges(
         live, deleted, updated, new_rows, assignments, target, new_values if len(updates) == 1 else None

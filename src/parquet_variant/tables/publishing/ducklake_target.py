@@ -26,16 +26,7 @@ from parquet_variant.tables.iceberg.reading.snapshot import PATH_ID, POSITION_ID
 from parquet_variant.tables.iceberg.writing.write_plan import metric_leaves
 from parquet_variant.tables.opening import PUBLISHED_FROM
 from parquet_variant.tables.partitions import partition_texts
-from parquet_variant.tables.publishing.ducklake_catalog import (
-    ColumnRow,
-    DuckLakeCatalog,
-    column_rows,
-    column_statistics,
-    mapping_rows,
-    open_catalog,
-    path_statistics,
-    schema_of_rows,
-)
+from parquet_variant.tables.publishing import ducklake_catalog
 from parquet_variant.tables.publishing.source import (
     PUBLISHED_VERSION,
     Difference,
@@ -65,14 +56,16 @@ def publish_ducklake(source: Source, to: str | None) -> PublishResult:
             "a DuckLake catalog is a local file: name it with to= (--to), such as lake.ducklake", reason="bad-argument"
         )
     schema_name, _, table_name = (name or root.rpartition("/")[2]).rpartition(".")
-    with open_catalog(str(Path(path).absolute())) as catalog:
+    with ducklake_catalog.open_catalog(str(Path(path).absolute())) as catalog:
         return _Publication(source, catalog, schema_name or "main", table_name).run(path)
 
 
 class _Publication:
     """One publication, in an open transaction of the catalog."""
 
-    def __init__(self, source: Source, catalog: DuckLakeCatalog, schema_name: str, table_name: str) -> None:
+    def __init__(
+        self, source: Source, catalog: ducklake_catalog.DuckLakeCatalog, schema_name: str, table_name: str
+    ) -> None:
         self.source, self.catalog = source, catalog
         self.schema_name, self.table_name = schema_name, table_name
         last = catalog.rows("SELECT * EXCLUDE (snapshot_time) FROM {snapshot} ORDER BY snapshot_id DESC LIMIT 1")[0]
@@ -87,14 +80,14 @@ class _Publication:
     def run(self, path: str) -> PublishResult:
         """Write the rows of the catalog at a path."""
         self.table_id = self._table()
-        names = ", ".join(ColumnRow._fields)
+        names = ", ".join(ducklake_catalog.ColumnRow._fields)
         rows = self.catalog.rows(
             f"SELECT {names} FROM {{column}} WHERE table_id = ? AND end_snapshot IS NULL ORDER BY column_order",
             self.table_id,
         )
-        former = [ColumnRow(*row) for row in rows]
+        former = [ducklake_catalog.ColumnRow(*row) for row in rows]
         ((last_id,),) = self.catalog.rows("SELECT max(column_id) FROM {column} WHERE table_id = ?", self.table_id)
-        self.columns = self.source.columns(schema_of_rows(former) if former else None, last_id or 0)
+        self.columns = self.source.columns(ducklake_catalog.schema_of_rows(former) if former else None, last_id or 0)
         self._write_columns(former)
         partition_id = self._partitioning()
         difference = self._difference()
@@ -171,8 +164,8 @@ class _Publication:
                 reason="changed-copy",
             )
 
-    def _write_columns(self, former: list[ColumnRow]) -> None:
-        rows_of_schema = column_rows(self.columns.schema, self.source.location)
+    def _write_columns(self, former: list[ducklake_catalog.ColumnRow]) -> None:
+        rows_of_schema = ducklake_catalog.column_rows(self.columns.schema, self.source.location)
         if rows_of_schema == former:
             return
         unchanged = set(rows_of_schema) & set(former)
@@ -259,11 +252,11 @@ class _Publication:
                  self._footer_size(described), first_row + rows, partition_id, None, mapping_id, None)
             )  # fmt: skip
             rows, size = rows + described.record_count, size + described.size
-            column_stats += [(*key, *row) for row in column_statistics(described, leaves)]
+            column_stats += [(*key, *row) for row in ducklake_catalog.column_statistics(described, leaves)]
             path_stats += [
                 (*key, f.id, path, kind, None, described.record_count, None, low, high, None, None)
                 for f in leaves if f.type == VARIANT
-                for path, kind, low, high in path_statistics(described, f)
+                for path, kind, low, high in ducklake_catalog.path_statistics(described, f)
             ]  # fmt: skip
             partitions += [(*key, index, text) for index, text in enumerate(self._partition_texts(described))]
             if by_location[described.path].vector_key is not None:
@@ -303,7 +296,9 @@ class _Publication:
         partition = {f.id for f in self.columns.partition_fields} if self._in_directories else set()
         mapping_id = next(self.file_ids)
         self.catalog.insert("column_mapping", [(mapping_id, self.table_id, "map_by_name")])
-        self.catalog.insert("name_mapping", [(mapping_id, *row) for row in mapping_rows(self.columns, partition)])
+        self.catalog.insert(
+            "name_mapping", [(mapping_id, *row) for row in ducklake_catalog.mapping_rows(self.columns, partition)]
+        )
         return mapping_id
 
     def _footer_size(self, file: DataFile) -> int:

@@ -18,20 +18,11 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.catalogs.catalog import DATA_PATH, Catalog, LoadedTable
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
+from parquet_variant.tables.iceberg.metadata import updates as metadata_updates
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile, ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, spec_of
 from parquet_variant.tables.iceberg.metadata.schema import INITIAL_DEFAULT, NAME_MAPPING, Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
-from parquet_variant.tables.iceberg.metadata.updates import (
-    TableChange,
-    Update,
-    apply_change,
-    assert_schema,
-    next_spec,
-    properties_updates,
-    schema_updates,
-    spec_updates,
-)
 from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import (
     DeleteIndex,
@@ -250,16 +241,18 @@ def _creation(source: Source, catalog: Catalog, identifier: tuple[str, ...]) -> 
 def _update(source: Source, former: LoadedTable) -> tuple[Snapshot, SnapshotChange]:
     metadata = former.metadata
     columns = source.columns(metadata.schema, metadata.last_column_id)
-    updates: list[Update] = []
+    updates: list[metadata_updates.Update] = []
     schema = Schema(max(metadata.schemas) + 1, checked_schema(columns.schema).struct)
     if schema.struct != metadata.schema.struct:
-        updates += schema_updates(metadata, schema)
-    spec = next_spec(metadata, columns.partition_fields, schema)
-    updates += () if spec.same_fields(metadata.spec) else spec_updates(spec)
+        updates += metadata_updates.schema_updates(metadata, schema)
+    spec = metadata_updates.next_spec(metadata, columns.partition_fields, schema)
+    updates += () if spec.same_fields(metadata.spec) else metadata_updates.spec_updates(spec)
     properties = _properties(source, columns).items()
     changed_properties = {name: value for name, value in properties if metadata.properties.get(name) != value}
-    updates += properties_updates(changed_properties)
-    changed = apply_change(metadata, TableChange(updates), None) if updates else metadata
+    updates += metadata_updates.properties_updates(changed_properties)
+    changed = (
+        metadata_updates.apply_change(metadata, metadata_updates.TableChange(updates), None) if updates else metadata
+    )
     base = newest_snapshot(former)
     difference = _difference(source, base, everything=changed.spec.id != metadata.spec.id)
     return base, _change(source, columns, base, difference, updates, changed.spec.id)
@@ -307,7 +300,7 @@ def _change(
     columns: SourceColumns,
     base: Snapshot,
     difference: Difference[_Entries],
-    updates: Sequence[Update],
+    updates: Sequence[metadata_updates.Update],
     spec_id: int = 0,
 ) -> SnapshotChange:
     added = [replace(file, spec_id=spec_id) for file in source.described(columns, difference.added)]
@@ -340,7 +333,7 @@ def _change(
         reads_added=lambda _: True,
         summary={PUBLISHED_VERSION: source.version},
         updates=tuple(updates),
-        requirements=tuple(assert_schema(base.metadata)) if updates else (),
+        requirements=tuple(metadata_updates.assert_schema(base.metadata)) if updates else (),
     )
 
 
