@@ -15,6 +15,10 @@ def test_a_key_at_another_depth_is_suggested(path: str, meant: str | None) -> No
     for query in (f"SELECT {path} AS x FROM t WHERE {path} = 99", f"SELECT count(*) AS n FROM t WHERE {path} = 99"):
         hints = pv.sql(query, t=rows).warnings
         assert hints == (() if meant is None else (f"no row has the path {path}: did you mean {meant}?",))
+    if meant is not None:
+        with pytest.raises(pv.VariantError) as caught:
+            pv.sql(f"SELECT sum({path}) AS x FROM t", t=rows)
+        assert str(caught.value) == f"no row has the path {path}: did you mean {meant}?"
 
 
 @pytest.mark.parametrize("pattern", ["(", "*", "[a", "a{2,1}", "\\"])

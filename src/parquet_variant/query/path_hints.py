@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.query.path_dialect import with_steps
+from parquet_variant.query.selection import TableFacts
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.types.path import VariantPath
 
@@ -43,6 +44,13 @@ def missing_path_hints(
 
 def _in_sql(column: str, path: VariantPath) -> str:
     return with_steps(column, path.segments)
+
+
+def hint_of_other_depth(table: TableFacts, column: str, path: VariantPath) -> str | None:
+    """Return a message for a path that no row has, if its last key has another path in the table."""
+    if (meant := table.path_elsewhere(column, path)) is None:
+        return None
+    return f"no row has the path {_in_sql(column, path)}: did you mean {_in_sql(column, meant)}?"
 
 
 def is_correction(hint: str) -> bool:

@@ -337,6 +337,10 @@ class TableFacts:
         """
         return None
 
+    def path_elsewhere(self, variant: str, path: VariantPath) -> VariantPath | None:
+        """Return another path with the last key of a path that no row has; None if there is none, or not known."""
+        return None
+
     def keys(self, variant: str) -> frozenset[str] | None:
         """Return every key of the objects in a Variant column; None if they are unknown without reading values."""
         return None

@@ -77,11 +77,8 @@ class _Meaning:
     def converted(self, node: exp.Expr) -> exp.Expr:
         """Translate a tree, its parts first."""
         copy = node.copy()
-        for key, value in node.args.items():
-            if isinstance(value, exp.Expr):
-                copy.set(key, self.converted(value))
-            elif isinstance(value, list):
-                copy.set(key, [self.converted(part) if isinstance(part, exp.Expr) else part for part in value])
+        for part in list(copy.iter_expressions()):
+            part.replace(self.converted(part))
         return self.of(copy)
 
     def of(self, node: exp.Expr) -> exp.Expr:

@@ -192,8 +192,9 @@ def parse_sql(
         words = {"EXPLAIN": ", and use --explain", "SHOW": ", or DESCRIBE SELECT * FROM typed(t)"}
         command = tree.name.upper() if isinstance(tree, exp.Command) else type(tree).__name__.upper()
         raise SqlError("the SQL is not a query: write a SELECT" + words.get(command, ""))
-    if what == "query":
-        _refuse_empty_names(tree)
+    for name in tree.find_all(exp.Identifier) if what == "query" else ():  # a condition may name such a column
+        if not name.this and name.args.get("quoted") and name.find_ancestor(exp.Bracket) is None:
+            raise SqlError('the name "" is empty, which SQL does not allow: rename it, or write text in single quotes')
     _refuse_lost(tree, engine)
     if (parameter := tree.find(exp.Placeholder, exp.Parameter)) is not None:
         raise SqlError(f"the SQL has the parameter {to_sql(parameter, engine)}: give its value with params=")
@@ -212,13 +213,6 @@ def from_template(template: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
         return arguments[int(part.name[1:])].copy() if is_argument else part
 
     return parse_sql(template, what="expression").transform(filled, copy=False)
-
-
-def _refuse_empty_names(tree: exp.Expr) -> None:
-    """Refuse ``""`` as a name: DuckDB does not parse it. Conditions of row changes may name such a column."""
-    for name in tree.find_all(exp.Identifier):
-        if not name.this and name.args.get("quoted") and not isinstance(name.find_ancestor(exp.Bracket), exp.Bracket):
-            raise SqlError('the name "" is empty, which SQL does not allow: rename it, or write text in single quotes')
 
 
 def _refuse_lost(tree: exp.Expr, engine: SqlEngine) -> None:

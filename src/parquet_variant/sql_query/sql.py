@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table, one_chunk
-from parquet_variant.errors import VariantError, VariantFileError, check_choice
+from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
-from parquet_variant.query.path_hints import missing_path_hints
+from parquet_variant.query.path_hints import hint_of_other_depth, missing_path_hints
 from parquet_variant.query.predicate_text import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, unique_names
 from parquet_variant.query.selection import NeededColumn
@@ -39,7 +39,6 @@ from parquet_variant.sql_query.tables import Batches, BoundTable, ScanOptions
 from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.types.forms import with_fields
-from parquet_variant.types.path import VariantPath
 
 _CASTS = {"": "double", "number": "double"} | {name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz")}
 _PLURALS = {"binary": "binary values", "timestamp_ntz": "timestamps without time zone"}
@@ -283,7 +282,7 @@ class SqlQuery:
             paths = [(column.column, column.path) for column in use.needed.values() if column.path is not None]
             keys_of = cache(use.table.keys)
             for place in paths:
-                elsewhere = _hint_of_other_depth(use.table, *place)
+                elsewhere = hint_of_other_depth(use.table, *place)
                 hints |= dict.fromkeys(missing_path_hints(keys_of, [place]) if elsewhere is None else [elsewhere])
         return list(hints)
 
@@ -368,25 +367,6 @@ def _is_path(name: str) -> bool:
 
 
 # ---- what a planned query reads, as the query writes it
-
-
-def _hint_of_other_depth(table: BoundTable, column: str, path: VariantPath) -> str | None:
-    """Return a message if no object above a path has its last key, and a shredded path elsewhere ends in it."""
-    *above, key = path.segments or (None,)
-    if not isinstance(key, str):
-        return None
-    try:
-        known = [other.segments for other, _ in table.schema_of(column).leaves()]
-        similar = min((segments for segments in known if segments[-1:] == (key,)), key=len, default=None)
-        if similar is None or path.segments in known:
-            return None
-        fields = table.fields_at(column, VariantPath(tuple(above)))  # may read values
-    except VariantError:  # whoever reads the values reports it
-        return None
-    if fields.unread or key in fields.names:
-        return None
-    wrong, right = (with_steps(column, segments) for segments in (path.segments, similar))
-    return f"no row has the path {wrong}: did you mean {right}?"
 
 
 def path_text(need: NeededColumn) -> str:

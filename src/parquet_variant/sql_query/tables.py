@@ -324,6 +324,21 @@ class BoundTable(TableFacts):
         except VariantError:  # whoever reads the values reports it
             return None
 
+    def path_elsewhere(self, variant: str, path: VariantPath) -> VariantPath | None:
+        """See `TableFacts.path_elsewhere`; values may be read to know the fields above the path."""
+        *above, key = path.segments or (None,)
+        if not isinstance(key, str):
+            return None
+        try:
+            known = [other for other, _ in self.schema_of(variant).leaves()]
+            meant = min((o for o in known if o.segments[-1:] == (key,)), key=lambda o: len(o.segments), default=None)
+            if meant is None or path in known:
+                return None
+            fields = self.fields_at(variant, VariantPath(tuple(above)))
+        except VariantError:  # whoever reads the values reports it
+            return None
+        return None if fields.unread or key in fields.names else meant
+
     def schema_of(self, variant: str) -> ShreddingSchema:
         """Return the shredded paths of all files together, or those inferred from some rows if nothing is shredded."""
         return self.shredded_schema(variant) or self._inferred_schema(variant)

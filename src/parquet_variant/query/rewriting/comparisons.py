@@ -304,15 +304,10 @@ def _engine_compares_alike(sides: Sequence[_Side]) -> bool:
 def _exceeds_decimals(sides: Sequence[_Side]) -> bool:
     """Return whether the engine would compare exact numbers, one of them a decimal, as doubles, or fail."""
     types = [side.type for side in sides if side.literal is NO_LITERAL]
+    kinds = [kind for kind in types if kind is not None and (pa.types.is_decimal(kind) or pa.types.is_integer(kind))]
     literals = [side.literal for side in sides if side.literal is not NO_LITERAL and side.literal is not None]
-    if None in types or not any(pa.types.is_decimal(kind) for kind in types if kind is not None):
-        return False
-    if not all(isinstance(literal, (int, Decimal)) and not isinstance(literal, bool) for literal in literals):
-        return False
-    kinds = [kind for kind in types if kind is not None]
-    return all(pa.types.is_decimal(kind) or pa.types.is_integer(kind) for kind in kinds) and (
-        common_digits(kinds, literals) > MAX_DIGITS
-    )
+    is_exact = len(kinds) == len(types) and all(type(literal) in (int, Decimal) for literal in literals)
+    return is_exact and any(map(pa.types.is_decimal, kinds)) and common_digits(kinds, literals) > MAX_DIGITS
 
 
 def _has_type(value: Value, kind: pa.DataType | None) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.path_hints import missing_path_hints
+from parquet_variant.query.path_hints import hint_of_other_depth, missing_path_hints
 from parquet_variant.query.rewriting.scopes import (
     USE,
     OutputColumn,
@@ -256,8 +256,11 @@ class PathRewriter(ABC):
         call = parent if isinstance(parent, exp.Anonymous) and self.engine == "duckdb" else None
         if call is not None and (message := unknown_function(call.name)) is not None:
             return SqlError(message)
-        if (hint := value.missing_path_hint()) is not None:
-            return SqlError(hint)
+        place = value.place or value.origin
+        if place is not None and place.inside is None:
+            elsewhere = hint_of_other_depth(place.table, place.column, place.path)
+            if (hint := elsewhere or value.missing_path_hint()) is not None:
+                return SqlError(hint)
         if not value.is_variant:
             return SqlError(
                 f"{text} holds Variants, which cannot be computed with: give them types, as in ::array<string>"

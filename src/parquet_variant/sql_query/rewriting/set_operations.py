@@ -192,19 +192,15 @@ def name_variants(order: exp.Order, outputs: Outputs) -> exp.Order:
     names = [output.name for output in outputs or ()]
     if not any(output.is_variant for output in outputs or ()):
         return order
-    keys = order.expressions
+    keys = [key.copy() for key in order.expressions]
     if len(keys) == 1 and keys[0].this.name.upper() == "ALL" and None not in names:
         keys = [keys[0].copy() for _ in names]
         for number, key in enumerate(keys, 1):
             key.set("this", exp.Literal.number(number))
-    return exp.Order(expressions=[_with_name(key, outputs) for key in keys])
-
-
-def _with_name(key: exp.Expr, outputs: Outputs) -> exp.Expr:
-    key = key.copy()
-    number = int(key.this.name) if isinstance(key.this, exp.Literal) and key.this.name.isdecimal() else 0
-    key.set("this", numbered_variant(number, outputs) or key.this)
-    return key
+    for key in keys:
+        if isinstance(key.this, exp.Literal) and key.this.name.isdecimal():
+            key.set("this", numbered_variant(int(key.this.name), outputs) or key.this)
+    return exp.Order(expressions=keys)
 
 
 def rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
