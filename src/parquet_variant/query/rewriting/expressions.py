@@ -63,9 +63,11 @@ class ExpressionRewriter(ComparisonRewriter):
         if self.engine == "spark":
             rule = SPARK_RULES.get(key) or RULES.get(key)
             return rule if rule is not None and rule.takes in ("same", "inside", "presence") else None
+        if key not in TEXT_RULES or key not in RULES:
+            return RULES.get(key) or TEXT_RULES.get(key)
         arguments = arguments_of(node)
-        of_variant = key not in RULES or (bool(arguments) and self.expression(arguments[0]).is_variant)
-        return TEXT_RULES[key] if key in TEXT_RULES and of_variant else RULES.get(key)
+        is_text = bool(arguments) and self.expression(arguments[0]).is_variant
+        return TEXT_RULES[key] if is_text else RULES[key]
 
     def _by_rule(self, node: exp.Expr, key: Any, rule: Rule) -> Value:
         arguments = arguments_of(node)
