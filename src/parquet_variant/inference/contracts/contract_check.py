@@ -153,7 +153,7 @@ class TapeViolations:
     def _reason(self, entry: int, value: Any) -> str:
         number, rule = int(self.numbers[entry]), RULES[int(self.rules[entry])]
         expected = f"{self.tables.paths[number].shorthand} {rule}: expected "
-        expected += self.tables.path_rules(number).describe(rule)
+        expected += self.tables.contract.rules(self.tables.paths[number]).describe(rule)
         return expected if value is None else f"{expected}, found {str(Example(0, value)).partition(': ')[2]}"
 
     def counts(
@@ -226,7 +226,7 @@ def check_tape(tape: Tape, tables: RuleTables) -> TapeViolations:
         rows, nodes, numbers = rows[~decided], nodes[~decided], numbers[~decided]
         for number in np.unique(numbers).tolist():
             at = np.flatnonzero(numbers == number)
-            for rule, broken in _undecided(tape.nodes[nodes[at]], tables.path_rules(number)):
+            for rule, broken in _undecided(tape.nodes[nodes[at]], tables.contract.rules(tables.paths[number])):
                 bad = at[broken]
                 rule_numbers = np.full(len(bad), RULES.index(rule))
                 parts.append((rows[bad], nodes[bad], numbers[bad], rule_numbers))
@@ -293,20 +293,17 @@ def _wide_numbers(nodes: Int64s, wide: Mask, rules: PathRules) -> list[tuple[str
     broken = {name: np.zeros(len(nodes), np.bool_) for name in ("type", "min", "max")}
     for place, value in zip(at.tolist(), scalar_objects(nodes[at]), strict=True):
         # Doubles are compared with the double nearest to the bound, decimals exactly.
-        exact = isinstance(value, Decimal)
-        number = Decimal(value)
-        low, high = (rules.min, rules.max) if exact else map(_as_double, (rules.min, rules.max))
+        number, bounds = Decimal(value), [b if isinstance(b, int | Decimal) else None for b in (rules.min, rules.max)]
+        if not isinstance(value, Decimal):
+            bounds = [None if bound is None else Decimal(float(bound)) for bound in bounds]
+        low, high = bounds
         if rules.whole_numbers and (not number.is_finite() or number != number.to_integral_value()):
             broken["type"][place] = True
-        elif isinstance(low, int | Decimal) and not number >= low:
+        elif low is not None and not number >= low:
             broken["min"][place] = True
-        elif isinstance(high, int | Decimal) and not number <= high:
+        elif high is not None and not number <= high:
             broken["max"][place] = True
     return list(broken.items())
-
-
-def _as_double(bound: Any) -> Any:
-    return Decimal(float(bound)) if isinstance(bound, int | Decimal) else bound
 
 
 def _places(tape: Tape, tables: RuleTables, kinds: Int64s, number: int) -> int:

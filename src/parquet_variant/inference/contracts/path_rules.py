@@ -148,7 +148,8 @@ class PathRules:
             values = (self.values,) if isinstance(self.values, str) else tuple(self.values)
             if not values:
                 raise bad_contract("values is empty: list at least one value, or remove the rule")
-            _set(self, values=_distinct(as_scalar("values", value) for value in values))
+            scalars = [as_scalar("values", value) for value in values]
+            _set(self, values=tuple({scalar_key(scalar): scalar for scalar in scalars}.values()))
 
     def _check_counts(self) -> None:
         if self.presence is not None:
@@ -310,10 +311,6 @@ def repr_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f'"{value}"' if isinstance(value, str) else "null" if value is None else str(value)
-
-
-def _distinct(values: Iterable[Scalar]) -> tuple[Scalar, ...]:
-    return tuple({scalar_key(value): value for value in values}.values())
 
 
 @cache

@@ -77,10 +77,6 @@ class RuleTables:
     def __reduce__(self) -> tuple[object, ...]:
         return RuleTables.of, (self.contract,)
 
-    def path_rules(self, number: int) -> PathRules:
-        """Return the rules of a path by number."""
-        return self.contract.rules(self.paths[number])
-
     def required(self) -> Iterator[tuple[int, str]]:
         """Yield the number of each path whose absence breaks a rule, and the rule."""
         for number, path in enumerate(self.paths):
@@ -93,7 +89,7 @@ class RuleTables:
     def rule_of_path(self, tape: Tape) -> Int64s:
         """Return the number of the rules of each path of a tape, `NO_RULES` or `FORBIDDEN`."""
         parents, keys = tape.paths[:, PATH.PARENT].tolist(), tape.paths[:, PATH.KEY].tolist()
-        closed = [not self.path_rules(number).extra_fields for number in range(len(self.paths))]
+        closed = [not self.contract.rules(path).extra_fields for path in self.paths]
         numbers = [NO_RULES] * len(parents)
         numbers[0] = 0
         for path in range(1, len(parents)):
@@ -135,8 +131,9 @@ def _row(rules: PathRules) -> list[int]:
         row[RULE.DATE_MAX] = _LARGEST if high is None else high // MICROS_PER_DAY
         row[RULE.NANOS_MIN] = _SMALLEST if low is None else _clipped(low * 1000)
         row[RULE.NANOS_MAX] = _LARGEST if high is None else _clipped(high * 1000)
-    row[RULE.LENGTH_MIN], row[RULE.LENGTH_MAX] = rules.min_length or 0, _or_largest(rules.max_length)
-    row[RULE.ITEMS_MIN], row[RULE.ITEMS_MAX] = rules.min_items or 0, _or_largest(rules.max_items)
+    row[RULE.LENGTH_MIN], row[RULE.ITEMS_MIN] = rules.min_length or 0, rules.min_items or 0
+    row[RULE.LENGTH_MAX] = _LARGEST if rules.max_length is None else rules.max_length
+    row[RULE.ITEMS_MAX] = _LARGEST if rules.max_items is None else rules.max_items
     row[RULE.FORM] = -1 if rules.format is None else FORMATS[rules.format]
     row[RULE.UNDECIDED_OTHERS] = rules.values is not None
     row[RULE.UNDECIDED_STRINGS] = rules.pattern is not None or (rules.values is not None and not choices_of(rules))
@@ -154,11 +151,7 @@ def _kinds(rules: PathRules) -> Iterator[int]:
 
 def _bounds(rules: PathRules) -> list[int]:
     """Return the bounds of unscaled values by scale."""
-    low = high = None
-    if not isinstance(rules.min, dt.date) and rules.min is not None:
-        low = Decimal(rules.min)
-    if not isinstance(rules.max, dt.date) and rules.max is not None:
-        high = Decimal(rules.max)
+    low, high = (None if b is None or isinstance(b, dt.date) else Decimal(b) for b in (rules.min, rules.max))
     return [
         *(_SMALLEST if low is None else _clipped(math.ceil(_shifted(low, scale))) for scale in range(SCALES)),
         *(_LARGEST if high is None else _clipped(math.floor(_shifted(high, scale))) for scale in range(SCALES)),
@@ -183,7 +176,3 @@ def _double_bound(bound: Any, side: int) -> int:
 
 def _clipped(value: int) -> int:
     return max(_SMALLEST, min(_LARGEST, value))
-
-
-def _or_largest(count: int | None) -> int:
-    return _LARGEST if count is None else count
