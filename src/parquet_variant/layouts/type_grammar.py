@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
@@ -127,7 +128,9 @@ class TypeParser:
         else:
             if name == "time":
                 self._parameters()  # Spark writes time(6); the precision does not affect the storage
-            kind = DDL_NAMES.get(name) or (_alias(name) if self.grammar.has_aliases else None)
+            kind = DDL_NAMES.get(name)
+            with suppress(ValueError):  # not an alias
+                kind = pa.type_for_alias(name) if kind is None and self.grammar.has_aliases else kind
         if kind is None:
             names = (*DDL_NAMES, _DECIMALS[0], *self.nested, "variant")
             self.fail(f"unknown type {self.text[start : start + len(name)]!r}: {choice_of(name, names)}", start)
@@ -217,13 +220,6 @@ class TypeParser:
         if numbers:
             self._expect(")")
         return numbers
-
-
-def _alias(name: str) -> pa.DataType | None:
-    try:
-        return pa.type_for_alias(name)
-    except ValueError:
-        return None
 
 
 _SHREDDING = Grammar(

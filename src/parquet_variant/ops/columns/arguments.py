@@ -2,9 +2,9 @@
 
 Accepts lists, NumPy arrays, chunked arrays and objects with Arrow's PyCapsule interface. Types are checked by the
 operations, layouts by `VariantArray`. Owns also slicing, the row numbers of errors in slices, and joining the results
-(threads are started by `io.parallel`); null instead of an error for one value (`or_none`) and for whole columns, where
-invalid rows are found by halving, because a few among many are the usual case; and replacing the rows that a kernel
-refused by strings from the scalar fallback. Rows that are processed individually are left to `arrays.parts`.
+(threads are started by `io.parallel`); and null instead of an error for one value (`or_none`) and for whole columns,
+where invalid rows are found by halving, because a few among many are the usual case. Rows that are processed
+individually are left to `arrays.parts`.
 """
 
 from __future__ import annotations
