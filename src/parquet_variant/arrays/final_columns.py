@@ -37,8 +37,8 @@ from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_nu
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.memory import address_of, buffer_address, copy_spans
 from parquet_variant.kernels.operations.edit import least_metadata, metadata_sizes
-from parquet_variant.kernels.shredding.schema_table import S, SchemaTable, schema_table
-from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedRows, assemble
+from parquet_variant.kernels.shredding.schema_table import BUFFERS, S, SchemaTable, schema_table
+from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedColumns, assemble
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, mark_lacking, name_table
 from parquet_variant.kernels.values.value_nodes import RAW, value_array
 from parquet_variant.layouts.reference import rows as scalar
@@ -89,10 +89,9 @@ def with_minimal_metadata(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.
 def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     """Return an unshredded storage in the final layout; see `storages.shredded_storage`."""
     # Imported here because readers do not need the kernels that write.
-    from parquet_variant.kernels.shredding.columns import ColumnBuffers
+    from parquet_variant.kernels.shredding.columns import ShreddedRows
     from parquet_variant.kernels.shredding.growing_columns import GROWN
-    from parquet_variant.kernels.shredding.shred import ShreddedColumns, shred_rows
-    from parquet_variant.kernels.shredding.shred_tape import BUFFERS
+    from parquet_variant.kernels.shredding.shred import FilledBuffers, shred_rows
 
     table = schema_table(schema)
     metadata = metadata_parts(storage.field("metadata"))
@@ -103,10 +102,9 @@ def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.Struc
     refused = np.zeros(rows, np.uint8)
     counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
     addresses = np.zeros((len(table.nodes), len(GROWN)), np.int64)
-    shred_rows(values, table.named, names, refused, ShreddedColumns(counts, levels, addresses))
-    shredded = ColumnBuffers(table, counts, levels, addresses[:, : len(BUFFERS)].copy()).storage(
-        metadata.column, valid if len(valid) else None
-    )
+    shred_rows(values, table.named, names, refused, FilledBuffers(counts, levels, addresses))
+    exported, is_valid = addresses[:, : len(BUFFERS)].copy(), valid if len(valid) else None
+    shredded = ShreddedRows(table, metadata.column, is_valid, counts, levels, exported).storage()
 
     def by_fallback(row: int) -> pa.StructArray:
         return scalar.shredded_storage(variants_of(storage.slice(row, 1)), schema, "final")
@@ -294,7 +292,7 @@ def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: Metad
     names = name_table(metadata.dictionary, repeated=True)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     exported = assemble(
-        ShreddedRows(valid_bytes(storage), metadata.indices, inputs.addresses),
+        ShreddedColumns(valid_bytes(storage), metadata.indices, inputs.addresses),
         table.named,
         names,
         row_start,

@@ -30,7 +30,7 @@ from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.hive import partition_texts
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
-from parquet_variant.kernels.shredding.json_batch import ShreddedRows
+from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.ops.shred_variant import shred_variant

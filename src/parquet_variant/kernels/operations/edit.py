@@ -31,7 +31,7 @@ from parquet_variant.kernels.native_vectors import (
     sort_with,
 )
 from parquet_variant.kernels.tapes.dictionaries import add_set, metadata_column, no_runs, write_dictionaries
-from parquet_variant.kernels.values.reading import NameTable, metadata_header
+from parquet_variant.kernels.values.reading import NameTable, metadata_header, widest_dictionary
 from parquet_variant.types import MAX_OFFSET
 
 UNCHANGED, CHANGED, LEFT = range(3)
@@ -287,9 +287,7 @@ def least_names(
 
     Fills the metadata of each value; returns their number, and address and size as `write_dictionaries` does.
     """
-    widest = 0
-    for d in range(len(names.state)):
-        widest = max(widest, names.starts[d + 1] - names.starts[d])
+    widest = widest_dictionary(names)
     number, stamp, used = new_vector(memory, widest), filled_vector(memory, widest, -1), new_vector(memory, widest)
     sets, count = no_runs(memory), 0
     for row in range(len(of_row)):

@@ -137,12 +137,6 @@ def _bits(number: int) -> int:
 
 
 @helper
-def _signed_32(number: int) -> int:
-    """Return the low 32 bits as a signed number."""
-    return ((number & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
-
-
-@helper
 def put_deltas(source: int, size: int, count: int, deltas: Int64s, out: int) -> int:
     """Write integers of ``size`` bytes (4 or 8) as DELTA_BINARY_PACKED; return where they end.
 
@@ -159,7 +153,7 @@ def put_deltas(source: int, size: int, count: int, deltas: Int64s, out: int) -> 
             number = _load(source, start + i, size)
             delta = number - before
             if size == 4:
-                delta = _signed_32(delta)
+                delta = ((delta & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000  # the low 32 bits
             deltas[i] = delta
             least = delta if i == 0 else min(least, delta)
             before = number

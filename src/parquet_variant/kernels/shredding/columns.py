@@ -24,13 +24,14 @@ from parquet_variant.kernels.memory import address_of, load_u8, load_u32, move, 
 from parquet_variant.kernels.native_vectors import Memory, allocate, export_bytes, filled_vector, reserve_bytes
 from parquet_variant.kernels.shredding.schema_table import (
     ARRAY_NODE,
+    BUFFERS,
+    COUNTS,
     OBJECT_NODE,
     PRIMITIVE_NODE,
     VARIANT_NODE,
     S,
     SchemaTable,
 )
-from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
 from parquet_variant.types import MAX_OFFSET
 
 # Rows of the table of entries: three per schema node, for its group and for the two columns of the group.
@@ -240,17 +241,25 @@ class NodeLeaves(NamedTuple):
     leaves: list[NodeLeaf]
 
 
-class ColumnBuffers:
-    """The buffers of one shredded storage, before they become Arrow arrays.
+class ShreddedRows:
+    """Rows under a schema, in buffers that become either an Arrow storage or the leaves of a file.
 
-    `counts` is ``int64[schema nodes, 4]``, as `measure` fills it; `levels` has the entries of each level; `exported` is
-    the addresses of buffers that `shred` has filled; without it, buffers are allocated for `shred_tape.fill`. Raises
-    `VariantError` with reason ``too-large`` if one column would hold more than 2 GiB: the caller works on fewer rows.
+    `valid` is one byte per row, 0 for SQL NULL, or None if no row is NULL. `counts` is ``int64[schema nodes, 4]``, as
+    `measure` fills it. `levels` has the entries of each level. `exported` has the addresses of buffers that `shred` has
+    filled; without it, buffers are allocated for `shred_tape.fill`. Raises `VariantError` with reason ``too-large`` if
+    one column would hold more than 2 GiB: the caller works on fewer rows.
     """
 
     def __init__(
-        self, table: SchemaTable, counts: Int64s, levels: Int64s, exported: npt.NDArray[np.int64] | None = None
+        self,
+        table: SchemaTable,
+        metadata: pa.DictionaryArray,
+        valid: npt.NDArray[np.uint8] | None,
+        counts: Int64s,
+        levels: Int64s,
+        exported: npt.NDArray[np.int64] | None = None,
     ) -> None:
+        self.metadata, self.valid = metadata, valid
         self.table = table
         self._count_table, self._slots = counts, levels
         self.counts: list[list[int]] = counts.tolist()
@@ -362,32 +371,36 @@ class ColumnBuffers:
     def _group(self, s: int) -> pa.Array:
         return pa.Array.from_buffers(self.table.groups[s], self._entries[s], [None], children=self._columns(s))
 
-    def storage(self, metadata: pa.Array, valid: npt.NDArray[np.uint8] | None) -> pa.StructArray:
-        """Return the whole storage struct: metadata, value and, unless nothing is shredded, typed_value.
+    def __len__(self) -> int:
+        return len(self.metadata)
 
-        ``valid`` is one byte per row, 0 for SQL NULL; None if no row is NULL.
-        """
-        storage = self.table.storage
+    @property
+    def null_count(self) -> int:
+        """Number of SQL NULL rows."""
+        return 0 if self.valid is None else len(self) - int(self.valid.sum())
+
+    def storage(self) -> pa.StructArray:
+        """Return the whole storage struct: metadata, value and, unless nothing is shredded, typed_value."""
+        storage, metadata = self.table.storage, self.metadata
         if metadata.type != storage.field(0).type:
             storage = pa.struct([pa.field("metadata", metadata.type, nullable=False), *self.table.groups[0]])
-        return pa.Array.from_buffers(storage, len(metadata), [bitmap(valid)], children=[metadata, *self._columns(0)])
+        return pa.Array.from_buffers(storage, len(self), [bitmap(self.valid)], children=[metadata, *self._columns(0)])
 
     @property
     def nbytes(self) -> int:
-        """Approximate bytes of the Arrow storage, without its metadata."""
+        """Approximate bytes of the Arrow storage."""
         entries = self._slots[self.table.nodes[:, S.LEVEL]]
-        return int(entries @ self.table.slot_bytes) + int(
-            self._count_table[:, (COUNTS.VALUE_BYTES, COUNTS.TYPED_BYTES)].sum()
-        )
+        data = self._count_table[:, (COUNTS.VALUE_BYTES, COUNTS.TYPED_BYTES)].sum()
+        return int(entries @ self.table.slot_bytes) + int(data) + int(self.metadata.nbytes)
 
-    def leaves(self, valid: npt.NDArray[np.uint8] | None) -> NodeLeaves:
-        """Return the leaf columns of a file. `valid` is the same as in `storage`.
+    def leaves(self) -> NodeLeaves:
+        """Return the leaf columns of a file.
 
         The buffers are changed, so that nothing else can be made of them afterwards.
         """
         entries = np.empty((ENTRY_ROWS * len(self._kinds), ENTRY_COLUMNS), np.int64)
         columns = FilledColumns(self.table.nodes, self._count_table, self.addresses, self._slots)
-        address = 0 if valid is None else address_of(valid)
+        address = 0 if self.valid is None else address_of(self.valid)
         levels = adopt_bytes(*node_levels(columns, address, self._is_required(0), entries))
         rows = list(map(tuple, entries[:, :LEAF_COLUMNS].tolist()))
         leaves, pop = [], self._buffers.pop

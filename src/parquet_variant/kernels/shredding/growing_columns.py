@@ -12,12 +12,11 @@ from typing import NamedTuple
 from parquet_variant.kernels.machine_code.functions import helper, numbered
 from parquet_variant.kernels.memory import KIND, copy, get, put, store_u8, store_u32, store_u64
 from parquet_variant.kernels.native_vectors import Memory, allocate, disown, reallocate
-from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE_NODE, S
-from parquet_variant.kernels.shredding.shred_tape import COUNTS
+from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, COUNTS, PRIMITIVE_NODE, S
 from parquet_variant.kernels.values.scalar_slots import store_slot
 
 # Columns of the records of buffers, one record per schema node. First the addresses of the buffers in the order of
-# `shred_tape.BUFFERS`, 0 for missing buffers; VALUE_DATA and TYPED_DATA are the addresses of the next bytes. Then the
+# `schema_table.BUFFERS`, 0 for missing buffers; VALUE_DATA and TYPED_DATA are the addresses of the next bytes. Then the
 # numbers of entries that have room and that are set, and the limits of the room for bytes.
 GROWN = numbered(
     "VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID LENGTHS CELLS TYPED_DATA "
@@ -200,7 +199,7 @@ def _cut_bytes(record: int, data: int, begin: int) -> int:
 
 @helper
 def finish(columns: GrowingColumns, counts: int) -> None:
-    """Cut all buffers to their contents, fill the counts, and export the buffers that `ColumnBuffers` needs."""
+    """Cut all buffers to their contents, fill the counts, and export the buffers that `columns.ShreddedRows` needs."""
     for s in range(columns.node_count):
         record, count = _record_of(columns, s), counts + s * _COUNT_BYTES
         entries = get(columns.entries, get(node_of(columns, s), S.LEVEL))

@@ -14,14 +14,13 @@ from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.buffer_pool import acquire, adopt, adopt_bytes, release
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.memory import HASH_SEED, address_of
-from parquet_variant.kernels.shredding.columns import ColumnBuffers, NodeLeaves
+from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, measure
 from parquet_variant.kernels.tapes.dictionaries import metadata_column
@@ -173,36 +172,6 @@ def _name_keys(table: SchemaTable, tape: Tape) -> Int64s:
     return keys
 
 
-@dataclass(frozen=True, eq=False)
-class ShreddedRows:
-    """Rows of a tape under a schema, in buffers that become either a storage or the leaves of a file."""
-
-    buffers: ColumnBuffers
-    metadata: pa.DictionaryArray
-    valid: npt.NDArray[np.uint8] | None  # One byte per row, 0 for SQL NULL; None if no row is NULL.
-
-    def __len__(self) -> int:
-        return len(self.metadata)
-
-    @property
-    def table(self) -> SchemaTable:
-        """The schema; equal schemas share one table."""
-        return self.buffers.table
-
-    @property
-    def null_count(self) -> int:
-        """Number of SQL NULL rows."""
-        return 0 if self.valid is None else len(self) - int(self.valid.sum())
-
-    def storage(self) -> pa.StructArray:
-        """Return the rows as an Arrow storage."""
-        return self.buffers.storage(self.metadata, self.valid)
-
-    def leaves(self) -> NodeLeaves:
-        """Return the rows as leaf columns of a file."""
-        return self.buffers.leaves(self.valid)
-
-
 def shredded_rows(
     tape: Tape,
     schema: ShreddingSchema | None = None,
@@ -238,9 +207,9 @@ def shredded_rows(
     starts = ranks + count + 1
     metadata = metadata_column(shredded.of_row, count, adopt_bytes(*data))
     keys = RowKeys(key_numbers[ranks:starts], key_numbers[starts:], key_numbers[:ranks])
-    buffers = ColumnBuffers(table, counts, levels)
-    fill(shredded, keys, sizes, places, buffers.addresses, table.levels)
-    release(sizes, places)
     null = tape.row_start[1:] == tape.row_start[:-1]
     valid = (~null).astype(np.uint8) if null.any() else None
-    return ShreddedRows(buffers, metadata, valid)
+    rows = ShreddedRows(table, metadata, valid, counts, levels)
+    fill(shredded, keys, sizes, places, rows.addresses, table.levels)
+    release(sizes, places)
+    return rows

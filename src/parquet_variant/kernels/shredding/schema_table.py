@@ -28,6 +28,10 @@ _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_N
 # Columns of the table. CODE is the PrimitiveId of a primitive (true stands for boolean); WIDTH the bytes of one slot of
 # its Arrow array, 0 for strings and binary; END the first node after the subtree; LEVEL where the node's entries count.
 S = numbered("KIND CODE PRECISION SCALE WIDTH LEVEL PARENT END")
+# Columns of the table of counts, which has one row per schema node.
+COUNTS = numbered("VALUE_COUNT VALUE_BYTES TYPED_COUNT TYPED_BYTES")
+# Columns of the table of addresses of the buffers of each schema node; 0 for missing buffers.
+BUFFERS = numbered("VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID LENGTHS CELLS TYPED_DATA")
 _OFFSET_BYTES = 4
 
 

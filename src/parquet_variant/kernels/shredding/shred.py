@@ -40,6 +40,7 @@ from parquet_variant.kernels.values.reading import (
     scalar_of_size,
     sort_fields,
     value_size,
+    widest_dictionary,
 )
 from parquet_variant.kernels.values.scalar_slots import begin_object, exact_slot, object_size
 
@@ -54,8 +55,8 @@ _FRAME_BYTES = 8 * len(FRAME)
 _FEWEST_FRAMES = 64
 
 
-class ShreddedColumns(NamedTuple):
-    """The columns to fill: zeros, which `shred_rows` replaces.
+class FilledBuffers(NamedTuple):
+    """The buffers to fill: zeros, which `shred_rows` replaces.
 
     ``counts`` and ``levels`` as `shred_tape.measure` fills them, and the addresses and sizes of the buffers (`GROWN`).
     """
@@ -131,17 +132,6 @@ def _put_scalar(columns: GrowingColumns, s: int, at: int, begin: int, size: int)
 
 
 @helper
-def _push(memory: Memory, state: int) -> int:
-    """Return the address of a new frame."""
-    depth = get(state, STATE.DEPTH)
-    if depth == get(state, STATE.FRAME_ROOM):
-        put(state, STATE.FRAME_ROOM, 2 * depth)
-        put(state, STATE.FRAMES, reallocate(get(state, STATE.FRAMES), 2 * depth * _FRAME_BYTES))
-    put(state, STATE.DEPTH, depth + 1)
-    return get(state, STATE.FRAMES) + depth * _FRAME_BYTES
-
-
-@helper
 def _put_container(columns: GrowingColumns, state: int, s: int, at: int, begin: int, end: int) -> int:
     """Add a container that the schema shreds, and push its frame; return its bytes, or MALFORMED."""
     parts = container(begin, end)
@@ -156,7 +146,12 @@ def _put_container(columns: GrowingColumns, state: int, s: int, at: int, begin: 
         put(columns.entries, level, element + parts.count)
     else:
         put_object(columns, s, at)
-    frame = _push(columns.memory, state)
+    depth = get(state, STATE.DEPTH)
+    if depth == get(state, STATE.FRAME_ROOM):
+        put(state, STATE.FRAME_ROOM, 2 * depth)
+        put(state, STATE.FRAMES, reallocate(get(state, STATE.FRAMES), 2 * depth * _FRAME_BYTES))
+    put(state, STATE.DEPTH, depth + 1)
+    frame = get(state, STATE.FRAMES) + depth * _FRAME_BYTES
     put(frame, FRAME.SCHEMA, node)
     put(frame, FRAME.AT, element)
     put(frame, FRAME.LEFT, parts.count)
@@ -305,23 +300,6 @@ def _chain_children(fields: _Fields, ids: Int64s) -> None:
 
 
 @helper
-def _unchain_children(fields: _Fields, ids: Int64s) -> None:
-    """Undo `_chain_children`."""
-    for s in range(len(ids)):
-        if ids[s] >= 0:
-            put(fields.first_of_id, ids[s], -1)
-
-
-@helper
-def _widest(names: NameTable) -> int:
-    """Return the number of names of the largest dictionary."""
-    widest = 1
-    for d in range(len(names.state)):
-        widest = max(widest, names.starts[d + 1] - names.starts[d])
-    return widest
-
-
-@helper
 def _new_state(memory: Memory) -> int:
     """Return the address of the state of a walk."""
     state = allocate(memory, 8 * len(STATE))
@@ -340,7 +318,7 @@ def shred_rows(
     schema: NamedNodes,
     names: NameTable,
     refused: UInt8s,
-    shredded: ShreddedColumns,
+    shredded: FilledBuffers,
 ) -> None:
     """Fill the columns, and mark malformed rows in ``refused``, of which any part may have been added."""
     nodes, levels, rows = schema.nodes, shredded.levels, len(values.dictionary_of)
@@ -349,7 +327,7 @@ def shred_rows(
     )
     ids, field_ranks = filled_vector(memory, len(nodes), -1), new_vector(memory, len(nodes))
     fields = _Fields(
-        address_in(filled_vector(memory, _widest(names), -1)),
+        address_in(filled_vector(memory, widest_dictionary(names), -1)),
         allocate(memory, 8 * len(nodes)),
         address_in(filled_vector(memory, len(nodes), 0)),
     )
@@ -364,7 +342,9 @@ def shred_rows(
             continue
         if d != current:
             current = d
-            _unchain_children(fields, ids)
+            for s in range(len(ids)):  # undo `_chain_children`
+                if ids[s] >= 0:
+                    put(fields.first_of_id, ids[s], -1)
             resolve_names(schema, names, d, ids, field_ranks)
             _chain_children(fields, ids)
             put(state, STATE.RANKS, address_in(names.rank) + 8 * names.starts[d])

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.json.scan import STATUS
-from parquet_variant.kernels.machine_code.functions import helper, kernel, numbered
+from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.kernels.memory import (
     KIND,
@@ -38,7 +38,7 @@ from parquet_variant.kernels.native_vectors import (
     sort_with,
     vector_at,
 )
-from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, S
+from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, BUFFERS, COUNTS, OBJECT_NODE, PRIMITIVE_NODE, S
 from parquet_variant.kernels.tapes.dictionaries import assign_dictionaries
 from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of
 from parquet_variant.kernels.values.scalar_slots import (
@@ -51,11 +51,6 @@ from parquet_variant.kernels.values.scalar_slots import (
     store_slot,
     write_scalar,
 )
-
-# Columns of the counts table that `measure` fills; it has one row per schema node.
-COUNTS = numbered("VALUE_COUNT VALUE_BYTES TYPED_COUNT TYPED_BYTES")
-# Columns of the address table of `fill`: the buffers of each schema node; 0 for missing buffers.
-BUFFERS = numbered("VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID LENGTHS CELLS TYPED_DATA")
 
 # Size of a node that is stored in typed columns only.
 _TYPED = -1

@@ -68,7 +68,7 @@ _FRAME_BYTES, _INPUT_BYTES, _SCHEMA_BYTES = 8 * len(FRAME), 8 * len(INPUT), 8 * 
 _ENTER, _AGAIN, _CLOSE, _REFUSE = range(4)
 
 
-class ShreddedRows(NamedTuple):
+class ShreddedColumns(NamedTuple):
     """A shredded storage."""
 
     valid: UInt8s  # One byte per row, 0 for SQL NULL; empty if all rows are valid.
@@ -348,7 +348,7 @@ def _assemble_row(
 @kernel
 def assemble(
     memory: Memory,
-    rows: ShreddedRows,
+    rows: ShreddedColumns,
     schema: NamedNodes,
     names: NameTable,
     row_start: Int64s,

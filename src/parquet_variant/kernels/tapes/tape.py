@@ -146,14 +146,6 @@ class Interned(NamedTuple):
     shapes: HashedTable
 
 
-@helper
-def _hash_pair(left: int, right: int) -> int:
-    """Return a 62-bit hash of two numbers."""
-    value = (left * MIX_A + right) * MIX_B
-    value ^= (value >> 31) & 0x1FFFFFFFF
-    return value & 0x3FFFFFFFFFFFFFFF
-
-
 @helper(inline=True)
 def find_key(rows: Int64Table, slots: Int64s, address: int, length: int, hashed: int) -> int:
     """Return the id of a key, or -1 - slot of the hash table where it would be stored."""
@@ -196,7 +188,8 @@ def add_key(keys: HashedTable, address: int, length: int, plain: int, hashed: in
 def _find_pair(rows: Int64Table, slots: Int64s, left_column: int, right_column: int, left: int, right: int) -> int:
     """Return the row of a table that holds a pair, or -1 - slot where it would be stored."""
     mask = len(slots) - 1
-    slot = _hash_pair(left, right) & mask
+    hashed = (left * MIX_A + right) * MIX_B
+    slot = (hashed ^ (hashed >> 31) & 0x1FFFFFFFF) & mask
     while slots[slot] >= 0:
         row = slots[slot]
         if rows[row, left_column] == left and rows[row, right_column] == right:
@@ -210,14 +203,6 @@ def _fill_slots(rows: Int64Table, slots: Int64s, count: int, left: int, right: i
     """Store the rows of a table in an empty hash table."""
     for row in range(count):
         slots[-1 - _find_pair(rows, slots, left, right, rows[row, left], rows[row, right])] = row
-
-
-@helper
-def hashed_table(memory: Memory, rows: Int64Table, count: int, left: int, right: int) -> HashedTable:
-    """Make the hash table of rows, which are unique in two of their columns; `rows` may grow later."""
-    slots = filled_vector(memory, 4 * len(rows), -1)
-    _fill_slots(rows, slots, count, left, right)
-    return HashedTable(rows, slots, count)
 
 
 @helper
@@ -332,7 +317,9 @@ def _hashed_copy(memory: Memory, table: Int64Table, left: int, right: int) -> Ha
         room *= 2
     copied = new_table(memory, room, table.shape[1])
     copy(address_in(copied), address_in(table), 8 * table.size)
-    return hashed_table(memory, copied, len(table), left, right)
+    slots = filled_vector(memory, 4 * room, -1)
+    _fill_slots(copied, slots, len(table), left, right)
+    return HashedTable(copied, slots, len(table))
 
 
 @helper

@@ -398,6 +398,15 @@ def _locate(base: int, offsets: Int64s, table: NameTable, repeated: bool) -> Non
 
 
 @helper
+def widest_dictionary(names: NameTable) -> int:
+    """Return the number of names of the largest dictionary, at least 1."""
+    widest = 1
+    for d in range(len(names.state)):
+        widest = max(widest, names.starts[d + 1] - names.starts[d])
+    return widest
+
+
+@helper
 def find_name(names: NameTable, d: int, name: int, size: int) -> int:
     """Return the rank of a name in dictionary ``d``; -1 if the dictionary does not have the name."""
     address, length, order = names.address, names.length, names.order

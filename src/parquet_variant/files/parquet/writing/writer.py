@@ -41,7 +41,7 @@ from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import check_target
 from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside
-from parquet_variant.kernels.shredding.json_batch import ShreddedRows
+from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.kernels.shredding.schema_table import SchemaTable
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support import arrow_compute as pc
@@ -224,7 +224,7 @@ class VariantWriter:
         SchemaError, VariantFileError
             As `write_batch`.
         """
-        size = rows.buffers.nbytes + rows.metadata.nbytes
+        size = rows.nbytes
         limit = min(self._options.row_group_bytes // _MIN_BATCHES, MOST_SLICE_BYTES)
         # Trials, sorting and splitting need Arrow columns.
         is_same_schema = self._schema is not None and self._schema.names == [name] and rows.table is self._table
