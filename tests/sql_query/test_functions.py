@@ -61,6 +61,7 @@ def test_edits_mean_what_they_mean_in_python(value, path, switch):
         ("to_variant_object([v:a, v:b])", [1, [1, 2]]),
         ("variant_from_arrays(['x', 'y'], [1, 2])", {"x": 1, "y": 2}),
         ("variant_from_entries([{'key': 'x', 'value': 1.5}])", {"x": 1.5}),
+        ("variant_from_entries([{'key': 'x', 'value': v:b}])", {"x": [1, 2]}),
         ("variant_set(parse_json('{}'), '$.k', parse_json('[1]'))", {"k": [1]}),
         ("coalesce(v:missing, DATE '2024-01-02')", "2024-01-02"),
     ],

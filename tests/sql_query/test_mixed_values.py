@@ -25,6 +25,7 @@ _MIXED = pv.parse_json(['{"x":"a","n":1.5}', '{"x":1,"n":"x"}', '{"n":1}'])
         ("string_agg(v:n, ',' ORDER BY v:n DESC)", ["2,1"], ["x,1.5,1"]),
         ("list(v:n ORDER BY v:n)", [[1, 2, None]], [["1", "1.5", '"x"']]),
         ("string_agg(DISTINCT v:n, '')", None, None),
+        ("count(DISTINCT v:n)", [2], [3]),
         ("is_integer(v:n)", [True, True, None], [False, False, True]),
         ("as_varchar(v:x)", ["a", "b", None], ["a", None, None]),
         ("as_decimal(v:n, 5, 2)", [1, 2, None], [Decimal("1.5"), None, 1]),
