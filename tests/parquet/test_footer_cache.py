@@ -97,9 +97,9 @@ def test_a_file_that_changes_between_two_looks_is_not_kept(tmp_path):
     fingerprint = footer_cache.fingerprint_of(str(path))
     found = known(path)
     other.replace(path)
-    assert footer_cache.cached_footer(str(path), fingerprint) is None
+    assert footer_cache.FOOTERS.get(str(path), fingerprint) is None
     footer_cache.FOOTERS.files.clear()
-    footer_cache.cache_footer(str(path), fingerprint, found)
+    footer_cache.FOOTERS.add(str(path), fingerprint, found, found.metadata.serialized_size)
     assert not footer_cache.FOOTERS.files
 
 

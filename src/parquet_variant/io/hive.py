@@ -35,7 +35,8 @@ _BOOLEANS = {"true": True, "false": False}
 _MIN_WIDE_DIGITS, _MAX_DIGITS = 20, 38
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[-+]\d\d:\d\d)?")
+_LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?")
+_INSTANT = re.compile(_LOCAL_TIME.pattern + r"(Z|[-+]\d\d:\d\d)?")
 
 
 def partition_texts(folders: Sequence[str]) -> dict[str, str | None]:
@@ -97,8 +98,8 @@ def _inferred(texts: list[str]) -> dict[str | None, pa.Scalar]:
         (_INTEGER, wide, Decimal if digits <= _MAX_DIGITS else str),
         (_NUMBER, pa.float64(), _double),
         (_DATE, pa.date32(), date.fromisoformat),
-        (_TIMESTAMP, pa.timestamp("us"), _local_time),
-        (_TIMESTAMP, pa.timestamp("us", "UTC"), _instant),
+        (_LOCAL_TIME, pa.timestamp("us"), datetime.fromisoformat),
+        (_INSTANT, pa.timestamp("us", "UTC"), _instant),
     )
     for pattern, kind, parse in kinds:
         if texts and all(map(pattern.fullmatch, texts)):
@@ -143,13 +144,6 @@ def declared_types(filesystem: pafs.FileSystem, root: str) -> dict[str, pa.DataT
             reason="bad-partition-types",
             file=place,
         ) from None
-
-
-def _local_time(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is not None:
-        raise ValueError("an instant")
-    return moment
 
 
 def _instant(text: str) -> datetime:

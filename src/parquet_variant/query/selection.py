@@ -39,8 +39,20 @@ class Selected:
     # The requested Arrow type, of each element if the path has wildcards; None for the Variant at the path, or for an
     # ordinary column with its own type. It is not hashed, since extension types made in Python have no hash.
     type: pa.DataType | None = dataclasses_field(default=None, hash=False)
-    column: str | None = None  # The ordinary column's name in the file.
+    column: str | None = None  # The name in the data of an ordinary column, or of the Variant column of the path.
     exact: bool = False  # Whether values of other types are null; numbers are cast where the type keeps them.
+
+    @classmethod
+    def of(
+        cls, column: str, path: VariantPath | None = None, kind: pa.DataType | None = None, *, exact: bool = False
+    ) -> Selected:
+        """Return a column of a table, or a path into it, as an expression needs it."""
+        return cls(column, path, kind, column, exact)
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether the column is the Variant at a path."""
+        return self.path is not None and self.type is None
 
     @property
     def lossless(self) -> Literal[False, "numbers"]:
@@ -272,31 +284,6 @@ class TableColumns:
         return matching[0] if len(matching) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class NeededColumn:
-    """A column of a table that an expression needs."""
-
-    column: str  # The name of the table's column.
-    path: VariantPath | None = None  # The path into the Variant; None for an ordinary column.
-    type: pa.DataType | None = None  # The requested Arrow type; None for a Variant or an ordinary column.
-    exact: bool = False  # Whether values of other types are null.
-
-    @property
-    def is_variant(self) -> bool:
-        """Whether the expression uses the column as a Variant."""
-        return self.path is not None and self.type is None
-
-    @property
-    def output(self) -> pa.DataType | None:
-        """The Arrow type of the column, a list for each wildcard; None for a Variant, or an ordinary column."""
-        return None if self.path is None else Selected("", self.path, self.type).output
-
-    @property
-    def select(self) -> Selected:
-        """The column as scans take it; a column whose name begins with ``$`` is not read as a path."""
-        return Selected(self.column, self.path, self.type, None if self.path is not None else self.column, self.exact)
-
-
 class TableFacts:
     """The columns of a table, and what is known of its values without reading them: here nothing."""
 
@@ -311,9 +298,9 @@ class TableFacts:
         facts.columns, facts.order = columns, tuple(dict.fromkeys([*columns.variants, *columns.ordinary]))
         return facts
 
-    def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> NeededColumn:
+    def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> Selected:
         """Return the column of the scan for a column, or for a path into it."""
-        return NeededColumn(name, path, kind)
+        return Selected.of(name, path, kind)
 
     def common_type(self, name: str, path: VariantPath, *, nulls: bool = True) -> pa.DataType | None:
         """Return the type of every value at a path of a Variant column; None if there is none, or it is not known.

@@ -20,7 +20,7 @@ from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
 from parquet_variant.query.rewriting.scopes import Relation, Scope, TableUse
 from parquet_variant.query.rewriting.values import QueryContext
-from parquet_variant.query.selection import NeededColumn, TableColumns, TableFacts
+from parquet_variant.query.selection import Selected, TableColumns, TableFacts
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.variant_functions import CallContext, register_calls
 from parquet_variant.support.choices import SqlEngine
@@ -32,7 +32,7 @@ class SqlExpression:
 
     text: str  # DuckDB's text over `columns`, each qualified by its table.
     # For each table, the columns that the text needs, by their names in the text.
-    columns: Mapping[str, Mapping[str, NeededColumn]]
+    columns: Mapping[str, Mapping[str, Selected]]
     # For each table, a predicate over those names that is true wherever the expression is true, if it is a condition.
     pushdown: Mapping[str, Predicate]
     returns_variant: bool = False  # Whether the value is a Variant, as the struct of its parts.
@@ -94,7 +94,7 @@ def needed_path_hints(keys_of: KeysOf, condition: SqlExpression, table: str) -> 
         name: hint
         for name, column in condition.columns.get(table, {}).items()
         if column.path is not None
-        for hint in missing_path_hints(keys_of, [(column.column, column.path)])
+        for hint in missing_path_hints(keys_of, [(column.stored_name, column.path)])
     }
     if not hints or not rejects_nulls(condition.text, table, hints):
         return []

@@ -19,7 +19,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
-from parquet_variant.query.selection import NeededColumn, Selected, TableColumns, split_type
+from parquet_variant.query.selection import Selected, TableColumns, split_type
 from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, ScanOptions, memory_scan, side_by_side
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
@@ -142,16 +142,17 @@ def _with_all_columns(sources: tuple[ParquetSource, ...]) -> tuple[ParquetSource
 def _scan_parquet(
     sources: tuple[ParquetSource, ...],
     types: Mapping[str, pa.DataType],
-    needed: Mapping[str, NeededColumn],
+    needed: Mapping[str, Selected],
     predicate: Predicate | None,
     options: ScanOptions,
 ) -> Batches:
     from parquet_variant.files.parquet.scanning.scan import BoundsScan, Scan
 
-    def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
-        named = {name: replace(column.select, name=name) for name, column in group.items()}
+    def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> Batches:
+        named = {name: replace(column, name=name) for name, column in group.items()}
         selection = tuple(
-            output if output.column is None else replace(output, type=types[output.column]) for output in named.values()
+            output if output.path is not None else replace(output, type=types[output.stored_name])
+            for output in named.values()
         )
         bound = (
             None if predicate is None else bind(predicate, {output.name: output.output for output in selection}, zone)
@@ -205,7 +206,7 @@ def _scan_paths(
     formats: str,
     scan: Callable[..., Batches],
     columns: TableColumns,
-    needed: Mapping[str, NeededColumn],
+    needed: Mapping[str, Selected],
     predicate: Predicate | None,
     options: ScanOptions,
 ) -> Batches:
@@ -213,19 +214,18 @@ def _scan_paths(
     if options.errors == "raise":
         raise VariantFileError(f"strict casts are supported for Parquet files, not for {formats}", reason="bad-option")
 
-    def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
-        select = {name: column.select for name, column in group.items()}
-        return scan(select, predicate, column=column, zone=options.zone, threads=options.threads)
+    def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> Batches:
+        return scan(group, predicate, column=column, zone=options.zone, threads=options.threads)
 
     if not needed:  # the cheapest column, for a query that needs rows but no column
         names = sorted(columns.ordinary, key=lambda name: not pa.types.is_primitive(columns.ordinary[name]))
-        needed = {names[0]: NeededColumn(names[0])} if names else {"": _any_row(columns.variants[0])}
+        needed = {names[0]: Selected.of(names[0])} if names else {"": _any_row(columns.variants[0])}
     return side_by_side(needed, predicate, plan)
 
 
-def _any_row(variant: str) -> NeededColumn:
+def _any_row(variant: str) -> Selected:
     """Return a column that is null in every row."""
-    return NeededColumn(variant, VariantPath(("_",)), pa.bool_())
+    return Selected.of(variant, VariantPath(("_",)), pa.bool_())
 
 
 # ---- planned scans
@@ -237,16 +237,14 @@ def _scanned_table(plan: Any, name: str) -> BoundTable:
     return BoundTable(name, TableColumns(variants, ordinary), tuple(plan.schema.names), partial(_scan_again, plan))
 
 
-def _scan_again(
-    plan: Any, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: ScanOptions
-) -> Any:
+def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Any:
     """Return a scan with other output columns: paths are appended to its own paths, and its filter is kept."""
     if hasattr(plan, "scans"):
         return replace(plan, scans=tuple(_scan_again(scan, needed, predicate, options) for scan in plan.scans))
     first = plan.selection[0].name
     by_name = {column.name: column for column in plan.selection}
     outputs = []
-    for name, column in (needed or {first: NeededColumn(first)}).items():
+    for name, column in (needed or {first: Selected.of(first)}).items():
         output = replace(by_name[column.column], name=name)
         if column.path is not None and output.path is not None:
             path = VariantPath((*output.path.segments, *column.path.segments))
@@ -281,7 +279,7 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
     files = JsonFiles.of(source, TextOptions.of(**text))
     empty = pa.table({"v": VariantArray.from_pylist([]).storage})
 
-    def scan(needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> Batches:
+    def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> Batches:
         columns = needed or {"": _any_row("v")}
         paths = {key: replace(column, path=column.path or VariantPath()) for key, column in columns.items()}
         return JsonScan(files, memory_scan(empty, paths, options), options.threads)
@@ -292,7 +290,7 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
 
 
 def _arrow_table(table: pa.Table, name: str) -> BoundTable:
-    def scan(needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> Batches:
+    def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> Batches:
         return memory_scan(table, needed, options)
 
     # Every Variant, except those of an old draft of the format, has a field ``metadata``.

@@ -28,7 +28,7 @@ from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import hint_of_other_depth, missing_path_hints
 from parquet_variant.query.predicate_text import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, unique_names
-from parquet_variant.query.selection import NeededColumn
+from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
@@ -279,7 +279,7 @@ class SqlQuery:
         """Return hints about paths that no row has; a column without values, or an empty result, gives a reason."""
         hints: dict[str, None] = {}
         for use in self.rewritten.uses:
-            paths = [(column.column, column.path) for column in use.needed.values() if column.path is not None]
+            paths = [(column.stored_name, column.path) for column in use.needed.values() if column.path is not None]
             keys_of = cache(use.table.keys)
             for place in paths:
                 elsewhere = hint_of_other_depth(use.table, *place)
@@ -327,7 +327,7 @@ class SqlQuery:
             hint = ": a literal without a zone is TIMESTAMP_NTZ '…'"
         return SqlError(f"the SQL cannot be run: {message}{hint}")
 
-    def _columns(self) -> dict[str, NeededColumn]:
+    def _columns(self) -> dict[str, Selected]:
         """Return the columns whose name in the engine's text is not the one that the user wrote."""
         columns = {name: column for use in self.rewritten.uses for name, column in use.needed.items()}
         return {name: column for name, column in columns.items() if column.path is not None and name != column.column}
@@ -369,17 +369,17 @@ def _is_path(name: str) -> bool:
 # ---- what a planned query reads, as the query writes it
 
 
-def path_text(need: NeededColumn) -> str:
+def path_text(need: Selected) -> str:
     """Return a column as a query writes it.
 
     >>> import pyarrow as pa
     >>> from parquet_variant.types.path import VariantPath
-    >>> path_text(NeededColumn("v", VariantPath.parse("$.a['b c'][0][*]"), pa.int64()))
+    >>> path_text(Selected.of("v", VariantPath.parse("$.a['b c'][0][*]"), pa.int64()))
     "v:a['b c'][0][*]::array<bigint>"
     """
     if need.path is None:
-        return need.column
-    text = with_steps(need.column, need.path.segments)
+        return need.stored_name
+    text = with_steps(need.stored_name, need.path.segments)
     return text if need.output is None else f"{text}::{sql_type_name(need.output)}"
 
 

@@ -28,7 +28,6 @@ from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import (
-    NeededColumn,
     Selected,
     TableColumns,
     TableFacts,
@@ -70,14 +69,12 @@ class ScanOptions:
     only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
 
 
-def memory_scan(table: pa.Table, needed: Mapping[str, NeededColumn], options: ScanOptions) -> MemoryScan:
+def memory_scan(table: pa.Table, needed: Mapping[str, Selected], options: ScanOptions) -> MemoryScan:
     """Plan a scan of columns of an Arrow table, and of paths into its Variants."""
     if not needed:  # only the number of rows counts
-        table, needed = pa.table({"": pa.nulls(len(table))}), {"": NeededColumn("")}
+        table, needed = pa.table({"": pa.nulls(len(table))}), {"": Selected.of("")}
     selection = tuple(
-        Selected(name, need.path, need.type, need.column, need.exact)
-        if need.path is not None
-        else Selected(name, None, table.schema.field(need.column).type, need.column)
+        replace(need, name=name, type=need.type if need.path is not None else table.schema.field(need.stored_name).type)
         for name, need in needed.items()
     )
     return MemoryScan(table, selection, (), None, "", options.errors, options.zone)
@@ -103,9 +100,9 @@ class FileRows:
 
 
 def side_by_side(
-    needed: Mapping[str, NeededColumn],
+    needed: Mapping[str, Selected],
     predicate: Predicate | None,
-    plan: Callable[[str | None, Mapping[str, NeededColumn], Predicate | None], Batches],
+    plan: Callable[[str | None, Mapping[str, Selected], Predicate | None], Batches],
 ) -> Batches:
     """Plan one scan per Variant column, since a scan reads paths of one, and join their columns.
 
@@ -117,16 +114,16 @@ def side_by_side(
     return _SideBySide([plan(column, group, None) for column, group in groups], tuple(needed))
 
 
-def _by_variant(needed: Mapping[str, NeededColumn]) -> list[tuple[str | None, dict[str, NeededColumn]]]:
+def _by_variant(needed: Mapping[str, Selected]) -> list[tuple[str | None, dict[str, Selected]]]:
     """Group the needed columns by Variant column; ordinary columns belong to the first group."""
-    groups: dict[str, dict[str, NeededColumn]] = {}
+    groups: dict[str, dict[str, Selected]] = {}
     ordinary = {name: column for name, column in needed.items() if column.path is None}
     for name, column in needed.items():
         if column.path is not None:
-            groups.setdefault(column.column, {})[name] = column
+            groups.setdefault(column.stored_name, {})[name] = column
     if not groups:
         return [(None, ordinary)]
-    queries: list[tuple[str | None, dict[str, NeededColumn]]] = list(groups.items())
+    queries: list[tuple[str | None, dict[str, Selected]]] = list(groups.items())
     queries[0] = (queries[0][0], ordinary | queries[0][1])
     return queries
 
@@ -168,7 +165,7 @@ _SCANNED_ROWS = 200_000  # The rows of files without shredding whose fields are 
 _INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
 # The most compressed bytes of columns, or of Vortex files, that are read before a query to find the type of a path.
 _INSPECTED_BYTES, _INSPECTED_VORTEX_BYTES = 8 << 20, 64 << 20
-Plan = Callable[[Mapping[str, NeededColumn], Predicate | None, ScanOptions], Batches]
+Plan = Callable[[Mapping[str, Selected], Predicate | None, ScanOptions], Batches]
 
 
 @dataclass(frozen=True)
@@ -213,9 +210,9 @@ class BoundTable(TableFacts):
     # The types and the elements of paths whose values were inspected.
     found: dict[Any, Any] = field(default_factory=dict, kw_only=True)
     # Columns that are paths into other columns.
-    derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
+    derived: Mapping[str, Selected] = field(default_factory=dict, kw_only=True)
 
-    def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> NeededColumn:
+    def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> Selected:
         """See `TableFacts.needs`."""
         derived = self.derived.get(name)
         if derived is None:
@@ -226,10 +223,10 @@ class BoundTable(TableFacts):
                     "columns, or give it the extension type arrow.parquet.variant",
                     reason="not-a-variant",
                 )
-            return NeededColumn(name, path, kind)
+            return Selected.of(name, path, kind)
         if path is None or derived.path is None:
             return derived
-        return NeededColumn(derived.column, VariantPath((*derived.path.segments, *path.segments)), kind)
+        return Selected.of(derived.stored_name, VariantPath((*derived.path.segments, *path.segments)), kind)
 
     def common_type(self, name: str, path: VariantPath, *, nulls: bool = True) -> pa.DataType | None:
         """See `TableFacts.common_type`; footers prove it of shredded paths, otherwise few values are inspected."""
@@ -274,7 +271,7 @@ class BoundTable(TableFacts):
 
     def _few_values(self, name: str, path: VariantPath) -> pa.Table | None:
         """Return the Variants at a path as the column ``v``; None if too many bytes of files would be read."""
-        plan: Any = self.scan({"v": NeededColumn(name, path)}, None, ScanOptions())
+        plan: Any = self.scan({"v": Selected.of(name, path)}, None, ScanOptions())
         if self.values is None and self.json_keys is None:
             report = plan.explain() if hasattr(plan, "explain") and not path.has_wildcard else None
             report = getattr(report, "inside", report)  # that of a table has the counts of its files inside
@@ -304,7 +301,7 @@ class BoundTable(TableFacts):
             return name, path
         if derived.path is None:
             return None
-        return derived.column, VariantPath((*derived.path.segments, *path.segments))
+        return derived.stored_name, VariantPath((*derived.path.segments, *path.segments))
 
     def keys(self, variant: str) -> frozenset[str] | None:
         """See `TableFacts.keys`."""
@@ -369,7 +366,7 @@ class BoundTable(TableFacts):
             return {key for values in read for key in field_names(VariantArray(values()))}, len(read) == len(groups)
         found: set[str] = set()
         rows = 0
-        plan = self.scan({"v": NeededColumn(name, path)}, None, ScanOptions())
+        plan = self.scan({"v": Selected.of(name, path)}, None, ScanOptions())
         for part in plan.batches():
             found |= {key for chunk in part["v"].chunks for key in field_names(VariantArray(chunk))}
             rows += len(part)
@@ -420,7 +417,7 @@ class BoundTable(TableFacts):
                         reason="several-variant-columns",
                     )
                 stored = variant or self.columns.variants[0]
-                derived[added.name] = NeededColumn(stored, added.path, added.type, exact=added.exact)
+                derived[added.name] = Selected.of(stored, added.path, added.type, exact=added.exact)
                 kind = added.output
             if kind is None:
                 variants.append(added.name)

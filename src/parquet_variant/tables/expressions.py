@@ -24,7 +24,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.ops.value_edits import variant_set
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.query.selection import NeededColumn, Selected, TableColumns
+from parquet_variant.query.selection import Selected, TableColumns
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
 from parquet_variant.support import arrow_compute as pc
@@ -75,7 +75,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Table:
+def needed_table(rows: pa.Table, columns: Mapping[str, Selected]) -> pa.Table:
     """Return the columns that expressions need, by the names that they use, as a `numbered` table.
 
     `rows`: rows in the table's columns, Variants as storage structs.
@@ -84,8 +84,8 @@ def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Tabl
     return numbered(extracted, len(rows))
 
 
-def _extract_needed(rows: pa.Table, needed: NeededColumn) -> Any:
-    head, *fields = [needed.column] if needed.column in rows.column_names else needed.column.split(".")
+def _extract_needed(rows: pa.Table, needed: Selected) -> Any:
+    head, *fields = [needed.stored_name] if needed.stored_name in rows.column_names else needed.stored_name.split(".")
     column = rows[head]
     for name in fields:
         column = pc.struct_field(column, [name])
@@ -151,7 +151,7 @@ def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tupl
             f"cannot set {text!r}: name a column, or a path inside a Variant (v:a.b)", reason="bad-assignment"
         )
     path = needed[0].path
-    return needed[0].column, path if path is not None and path.segments else None
+    return needed[0].stored_name, path if path is not None and path.segments else None
 
 
 def is_plain_column(expression: SqlExpression) -> bool:
@@ -258,9 +258,9 @@ def path_values(
     return [_path_column(assignment, value, rows) for assignment, value in zip(assignments, values, strict=True)]
 
 
-def needed_columns(assignments: Sequence[Assignment]) -> dict[str, dict[str, NeededColumn]]:
+def needed_columns(assignments: Sequence[Assignment]) -> dict[str, dict[str, Selected]]:
     """Return the columns that the expressions need, by table."""
-    needed: dict[str, dict[str, NeededColumn]] = {}
+    needed: dict[str, dict[str, Selected]] = {}
     for assignment in assignments:
         if assignment.value is not None:
             for name, columns in assignment.value.columns.items():

@@ -411,7 +411,7 @@ def open_file(path: Any) -> OpenVortexFile:
         with vortex_errors(name):
             return OpenVortexFile(name, library.open(name), None)
     fingerprint = fingerprint_of(name)
-    cached = None if fingerprint is None else _FILES.get(fingerprint)
+    cached = _FILES.get(name, fingerprint)
     if cached is not None and cached.path == name and cached.source is not None and cached.source.failed is None:
         return cached
     if not os.path.isfile(name):  # noqa: PTH113 - a name, perhaps of a remote file
@@ -422,8 +422,7 @@ def open_file(path: Any) -> OpenVortexFile:
     cache = {} if fingerprint is None else {"segment_cache": _segments(), "cache_key": str(fingerprint)}
     with vortex_errors(name, source):
         file = OpenVortexFile(name, library.open_readable(source, **cache), source)
-    if fingerprint is not None and fingerprint_of(name) == fingerprint:
-        _FILES.add(fingerprint, file, len(source.note or b""))
+    _FILES.add(name, fingerprint, file, len(source.note or b""))
     return file
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.predicate import And, Predicate, joined
-from parquet_variant.query.selection import Kind, NeededColumn, TableFacts, field_of, is_variant, only_variants
+from parquet_variant.query.selection import Kind, Selected, TableFacts, field_of, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.support.choices import SqlEngine
@@ -91,7 +91,7 @@ class TableUse:
     table: Any  # The table: `TableFacts`, in a query a `BoundTable`.
     prefix: str  # The start of the names of paths.
     # The columns that are read, by their names in the engine's text.
-    needed: dict[str, NeededColumn] = field(default_factory=dict)
+    needed: dict[str, Selected] = field(default_factory=dict)
     # Predicates over those names that are true for every row that the query needs.
     filters: list[Predicate] = field(default_factory=list)
     named: set[str] = field(default_factory=set)  # The columns that the query names, not only by a star.

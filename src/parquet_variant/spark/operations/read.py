@@ -26,7 +26,7 @@ from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.predicate_text import parse_predicate, predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse
-from parquet_variant.query.selection import NeededColumn, Selected, read_selection
+from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.task_errors import from_spark_errors
@@ -177,20 +177,22 @@ def _data_source_columns(use: TableUse) -> tuple[dict[str, tuple[str, str] | str
             "or use the engine duckdb"
         )
     needed_columns = use.needed.values()
-    if path_like := [column.column for column in needed_columns if not column.path and column.column.startswith("$")]:
+    if path_like := [
+        column.stored_name for column in needed_columns if not column.path and column.stored_name.startswith("$")
+    ]:
         raise bad_option(
             f"the name of the column {path_like[0]} of {table.name} looks like a path: use the engine duckdb"
         )
     if len(variants) > 1:
         # The data source extracts paths of one Variant column only, so that the columns are read as a whole.
-        names = dict.fromkeys(column.column.partition(".")[0] for column in needed_columns)
+        names = dict.fromkeys(column.stored_name.partition(".")[0] for column in needed_columns)
         return {name: name for name in names}, None
     # A query that needs no column, such as count(*), reads a path that does not exist.
-    needed = use.needed or {"_": NeededColumn(table.columns.variants[0], VariantPath(("_",)), pa.bool_())}
+    needed = use.needed or {"_": Selected.of(table.columns.variants[0], VariantPath(("_",)), pa.bool_())}
     if not use.needed:
         variants = {table.columns.variants[0]}
     columns: dict[str, tuple[str, str] | str] = {
-        name: column.column
+        name: column.stored_name
         if column.path is None
         else (str(column.path), "variant" if column.type is None else sql_type_name(column.type))
         for name, column in needed.items()
@@ -200,14 +202,14 @@ def _data_source_columns(use: TableUse) -> tuple[dict[str, tuple[str, str] | str
 
 def _variants(use: TableUse) -> set[str]:
     """Return the Variant columns from which paths are extracted."""
-    return {column.column for column in use.needed.values() if column.path is not None}
+    return {column.stored_name for column in use.needed.values() if column.path is not None}
 
 
-def _path_expression(needed: NeededColumn) -> Column:
+def _path_expression(needed: Selected) -> Column:
     """Return an expression by which Spark extracts a path from the whole Variant."""
     from pyspark.sql.functions import col, try_variant_get
 
-    column = col(".".join(map(backquoted, needed.column.split("."))))
+    column = col(".".join(map(backquoted, needed.stored_name.split("."))))
     if needed.path is None:
         return column
     if any(step is WILDCARD or (isinstance(step, str) and set(step) & set("'\"")) for step in needed.path.segments):

@@ -36,11 +36,11 @@ from parquet_variant.tables.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.write_plan import File, Identities, TableWritePlan
 
 if TYPE_CHECKING:  # SQL is an optional part.
-    from parquet_variant.query.selection import NeededColumn
+    from parquet_variant.query.selection import Selected
 
 # A format's collection of data files: it has a length, and only the format looks inside.
 FileSet: TypeAlias = Any
-NeededColumns: TypeAlias = "Mapping[str, NeededColumn]"
+NeededColumns: TypeAlias = "Mapping[str, Selected]"
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class _ScansVersion:
 
     def query(self, columns: NeededColumns, variant: str | None, zone: str) -> TableScan[Any]:
         """Return the scan of columns that expressions need; `variant`: the Variant column of their paths."""
-        return self.scan(self.current, {name: c.select for name, c in columns.items()}, column=variant, zone=zone)
+        return self.scan(self.current, columns, column=variant, zone=zone)
 
 
 class ChangePlan(ABC, _ScansVersion, Generic[File]):
@@ -282,7 +282,7 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
     def file_layouts(self) -> list[FileLayout]:
         """Return what decides how each file is rewritten, in the order of `to_files(files)`."""
 
-    def may_hold_keys(self, files: FileSet, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
+    def may_hold_keys(self, files: FileSet, needed: Selected, name: str, keys: Any, zone: str) -> Mask:
         """Return, for each file, whether a column may hold one of some keys; True where that is unknown."""
         query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
         (selected,) = query.selection

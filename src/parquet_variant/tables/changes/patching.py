@@ -45,7 +45,7 @@ class RowChanges:
     def in_use(self) -> set[str]:
         """The columns that are set or read."""
         values = [assignment.value for assignment in self.assignments if assignment.value is not None]
-        names = {column.column for value in values for column in value.columns.get(self.alias, {}).values()}
+        names = {column.stored_name for value in values for column in value.columns.get(self.alias, {}).values()}
         return names | {name.split(".")[0] for name in names} | {item.column for item in self.assignments}
 
     @property

@@ -24,7 +24,7 @@ from parquet_variant.io.engine import Engine
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import is_correction
-from parquet_variant.query.selection import NeededColumn, TableColumns
+from parquet_variant.query.selection import Selected, TableColumns
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
 from parquet_variant.tables import expressions
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
@@ -124,7 +124,7 @@ class RowChange:
 
     plan: ChangePlan[Any]
     clauses: tuple[Clause, ...]
-    columns: Mapping[str, Mapping[str, NeededColumn]]  # What the condition and predicates need, by alias.
+    columns: Mapping[str, Mapping[str, Selected]]  # What the condition and predicates need, by alias.
     zone: str = "UTC"
     dry_run: bool = False  # Only count rows.
     target: str = TARGET  # Alias.
@@ -154,7 +154,7 @@ class RowChange:
             condition = read_expression(join.condition, tables, zone=zone)
         parsed = tuple(clause.parsed(table.schema, tables, join, zone) for clause in clauses)
         table.refuse_assignment(a.column for clause in parsed if clause.action == "update" for a in clause.assignments)
-        columns: dict[str, dict[str, NeededColumn]] = {name: {} for name in tables}
+        columns: dict[str, dict[str, Selected]] = {name: {} for name in tables}
         for expression in [condition, *(clause.expression for clause in parsed)]:
             for name, needed in (expression.columns if expression is not None else {}).items():
                 columns[name].update(needed)
@@ -267,10 +267,10 @@ class RowChange:
         if (counts > 1).any() and not only_deletes:
             row = int(unique[counts > 1][0])
             shown = ", ".join(
-                f"{needed.column if needed.path is None else with_steps(needed.column, needed.path.segments)} = "
-                f"{rows[name][row].as_py()!r}"
+                f"{key if needed.path is None else with_steps(key, needed.path.segments)} = {rows[name][row].as_py()!r}"
                 for name, _ in expressions.equal_columns(self.condition, self.target, self.source)
                 for needed in [self.columns[self.target][name]]
+                for key in [needed.stored_name]
             )
             raise TableError(
                 f"several source rows match row {row} of {path}{f' ({shown})' if shown else ''}, so the result of the "

@@ -381,7 +381,7 @@ def open_file(source: ParquetSource) -> OpenFile:
         if not is_local and source.size <= FOOTER_GUESS:
             with stream:  # read the whole file in the request for the footer
                 stream = pa.BufferReader(stream.read_buffer())
-        cached = footer_cache.cached_footer(source.path, fingerprint)
+        cached = footer_cache.FOOTERS.get(source.path, fingerprint)
         if cached is not None:
             return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached, _state=state)
         return replace(_open_uncached(source, stream, fingerprint, is_local), _state=state)
@@ -422,18 +422,17 @@ def _open_uncached(
     reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
     groups = range(reader.metadata.num_row_groups)
     for leaf in schema.leaves():
-        width = leaf.length if leaf.physical == "FIXED_LEN_BYTE_ARRAY" else None
-        if width is None or width <= _WIDE:
-            continue
-        # Nulls take as much memory as values.
-        if width * max((reader.metadata.row_group(group).num_rows for group in groups), default=0) > MAX_OFFSET:
+        width = (leaf.length or 0) if leaf.physical == "FIXED_LEN_BYTE_ARRAY" else 0
+        rows = (reader.metadata.row_group(group).num_rows for group in groups)  # nulls take as much memory as values
+        if width > _WIDE and width * max(rows, default=0) > MAX_OFFSET:
             raise VariantFileError(
                 f"column {leaf.dotted} has values of {width:,} bytes, which exceed 2 GiB in a row group: "
                 "write the file again with smaller row groups",
                 reason="too-large",
                 file=source.path,
             )
-    footer_cache.cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))
+    cached = CachedFooter(reader.metadata, schema, dictionaries)
+    footer_cache.FOOTERS.add(source.path, fingerprint, cached, reader.metadata.serialized_size)
     return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader, _footer=footer)
 
 

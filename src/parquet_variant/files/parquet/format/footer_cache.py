@@ -256,22 +256,23 @@ class FooterCache(Generic[Entry]):
         self.files: OrderedDict[Fingerprint, tuple[Entry, int]] = OrderedDict()
         self.bytes = 0
 
-    def get(self, fingerprint: Fingerprint) -> Entry | None:
-        """Return the entry of a file, which becomes the most recently used; None if there is no entry."""
+    def get(self, path: str, fingerprint: Fingerprint | None) -> Entry | None:
+        """Return the entry of the file at a path, if it still has the fingerprint; it becomes the most recent one."""
         with self.lock:
-            footer = self.files.get(fingerprint)
-            if footer is None:
+            entry = None if fingerprint is None else self.files.get(fingerprint)
+            if entry is None or fingerprint is None:
                 return None
             self.files.move_to_end(fingerprint)
-            return footer[0]
+        return entry[0] if fingerprint_of(path) == fingerprint else None
 
-    def add(self, fingerprint: Fingerprint, entry: Entry, size: int) -> None:
-        """Add an entry of `size` bytes, and remove the least recently used ones."""
+    def add(self, path: str, fingerprint: Fingerprint | None, entry: Entry, size: int) -> None:
+        """Add an entry of `size` bytes, if the file at a path still has the fingerprint; remove the oldest entries."""
+        if fingerprint is None or size > MAX_FOOTER_BYTES or fingerprint_of(path) != fingerprint:
+            return
         with self.lock:
-            if fingerprint in self.files or size > MAX_FOOTER_BYTES:
-                return
-            self.files[fingerprint] = entry, size
-            self.bytes += size
+            if fingerprint not in self.files:
+                self.files[fingerprint] = entry, size
+                self.bytes += size
             while self.bytes > MAX_FOOTER_BYTES or len(self.files) > self.max_files:
                 _, (_, removed_bytes) = self.files.popitem(last=False)
                 self.bytes -= removed_bytes
@@ -297,15 +298,3 @@ def state_of(path: str | int) -> Fingerprint | None:
     except (OSError, ValueError):
         return None
     return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
-
-
-def cached_footer(path: str, fingerprint: Fingerprint | None) -> CachedFooter | None:
-    """Return the entry of the file at a path, if it still has the fingerprint."""
-    footer = None if fingerprint is None else FOOTERS.get(fingerprint)
-    return footer if footer is not None and fingerprint_of(path) == fingerprint else None
-
-
-def cache_footer(path: str, fingerprint: Fingerprint | None, footer: CachedFooter) -> None:
-    """Add an entry for the file at a path, if it still has the fingerprint."""
-    if fingerprint is not None and fingerprint_of(path) == fingerprint:
-        FOOTERS.add(fingerprint, footer, footer.metadata.serialized_size)

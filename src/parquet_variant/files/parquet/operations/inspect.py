@@ -138,47 +138,42 @@ def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSys
             tops = {variant.path[0] for variant in variants}
             other_columns |= dict.fromkeys(node.name for node in file.schema.children if node.name not in tops)
             for variant in variants:
-                report_of_column = columns.setdefault(variant.name, ColumnReport(variant.name))
-                report_of_column.layouts[variant.layout] = report_of_column.layouts.get(variant.layout, 0) + 1
-                report_of_column.annotated += variant.node.annotated
+                of_column = columns.setdefault(variant.name, ColumnReport(variant.name))
+                of_column.layouts[variant.layout] = of_column.layouts.get(variant.layout, 0) + 1
+                of_column.annotated += variant.node.annotated
                 if (metadata := variant.node.child("metadata")) is not None:
-                    report_of_column.metadata_bytes += file.facts.size([metadata])
+                    of_column.metadata_bytes += file.facts.size([metadata])
                 for group in shredded_groups(variant):
-                    report_of_path = paths.setdefault((variant.name, str(group.path)), PathReport(str(group.path)))
-                    report_of_path.types[group.type_name] = report_of_path.types.get(group.type_name, 0) + 1
-                    _count_path(file, group, report_of_path)
+                    key = variant.name, str(group.path)
+                    if key not in paths:
+                        paths[key] = PathReport(key[1])
+                        of_column.paths.append(paths[key])
+                    paths[key].types[group.type_name] = paths[key].types.get(group.type_name, 0) + 1
+                    _count_path(file, group, paths[key])
     if not columns:
         raise no_variant_column(list(other_columns), sources[0].path, column)
-    for (name, _), report_of_path in paths.items():
-        columns[name].paths.append(report_of_path)
     report.columns, report.other_columns, report.created_by = list(columns.values()), list(other_columns), dict(writers)
     return report
 
 
 def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:
+    facts, residual = file.facts, group.residual
     typed = group.typed if group.typed is not None and group.typed.leaf is not None else None
-    any_leaf = next(iter(group.group.leaves()))
-    path.entries += file.facts.statistics(typed or group.residual or any_leaf).values
-    for leaf, name in ((typed, "typed"), (group.residual, "residual")):
-        count: int | None = None
+    path.entries += facts.statistics(typed or residual or next(iter(group.group.leaves()))).values
+    for leaf, name in ((typed, "typed"), (residual, "residual")):
+        # A column that does not exist has no values; a typed object or list is not counted.
+        count: int | None = None if leaf is None and name == "typed" and group.typed is not None else 0
         if leaf is not None:
-            leaf_values = file.facts.statistics(leaf)
+            leaf_values = facts.statistics(leaf)
             count = None if leaf_values.nulls is None else leaf_values.values - leaf_values.nulls
-            compressed = file.facts.size([leaf])
-            path.bytes += compressed
-            path.residual_bytes += compressed if name == "residual" else 0
-            path.uncompressed_bytes += file.facts.size([leaf], plain=True)
-        elif name == "residual" or group.typed is None:
-            count = 0  # The column does not exist, so it has no values.
+            path.bytes += facts.size([leaf])
+            path.uncompressed_bytes += facts.size([leaf], plain=True)
         before = getattr(path, name)
         setattr(path, name, None if before is None or count is None else before + count)
+    path.residual_bytes += 0 if residual is None else facts.size([residual])
 
 
 def _line(path: PathReport) -> str:
-    kinds = " or ".join(path.types)
-    shares = [
-        f"{label} {share:.1%}"
-        for label, share in (("typed", path.typed_share), ("residual", path.residual_share))
-        if share is not None
-    ]
-    return f"{path.path}: {kinds}  {', '.join(shares)}  {path.bytes:,} bytes"
+    shares = (("typed", path.typed_share), ("residual", path.residual_share))
+    shown = ", ".join(f"{label} {share:.1%}" for label, share in shares if share is not None)
+    return f"{path.path}: {' or '.join(path.types)}  {shown}  {path.bytes:,} bytes"

@@ -22,7 +22,7 @@ import pyarrow as pa
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.thrift import varint
 from parquet_variant.files.parquet.pages.file_schema import LeafType, Physical
-from parquet_variant.files.parquet.pages.leaf_values import ArrowByteArrays, LeafValues, concatenated
+from parquet_variant.files.parquet.pages.leaf_values import ArrowByteArrays, LeafValues
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.memory import HASH_SEED, address_of
 from parquet_variant.kernels.pages.levels import ByteArrays
@@ -318,7 +318,13 @@ def encode_parts(parts: Sequence[LeafValues], encoding: Encoding, leaf: LeafType
         for part in parts:
             size += _copy(part.data, out[size:])
         return size
-    return encode_values(concatenated(parts), encoding, leaf, out)
+    values = parts[0]
+    if len(parts) > 1:
+        known = [part.lengths for part in parts if part.lengths is not None]
+        data = np.concatenate([part.data for part in parts])
+        count = sum(part.count for part in parts)
+        values = LeafValues(count, values.width, data, np.concatenate(known) if known else None)
+    return encode_values(values, encoding, leaf, out)
 
 
 def encode_values(values: LeafValues, encoding: Encoding, leaf: LeafType, out: Bytes) -> int:

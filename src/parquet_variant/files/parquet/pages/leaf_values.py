@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -264,15 +263,6 @@ class ArrowByteArrays(NamedTuple):
     def length(self, slot: int) -> int:
         """Return the number of bytes of a slot."""
         return int(self.bounds[slot + 1]) - int(self.bounds[slot])
-
-
-def concatenated(parts: Sequence[LeafValues]) -> LeafValues:
-    """Concatenate values."""
-    if len(parts) == 1:
-        return parts[0]
-    lengths = None if parts[0].lengths is None else np.concatenate([part.lengths for part in parts])
-    data = np.concatenate([part.data for part in parts])
-    return LeafValues(sum(part.count for part in parts), parts[0].width, data, lengths)
 
 
 def present_array(array: pa.Array, entries: Entries) -> pa.Array:

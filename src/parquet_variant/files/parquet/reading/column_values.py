@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -349,7 +350,11 @@ def _chunk_strings(chunk: ChunkPages, as_dictionary: bool, mask: Mask | None) ->
     indices = indices if mask is None else indices[mask]
     nulls, entries = _nulls(chunk, mask), chunk.strings
     dictionary = _strings(None, entries.offsets, entries.data)
-    is_sound = entries.is_ascii or _is_utf8(dictionary)
+    is_sound = entries.is_ascii
+    if not is_sound:
+        with suppress(pa.ArrowInvalid):
+            dictionary.validate(full=True)
+            is_sound = True
     if as_dictionary:
         numbers = pa.Array.from_buffers(pa.int32(), len(indices), [nulls, pa.py_buffer(indices)])
         return pa.DictionaryArray.from_arrays(numbers, dictionary, safe=False), is_sound
@@ -357,14 +362,6 @@ def _chunk_strings(chunk: ChunkPages, as_dictionary: bool, mask: Mask | None) ->
     if strings is None:
         raise ValueError("the strings exceed the size of an Arrow string array")
     return strings, is_sound
-
-
-def _is_utf8(texts: pa.StringArray) -> bool:
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 class Spans(NamedTuple):

@@ -141,15 +141,12 @@ def _tagged_table(table: pa.Table, file: OpenFile) -> pa.Table:
 def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...]]) -> pa.Field:
     if path in variants:
         return tagged(field, field.type)
-    kind = field.type
-    if pa.types.is_struct(kind):
-        kind = pa.struct([_tagged(child, (*path, child.name), variants) for child in kind])
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        element = _tagged(kind.value_field, _element_path(path, kind.value_field.name, variants), variants)
-        kind = with_fields(kind, lambda _: element)
-    elif pa.types.is_map(kind):
-        kind = pa.map_(kind.key_field, _tagged(kind.item_field, _element_path(path, "value", variants), variants))
-    return field.with_type(kind)
+    is_struct = pa.types.is_struct(field.type)
+
+    def child_path(name: str) -> tuple[str, ...]:
+        return (*path, name) if is_struct else _element_path(path, name, variants)
+
+    return field.with_type(with_fields(field.type, lambda child: _tagged(child, child_path(child.name), variants)))
 
 
 def _element_path(path: tuple[str, ...], name: str, variants: set[tuple[str, ...]]) -> tuple[str, ...]:

@@ -8,14 +8,13 @@ Leaves the bytes of a value to `encoding.validate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import metadata_array, stored_columns
+from parquet_variant.arrays.parts import columns_of, metadata_array, stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
@@ -96,9 +95,6 @@ class Violations:
         self.violations += part.violations[: self.limit - len(self.violations)]
         self.count += part.count
 
-    def __iter__(self) -> Iterator[Violation]:
-        return iter(self.violations)
-
 
 # Digits of decimals.
 _MAX_DIGITS = {"INT32": 9, "INT64": 18, "BYTE_ARRAY": 38}
@@ -140,7 +136,7 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
         violations.add("value-not-required", f"value is {value.repetition}: without typed_value it must be required")
     _check_group(node, VariantPath(), violations, top=True)
     fatal = {"duplicate-field", "no-metadata", "not-binary", "no-value", "unsupported-type", "not-a-group", "repeated"}
-    return not any(violation.reason in fatal for violation in violations)
+    return not any(violation.reason in fatal for violation in violations.violations)
 
 
 def _is_binary(node: SchemaNode) -> bool:
@@ -351,7 +347,7 @@ class _Check:
             for name, child in stored_columns(typed).items():
                 if not pa.types.is_struct(child.type):
                     continue
-                fields = {key: _take(array, keep, len(typed)) for key, array in _children(child).items()}
+                fields = {key: _take(array, keep, len(typed)) for key, array in columns_of(child).items()}
                 present = rows[keep][self.group(fields, rows[keep], path / name, required=False)]
                 for code in np.unique(self.codes[present]):
                     names = self.names[code] if code >= 0 else None
@@ -362,13 +358,7 @@ class _Check:
         elif kind == "array":
             lengths = to_numpy(pc.list_value_length(typed).fill_null(0))
             elements = list_elements(typed)
-            self.group(_children(elements), np.repeat(rows, lengths), path / WILDCARD, required=True)
+            self.group(columns_of(elements), np.repeat(rows, lengths), path / WILDCARD, required=True)
         else:
             for index, reason, message in faulty_slots(typed):
                 self.violations.add(reason, message, path, int(rows[index]))
-
-
-def _children(group: pa.StructArray) -> dict[str, pa.Array]:
-    """Return the columns of a field or element group; a null group is a missing field."""
-    arrays = group.flatten() if group.null_count else [group.field(number) for number in range(group.type.num_fields)]
-    return dict(zip((field.name for field in group.type), arrays, strict=True))
