@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -225,3 +227,30 @@ def test_rules_of_another_form_are_refused(rules: dict[str, object]) -> None:
     with pytest.raises(pv.VariantError) as error:
         pv.Contract({"$.a": rules})
     assert error.value.reason == "bad-contract"
+
+
+_KEYS = ["type", "nullable", "required", "presence", "min", "max", "values", "pattern", "format", "min_length", "nope"]
+_VALUES = [
+    "[a]",
+    "{a: 1}",
+    "[[a]]",
+    "{[a]: b}",
+    "5",
+    "~",
+    "true",
+    "2026-01-01",
+    "[]",
+    "*x",
+    "!!binary aGk=",
+    ".nan",
+    "a",
+]
+
+
+@pytest.mark.parametrize("key", _KEYS)
+def test_values_of_any_kind_are_read_or_refused(tmp_path: Path, key: str) -> None:
+    data = pv.open(pv.parse_json(['{"a": "x"}']))
+    for value in _VALUES:
+        (tmp_path / "c.yaml").write_text(f"version: 1\npaths:\n  $.a:\n    {key}: {value}\n")
+        with suppress(pv.VariantError):
+            data.check(str(tmp_path / "c.yaml"))

@@ -141,6 +141,8 @@ class PathRules:
         if self.format is not None:
             check_choice("format", self.format, FORMATS, reason="bad-contract")
         if self.pattern is not None:
+            if not isinstance(self.pattern, str):
+                raise bad_contract(f"pattern is {self.pattern!r}: write a regular expression")
             _check_pattern(self.pattern)
         if self.values is not None:
             if isinstance(self.values, Mapping | bytes) or not isinstance(self.values, Iterable):
@@ -315,8 +317,6 @@ def repr_of(value: Any) -> str:
 
 @cache
 def _check_pattern(pattern: str) -> None:
-    if not isinstance(pattern, str):
-        raise bad_contract(f"pattern is {pattern!r}: write a regular expression")
     try:
         pc.match_substring_regex(from_bytes([b""], pa.string()), pattern)
     except pa.ArrowInvalid as error:
