@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -170,3 +171,19 @@ def test_a_list_of_dicts_is_ingested_as_rows(tmp_path):
     assert pv.open(tmp_path / "out").read().to_pylist() == NESTED[:2]
     pv.ingest([{"a": 1}], tmp_path / "table", format="delta", column="event")
     assert pv.open(tmp_path / "table").column == "event"
+
+
+def test_several_places_of_json_in_json(tmp_path: Path) -> None:
+    rows = [{"a": "[1]", "b": {"c": '{"x": 1.5}'}}, {"a": 7, "b": {}}, {"b": {"c": "true"}}, {"a": "{oops"}]
+    (tmp_path / "a.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    places = ["a", "$.b.c"]
+    result = pv.ingest(tmp_path / "a.ndjson", tmp_path / "out", json_column=places, on_error="quarantine")
+    assert result.bad_records == 1
+    expected = [{"a": [1], "b": {"c": {"x": Decimal("1.5")}}}, {"a": 7, "b": {}}, {"b": {"c": True}}]
+    assert pv.open(tmp_path / "out").read().to_pylist() == expected
+    pv.ingest(tmp_path / "a.ndjson", tmp_path / "null", json_column=places, on_error="null")
+    assert pv.open(tmp_path / "null").read().to_pylist() == [*expected, None]
+    with pytest.raises(pv.JsonError, match=r"line 4: the string at \$\.a"):
+        pv.ingest(tmp_path / "a.ndjson", tmp_path / "fail", json_column=places)
+    with pytest.raises(pv.VariantError, match="keys and indexes only"):
+        pv.ingest(tmp_path / "a.ndjson", tmp_path / "wild", json_column=["a", "$.b[*]"])

@@ -230,8 +230,8 @@ class Pass(Generic[Result]):
                 )
                 faults = parsed.faults
                 strings = ParsedStrings(None, [], [])
-                if options.json_path is not None and (null or not faults):
-                    strings = parse_strings(parsed.tape, options.json_path, options.json)
+                if options.json_paths and (null or not faults):
+                    strings = parse_strings(parsed.tape, options.json_paths, options.json)
                     faults = faults if not strings.faults else strings.faults
                 if not strings.faults and (null or not faults):
                     inexact = self._inexact_numbers(texts, rows, sorted([*parsed.inexact, *strings.inexact]))

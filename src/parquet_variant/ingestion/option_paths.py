@@ -212,7 +212,7 @@ def option_paths(request: IngestRequest) -> dict[VariantPath, str]:
         add(option, (selected.path for selected in selection))
     if not request.partition_by.is_derived:
         add("partition_by", (column.path for column in request.partition_by.columns))
-    add("json_column", [request.text.json_path])
+    add("json_column", request.text.json_paths)
     if request.schema is not None:
         add("schema", (path for path, _ in request.schema.leaves()))
     for steps in map(parse_pattern, request.text.texts.types):

@@ -8,6 +8,7 @@ To add a format: add its name to `choices.OutputFormat` and to `_FORMATS_OF_OPTI
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import PurePath
@@ -96,7 +97,7 @@ class TextOptions:
     `on_inexact`: numbers that no type keeps exactly become the nearest double and are counted (``"report"``), or the
       first one ends the job (``"fail"``).
     `json_column`: the column of tables that contains JSON; None if the sources are text files.
-    `json_path`: the path of strings inside the JSON that contain JSON, or None.
+    `json_paths`: the paths of strings inside the JSON that contain JSON.
     `of_dataframe`: the tables are files to which Spark wrote a DataFrame, so that messages name its partitions.
     `sample`: share of the lines to profile, above 0 and up to 1; None lets the job choose it.
     """
@@ -105,7 +106,7 @@ class TextOptions:
     on_inexact: OnInexact = "report"
     layout: TextLayout = field(default_factory=TextLayout)
     json_column: str | None = None
-    json_path: VariantPath | None = None
+    json_paths: tuple[VariantPath, ...] = ()
     of_dataframe: bool = False
     texts: StringTypes = field(default_factory=StringTypes)
     sample: float | None = None
@@ -125,11 +126,12 @@ class TextOptions:
             raise bad_option(
                 f"json_column applies to tables, but input_format is {self.layout.format!r}: remove one of the two"
             )
-        if self.json_path is not None and (self.json_path.has_wildcard or not self.json_path.segments):
-            raise bad_option(
-                f"json_column is {self.json_path.shorthand!r}: a path of strings with JSON has keys and indexes only"
-            )
-        if self.json_path is not None and self.layout.root is not None:
+        for path in self.json_paths:
+            if path.has_wildcard or not path.segments:
+                raise bad_option(
+                    f"json_column is {path.shorthand!r}: a path of strings with JSON has keys and indexes only"
+                )
+        if self.json_paths and self.layout.root is not None:
             raise bad_option("json_column= with a path cannot be combined with root=: ingest the rows first")
         if self.sample is not None:
             check_number("sample", self.sample)
@@ -162,10 +164,12 @@ class TextOptions:
         Sources that all end in ``.csv`` or ``.tsv`` are CSV, unless another format is named.
         ``schema_types`` are the types of strings in the DDL of a schema or in the hints of a policy.
         """
-        if infer_types and (is_json_path(options.get("json_column")) or options.get("json_column") is None):
-            raise bad_option("infer_types= is for CSV next to a JSON column: name the column with json_column=")
         sources = tuple(sources)
-        if input_format == "auto" and options.get("json_column") is None and sources and all(map(is_csv, sources)):
+        column, options["json_paths"] = json_column_or_paths(options.get("json_column"), sources)
+        options["json_column"] = column
+        if infer_types and column is None:
+            raise bad_option("infer_types= is for CSV next to a JSON column: name the column with json_column=")
+        if input_format == "auto" and column is None and sources and all(map(is_csv, sources)):
             input_format = "csv"
         check_mapping("parse", {} if parse is None else parse)
         if detect_timestamps not in (None, True, False):
@@ -173,11 +177,9 @@ class TextOptions:
         json_names = [option.name for option in fields(JsonOptions)]
         format_options = {option_name(name): value for name, value in (parse or {}).items()}
         json_options = {name: format_options.pop(name) for name in json_names if name in format_options}
-        if is_json_path(options.get("json_column")):
-            options["json_path"] = VariantPath.parse(options.pop("json_column"))
-        if options.get("json_column") is not None and input_format == "csv":
+        if column is not None and input_format == "csv":
             input_format = "auto"  # the first bytes of a table show its format, and CSV is the default
-        elif format_options and input_format != "csv" and options.get("json_column") is None:
+        elif format_options and input_format != "csv" and column is None:
             check_names("parse option", format_options, json_names)
         if infer_types:
             format_options["infer_types"] = True
@@ -273,8 +275,9 @@ class IngestRequest:
         if is_list_of_objects(sources) and text.get("json_column") is None:
             text["json_column"] = file_options.setdefault("column", "v")
             sources = {text["json_column"]: to_json(from_python(sources))}
-        if text.get("json_column") and not is_json_path(text["json_column"]):
-            file_options.setdefault("column", text["json_column"])
+        column, _ = json_column_or_paths(text.get("json_column"), () if is_rows(sources) else path_texts(sources))
+        if column is not None:
+            file_options.setdefault("column", column)
         request_options = {
             option.name: file_options.pop(option.name) for option in fields(cls) if option.name in file_options
         }
@@ -286,7 +289,7 @@ class IngestRequest:
         policy = policy_named(policy) if isinstance(policy, str) else policy
         policy = _checked_readers(file_options.pop("readers", ()), schema, policy)
         check = ContractCheck.of(file_options.pop("contract", None), file_options.pop("on_violation", "fail"))
-        paths, rows = _sources(sources, text.get("json_column"))
+        paths, rows = _sources(sources, column)
         return cls(
             sources=paths,
             rows=rows,
@@ -319,13 +322,29 @@ class IngestRequest:
             check_bloom_paths(schema, (paths,) if isinstance(paths, str) else paths)
 
 
-def is_json_path(column: object) -> bool:
-    """Return whether ``json_column`` is the path of strings inside JSON, not the name of a column.
+_JSON_FILE = re.compile(r"\.(ndjson|jsonl|jsonlines|json|geojson)(\.(gz|zst|bz2|lz4))?$", re.IGNORECASE)
 
-    >>> is_json_path("$.payload"), is_json_path("payload"), is_json_path("$"), is_json_path(None)
-    (True, False, False, False)
+
+def json_column_or_paths(
+    option: str | Sequence[str] | None, sources: Sequence[str]
+) -> tuple[str | None, tuple[VariantPath, ...]]:
+    """Return the column of tables that ``json_column`` names, or the paths of strings inside JSON.
+
+    Several names, and names in sources that are files of JSON by their suffix, are paths.
+
+    >>> json_column_or_paths("payload", ["a.parquet"])
+    ('payload', ())
+    >>> [path.shorthand for path in json_column_or_paths(["value", "$.a.b"], ["kafka.ndjson.gz"])[1]]
+    ['$.value', '$.a.b']
     """
-    return isinstance(column, str) and column[:2] in ("$.", "$[")
+    if option is None:
+        return None, ()
+    names = strings_of("json_column", option)
+    is_json = bool(sources) and all(map(_JSON_FILE.search, sources))
+    if len(names) == 1 and names[0][:2] not in ("$.", "$[") and not (is_json and names[0]):
+        return names[0], ()
+    paths = (name if name.startswith("$") else VariantPath((name,)) for name in names)
+    return None, tuple(map(VariantPath.parse, paths))
 
 
 def _checked_readers(readers: Any, schema: ShreddingSchema | None, policy: Policy | None) -> Policy | None:

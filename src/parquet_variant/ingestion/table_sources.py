@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import BinaryParts, binary_parts, columns_of, one_chunk, with_columns
+from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import JsonError, SchemaError, VariantError, VariantFileError
@@ -363,14 +364,32 @@ class ParsedStrings:
     inexact: list[tuple[int, bytes]]
 
 
-def parse_strings(tape: Tape, path: VariantPath, options: JsonOptions) -> ParsedStrings:
-    """Parse the strings at a path of some rows; other values at the path are kept.
+def parse_strings(tape: Tape, paths: Sequence[VariantPath], options: JsonOptions) -> ParsedStrings:
+    """Parse the strings at some paths of rows, one path after the other; other values at the paths are kept.
 
-    >>> from parquet_variant.arrays.tapes import array_tapes
-    >>> rows = VariantArray.from_pylist([{"p": '{"a": 1}'}, {"p": 2}, {}])
-    >>> parse_strings(next(array_tapes(rows, 0)), VariantPath.parse("$.p"), JsonOptions()).array.to_pylist()
-    [{'p': {'a': 1}}, {'p': 2}, {}]
+    >>> rows = VariantArray.from_pylist([{"p": '{"a": 1}', "q": "[]"}, {"p": 2}, {}])
+    >>> parse_strings(next(array_tapes(rows, 0)), [VariantPath(("p",)), VariantPath(("q",))], JsonOptions()).array[0]
+    <Variant object: {"p":{"a":1},"q":[]}>
     """
+    array: VariantArray | None = None
+    inexact: list[tuple[int, bytes]] = []
+    for path in paths:
+        parts, first, is_changed = list[VariantArray](), 0, False
+        for part in [tape] if array is None else array_tapes(array, 0):
+            strings = _parse_strings_at(part, path, options)
+            inexact += [(first + row, text) for row, text in strings.inexact]
+            if strings.faults:
+                return ParsedStrings(None, [(first + row, error) for row, error in strings.faults], inexact)
+            if strings.array is not None:
+                is_changed = True
+            rows = strings.array if strings.array is not None else array and array[first : first + part.rows]
+            parts += [] if rows is None else [rows]
+            first += part.rows
+        array = VariantArray.concat(parts) if is_changed else array
+    return ParsedStrings(array, [], inexact)
+
+
+def _parse_strings_at(tape: Tape, path: VariantPath, options: JsonOptions) -> ParsedStrings:
     from parquet_variant.ops.value_edits import variant_set
 
     number = tape.find_path(path.segments)

@@ -151,7 +151,7 @@ def ingest(
 ) -> None:
     """Read JSON and write it shredded: all rows, or nothing."""
     from parquet_variant.ingestion.job import IngestJob
-    from parquet_variant.ingestion.request import IngestRequest, is_json_path
+    from parquet_variant.ingestion.request import IngestRequest
     from parquet_variant.io.engine import engine_or_threads
     from parquet_variant.io.filesystems import absolute
 
@@ -159,19 +159,16 @@ def ingest(
     if preview and into != "delta":
         raise BadParameter("--preview is for --format delta")
     options: dict[str, Any] = {"schema": read_schema(schema, keeps_ddl=True), "policy": policy.read(), **json.read()}
-    options |= _of_files(into, writer, files)
+    options |= _of_files(into, writer, files) | ({} if column is None else {"column": column})
     if engine == "spark":  # its workers can run in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
         dest = absolute(dest) if dest and catalog is None else dest
-    # The Variant column of a table is called as its JSON column.
-    of_json = None if json.json_column is None or is_json_path(json.json_column) else json.json_column
     with with_stdin(sources) as read, ShownProgress() as progress:
         request = IngestRequest.of(
             read,
             dest,
             format=into,
             sample=sample,
-            column=column or of_json or "v",
             schema_of=schema_of,
             mode=mode,
             only_new=only_new,

@@ -280,11 +280,11 @@ class JsonOptions:
     root: str | None = Option(
         None, metavar="PATH", help="Path of the rows inside documents, such as '$.items[*]'.", show_default=False
     )
-    json_column: str | None = Option(
+    json_column: list[str] | None = Option(
         None,
         metavar="NAME|PATH",
         help="Read SRC as tables (Parquet, Vortex, Arrow, CSV, Delta) with JSON in this column (s.x: in a field of "
-        "a struct), and keep other columns; or $.path: parse the strings with JSON at this path of the JSON.",
+        "a struct), and keep other columns; or of JSON: parse the strings with JSON at this key or $.path; repeatable.",
     )
     infer_types: bool = Option(False, help="With --json-column of CSV: type the other columns by their values.")
     parse: list[str] | None = Option(

@@ -23,7 +23,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.destinations import delta, iceberg
 from parquet_variant.ingestion.job import IngestJob
 from parquet_variant.ingestion.partition_by import existing_partitions
-from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources
+from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, json_column_or_paths
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
@@ -58,7 +58,7 @@ def ingest(
     # Absolute paths, because the working directory of the workers may differ from that of the driver.
     target = absolute(dest) if options.get("catalog") is None else os.fspath(dest)
     place = target if options.get("catalog") is None else iceberg.table_location(target, options["catalog"])
-    with _source_paths(sources, place, options.get("json_column")) as files:
+    with _source_paths(sources, place, json_column_or_paths(options.get("json_column"), ())[0]) as files:
         request = IngestRequest.of(files, target, format=format, **options)
         if _is_dataframe(sources):
             request = replace(request, text=replace(request.text, of_dataframe=True))

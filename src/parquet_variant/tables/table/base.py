@@ -40,7 +40,7 @@ class TextKeywords(TypedDict, total=False):
     exclude: str | Sequence[str]
     input_format: InputFormat
     root: str | VariantPath | None
-    json_column: str | None
+    json_column: str | Sequence[str] | None
     infer_types: bool
     types: Mapping[str, str] | str | None
     detect_timestamps: bool | None
