@@ -31,7 +31,7 @@ from parquet_variant.query.variant_functions import EXPLODES
 from parquet_variant.sql_query.rewriting.select_list import SelectList
 from parquet_variant.sql_query.rewriting.set_operations import (
     asks_for_bounds,
-    by_name,
+    by_position,
     by_sort_keys,
     in_common,
     is_sampled,
@@ -187,11 +187,13 @@ class _Rewriter:
             first = None if outputs is None else [replace(output, common=None, place=None) for output in outputs]
             scope.ctes[recursive.alias.lower()] = rename_outputs(first, recursive.args.get("alias"))
         right, added = self.query(node.expression, scope)
-        if node.args.get("by_name") and outputs is not None and added is not None:
-            outputs, added = by_name(outputs, added)
+        by_name = node.args.get("by_name")
+        if by_name and outputs is not None and added is not None:
+            (left, outputs), (right, added) = by_position((left, right), outputs, added)
+            by_name = None
         pairs = [] if outputs is None or added is None else list(zip(outputs, added, strict=False))
         variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
-        rewritten: exp.Expr = _with_parts(node, this=left, expression=right)
+        rewritten: exp.Expr = _with_parts(node, this=left, expression=right, by_name=by_name)
         if variants and (node.args.get("distinct") or not isinstance(node, exp.Union)):
             # Sort keys compare Variants that are in the same places of both sides.
             has_places = outputs is not None and added is not None and len(outputs) == len(added) == len(pairs)
@@ -199,8 +201,7 @@ class _Rewriter:
                 (a.kind is None) == (b.kind is None) and (a.kind is None or (a.is_variant and b.is_variant))
                 for a, b in pairs
             )
-            is_positional = isinstance(node, exp.Union) or not node.args.get("by_name")
-            if not (is_alike and is_positional) or recursive is not None or self.engine != "duckdb" or outputs is None:
+            if not is_alike or by_name or recursive is not None or self.engine != "duckdb" or outputs is None:
                 raise SqlError(
                     f"{node.key.upper()} cannot compare {variants[0]}, which is a Variant on one side or inside "
                     f"another type: cast it, as in {variants[0]}::string, or write UNION ALL"
@@ -209,7 +210,7 @@ class _Rewriter:
             self._modifiers(node, rewritten, scope, outputs)
             # The rows of other operations than UNION are those of the left side.
             return rewritten, [in_common(a, b) for a, b in pairs] if isinstance(node, exp.Union) else outputs
-        if outputs is not None and added is not None and len(outputs) == len(added):
+        if not by_name and outputs is not None and added is not None and len(outputs) == len(added):
             outputs = [in_common(a, b) for a, b in pairs]
         self._modifiers(node, rewritten, scope, outputs)
         return rewritten, outputs

@@ -106,19 +106,54 @@ def _select_rows_alone(query: exp.Expr) -> None:
             query.set("expressions", [exp.Literal.number(1)])
 
 
+_VARIANT = exp.DataType.build("STRUCT(metadata BLOB, value BLOB)", dialect="duckdb")
 _NUMBER = "_number"
 
 
-def by_name(
-    left: Sequence[OutputColumn], right: Sequence[OutputColumn]
-) -> tuple[list[OutputColumn], list[OutputColumn]]:
-    """Return the outputs of both sides of a set operation BY NAME in the order of its result.
+def by_position(
+    sides: tuple[exp.Expr, exp.Expr], left: Sequence[OutputColumn], right: Sequence[OutputColumn]
+) -> list[tuple[exp.Expr, Sequence[OutputColumn]]]:
+    """Return both sides of a set operation BY NAME as sides of one by position, with their outputs.
 
-    A column that a side lacks, where it is NULL, is that of the other side.
+    A column that a side lacks is NULL there. Names that differ only in letter case are one, unless both exist.
     """
-    free = {(output.name or "").lower(): output for output in right}
-    found = [free.pop((output.name or "").lower(), output) for output in left]
-    return [*left, *free.values()], [*found, *free.values()]
+    pairs = _pairs([output.name or "" for output in left], [output.name or "" for output in right])
+    columns = [(a is None and right[b or 0]) or left[a or 0] for a, b in pairs]
+    names = unique_names([column.name or "" for column in columns])
+
+    def side(
+        query: exp.Expr, outputs: Sequence[OutputColumn], places: Sequence[int | None]
+    ) -> tuple[exp.Expr, Sequence[OutputColumn]]:
+        items: list[exp.Expr] = []
+        for place, name, column in zip(places, names, columns, strict=True):
+            item: exp.Expr = exp.Null() if column.kind is None else exp.cast(exp.Null(), _VARIANT)
+            if place is not None:
+                item = exp.column(f"_c{place}", table="_side")
+            items.append(exp.alias_(item, name, quoted=True))
+        rows = exp.Subquery(this=query, alias=table_alias("_side", [f"_c{number}" for number in range(len(outputs))]))
+        named = [
+            replace(column if place is None else outputs[place], name=name)
+            for place, name, column in zip(places, names, columns, strict=True)
+        ]
+        return exp.select(*items).from_(rows), named
+
+    return [side(sides[0], left, [a for a, _ in pairs]), side(sides[1], right, [b for _, b in pairs])]
+
+
+def _pairs(left: Sequence[str], right: Sequence[str]) -> list[tuple[int | None, int | None]]:
+    """Return the positions of the columns of both sides that have one name, and those of the other columns.
+
+    >>> _pairs(["a", "b"], ["A", "a", "c"])
+    [(0, 1), (1, None), (None, 0), (None, 2)]
+    """
+    free = dict(enumerate(right))
+    pairs: list[tuple[int | None, int | None]] = []
+    for place, name in enumerate(left):
+        exact = [number for number, other in free.items() if other == name]
+        alike = exact or [number for number, other in free.items() if other.lower() == name.lower()]
+        pairs.append((place, alike[0] if alike else None))
+        free.pop(alike[0] if alike else -1, None)
+    return pairs + [(None, number) for number in free]
 
 
 def table_alias(name: str, columns: Sequence[str] = ()) -> exp.TableAlias:
@@ -163,8 +198,7 @@ def by_sort_keys(
     ]
     rows = exp.select(*items)
     if isinstance(node, exp.Union):
-        is_by_name = node.args.get("by_name")
-        both = exp.Union(this=sides[0], expression=sides[1], distinct=False, by_name=is_by_name)
+        both = exp.Union(this=sides[0], expression=sides[1], distinct=False)
         rows = rows.from_(side(both, "_left"))
     else:
         equal: list[exp.Expr] = [
