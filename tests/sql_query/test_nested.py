@@ -197,3 +197,26 @@ def test_stored_in_every_format(tmp_path: Path, kind: str) -> None:
         answer = pv.sql(query, t=table).to_arrow()
         found = [tuple(row.values()) for row in answer.to_pylist()]
         assert [row if len(row) > 1 else row[0] for row in found] == rows, query
+
+
+SPANS = [
+    {"r": [{"s": [{"n": n, "k": f"k{n}", "m": n if n else "x"} for n in range(3)]}]},
+    {"r": []},
+    {"r": [{"s": []}]},
+]
+
+
+@pytest.mark.parametrize("shredded", [False, True])
+def test_values_of_nested_explosions_have_their_types(tmp_path, shredded):
+    (tmp_path / "a.ndjson").write_text("\n".join(map(json.dumps, SPANS)))
+    if shredded:
+        pv.ingest(tmp_path / "a.ndjson", tmp_path / "t", schema="r array<struct<s array<struct<n bigint, k string>>>>")
+    table = pv.open(tmp_path / "t" if shredded else tmp_path / "a.ndjson")
+    explosions = "variant_explode(v:r) a, variant_explode(a.value:s) b"
+    found = table.sql(f"SELECT b.value:n, b.value:k, b.value:m, b.value FROM t, {explosions} ORDER BY n").to_arrow()
+    assert [str(kind) for kind in found.schema.types] == ["int64", "string", "string", "string"]
+    assert [found[name].to_pylist() for name in ("n", "k", "m")] == [[0, 1, 2], ["k0", "k1", "k2"], ['"x"', "1", "2"]]
+    assert table.sql(f"SELECT sum(b.value:n + 1) AS n FROM t, {explosions}").to_pylist() == [{"n": 6}]
+    lists = "unnest(v:r::array<variant>) AS a(x), unnest(x:s::array<variant>) AS b(y)"
+    found = table.sql(f"SELECT y:n, y:k, y:m FROM t, {lists} ORDER BY n").to_arrow()
+    assert found.to_pydict() == {"n": [0, 1, 2], "k": ["k0", "k1", "k2"], "m": ['"x"', "1", "2"]}

@@ -309,11 +309,11 @@ class TableFacts:
         """
         return None
 
-    def type_of_entries(self, name: str, path: VariantPath, below: VariantPath) -> pa.DataType | None:
+    def type_of_entries(self, name: str, path: VariantPath, inside: Sequence[VariantPath]) -> pa.DataType | None:
         """Return the type of every value at a path of the elements or fields of values; None if it is not known.
 
         `path`: the path of the arrays or objects.
-        `below`: the path inside each element or field.
+        `inside`: the path inside each element or field, of arrays or objects again if there are several.
         """
         return None
 

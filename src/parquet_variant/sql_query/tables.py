@@ -258,13 +258,16 @@ class BoundTable(TableFacts):
             self.found[key] = find()
         return self.found[key]
 
-    def type_of_entries(self, name: str, path: VariantPath, below: VariantPath) -> pa.DataType | None:
+    def type_of_entries(self, name: str, path: VariantPath, inside: Sequence[VariantPath]) -> pa.DataType | None:
         """See `TableFacts.type_of_entries`."""
 
         def find(*place: Any) -> pa.DataType | None:
+            *outer, last = inside
             entries = self._once(("entries", *place), lambda: _entries(self._few_values(*place)))
+            for number, below in enumerate(outer, 1):
+                entries = self._once(("entries", *place, *outer[:number]), partial(_entries, entries, below))
             kind: pa.DataType | None
-            kind, _ = self._once(("type", *place, below), lambda: types_of_values(entries, "v", below))
+            kind, _ = self._once(("type", *place, *inside), lambda: types_of_values(entries, "v", last))
             return kind
 
         return self._fact(name, path, find)
@@ -428,9 +431,13 @@ class BoundTable(TableFacts):
         return replace(self, columns=tabled, order=order, derived=derived)
 
 
-def _entries(rows: pa.Table | None) -> pa.Table | None:
-    """Return the elements and fields of the values in a column as the column ``v``."""
-    exploded = [] if rows is None else [variant_explode(VariantArray(chunk))["value"] for chunk in rows["v"].chunks]
+def _entries(
+    rows: pa.Table | None,
+    path: VariantPath = VariantPath(),  # noqa: B008 - immutable
+) -> pa.Table | None:
+    """Return the elements and fields of the values at a path of the column ``v`` as the column ``v``."""
+    chunks = [] if rows is None else rows["v"].chunks
+    exploded = [variant_explode(extract_variant(VariantArray(chunk).storage, path))["value"] for chunk in chunks]
     arrays = [chunk for column in exploded for chunk in column.chunks]
     return pa.table({"v": pa.chunked_array(arrays)}) if arrays else None
 

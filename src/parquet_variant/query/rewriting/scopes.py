@@ -26,22 +26,30 @@ USE = "table_use"  # The entry of a column's `meta` with the number of its table
 
 @dataclass(frozen=True, slots=True)
 class StoredPath:
-    """A path of a Variant column of a table, or of the elements and fields of the values at a path."""
+    """A path of a Variant column of a table, or of the elements and fields of the values at a path.
+
+    `inside`: the path inside each element or field, once per explosion; none for the values themselves.
+    """
 
     table: TableFacts
     column: str
     path: VariantPath = VariantPath()  # noqa: RUF009 - immutable
-    inside: VariantPath | None = None  # The path inside each element or field; None for the values themselves.
+    inside: tuple[VariantPath, ...] = ()
 
     def below(self, path: VariantPath) -> StoredPath:
         """Return a path below this one."""
-        if self.inside is None:
+        if not self.inside:
             return replace(self, path=VariantPath((*self.path.segments, *path.segments)))
-        return replace(self, inside=VariantPath((*self.inside.segments, *path.segments)))
+        *outer, last = self.inside
+        return replace(self, inside=(*outer, VariantPath((*last.segments, *path.segments))))
+
+    def exploded(self) -> StoredPath:
+        """Return the place of the elements and fields of the values."""
+        return replace(self, inside=(*self.inside, VariantPath()))
 
     def common_type(self, *, nulls: bool = True) -> pa.DataType | None:
         """Return the type of every value; see `TableFacts.common_type`."""
-        if self.inside is None:
+        if not self.inside:
             return self.table.common_type(self.column, self.path, nulls=nulls)
         return self.table.type_of_entries(self.column, self.path, self.inside) if nulls else None
 
@@ -75,7 +83,7 @@ class OutputColumn:
     @property
     def only_type(self) -> pa.DataType | None:
         """The type of all values of a Variant: known, or found in the elements and fields of a path."""
-        if self.common is not None or self.place is None or self.place.inside is None:
+        if self.common is not None or self.place is None or not self.place.inside:
             return self.common
         return self.place.common_type()
 

@@ -115,7 +115,7 @@ class Value:
     def missing_path_hint(self) -> str | None:
         """Return the hint for a path that no row has; None for a path that exists, and for other expressions."""
         place = self.place or self.origin
-        if place is None or place.inside is not None or not place.path.segments:
+        if place is None or place.inside or not place.path.segments:
             return None
         return next(iter(missing_path_hints(place.table.keys, [(place.column, place.path)])), None)
 

@@ -26,6 +26,7 @@ from parquet_variant.query.rewriting.scopes import (
     merge_columns,
 )
 from parquet_variant.query.rewriting.values import QueryContext, copies, engine_call
+from parquet_variant.query.selection import is_variant
 from parquet_variant.query.sql_dialect import SqlError, from_template, parse_sql, to_sql, written
 from parquet_variant.query.variant_functions import EXPLODES
 from parquet_variant.sql_query.rewriting.select_list import SelectList
@@ -46,7 +47,6 @@ from parquet_variant.sql_query.rewriting.set_operations import (
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.typed_view import typed_table
 from parquet_variant.support.choices import SqlEngine
-from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _FORMATS = ("parquet", "delta", "vortex")
@@ -344,8 +344,7 @@ class _Rewriter:
         given = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
         names = [*given, *columns[len(given) :]]
         outputs = [OutputColumn(column) for column in names]
-        place = value.place and replace(value.place, inside=VariantPath())
-        outputs[2] = OutputColumn(names[2], VARIANT_STORAGE, place=place)
+        outputs[2] = OutputColumn(names[2], VARIANT_STORAGE, place=value.place and value.place.exploded())
         scope.relations.append(Relation(shown, outputs))
         return exp.Subquery(this=exp.select(rows), alias=table_alias(shown, names))
 
@@ -370,7 +369,9 @@ class _Rewriter:
         else:
             value = values.expression(call)
             rewritten = values.rebuild(node, this=value.sql, **joins)
-        columns = [OutputColumn("unnest", value.type), OutputColumn(node.alias, value.type)]
+        lists = [part for part in call.expressions if isinstance(part, exp.Cast)] if is_variant(value.type) else []
+        place = values.expression(lists[0].this).place if len(lists) == len(call.expressions) == 1 else None
+        columns = [OutputColumn(name, value.type, place=place and place.exploded()) for name in ("unnest", node.alias)]
         if call.name.lower().startswith("variant_explode"):
             columns = [OutputColumn("pos"), OutputColumn("key"), OutputColumn("value", VARIANT_STORAGE)]
         outputs = rename_outputs(columns, node.args.get("alias"))
