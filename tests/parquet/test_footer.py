@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.format.footer import annotate_footer, footer_bytes, parse_schema
+from parquet_variant.files.parquet.format.footer import SchemaNode, annotate_footer, footer_bytes, parse_schema
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value, struct_fields
+from parquet_variant.layouts.storages import check_fields
 
 NAMES = st.sampled_from(["v", "w", "x.y", "é", "element", "list"])
 STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
@@ -152,3 +153,10 @@ def test_no_damage_to_a_footer_gets_past(data, draw):
         annotate_footer(bytes(footer), [])
     except VariantFileError as error:
         assert error.reason == "bad-footer"
+
+
+def test_a_damaged_list_without_children_is_a_group_without_fields():
+    typed = SchemaNode("typed_value", ("v", "typed_value"), "optional", None, "LIST")
+    assert (typed.is_list, typed.fields, typed.field_count) == (False, {}, 0)
+    fields = [SchemaNode(name, ("v", name), "optional", "BYTE_ARRAY", "", leaf=0) for name in ("metadata", "value")]
+    check_fields(SchemaNode("v", ("v",), "optional", None, "", [*fields, typed]), "final")

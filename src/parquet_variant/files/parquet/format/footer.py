@@ -86,8 +86,9 @@ class SchemaNode:
 
     @property
     def is_list(self) -> bool:
-        """Whether the group is a list, by annotation or by its three levels."""
-        return self.logical == "LIST" or (len(self.children) == 1 and self.children[0].repetition == "repeated")
+        """Whether the group is a list, by annotation or by its three levels; a damaged one without children is not."""
+        three_levels = len(self.children) == 1 and self.children[0].repetition == "repeated"
+        return three_levels or (self.logical == "LIST" and bool(self.children))
 
     @property
     def is_binary(self) -> bool:
