@@ -257,7 +257,7 @@ class PathRewriter(ABC):
         if call is not None and (message := unknown_function(call.name)) is not None:
             return SqlError(message)
         place = value.place or value.origin
-        if place is not None and place.inside is None:
+        if place is not None and not place.inside:
             elsewhere = hint_of_other_depth(place.table, place.column, place.path)
             if (hint := elsewhere or value.missing_path_hint()) is not None:
                 return SqlError(hint)
