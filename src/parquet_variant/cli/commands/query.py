@@ -251,8 +251,6 @@ def _answer_paths(
     from parquet_variant.query.selection import Question
     from parquet_variant.sql_query.binding import bind_table
 
-    bound = bind_table(table, table.uri)
-    variant = table.options.column or next(iter(bound.columns.variants), None)
     if reading["errors"] == "raise" and table.format in _NOT_STRICT:
         raise VariantFileError(f"--strict is not supported for {_NOT_STRICT[table.format]}", reason="bad-option")
     query = table.scan(selects, where, **reading)
@@ -276,7 +274,11 @@ def _answer_paths(
             yield part
 
     output.show(schema, watched())
-    if output.limit == 0 or not empty or variant is None:
+    if output.limit == 0 or not empty:
+        return
+    bound = bind_table(table, table.uri)
+    variant = table.options.column or next(iter(bound.columns.variants), None)
+    if variant is None:
         return
     paths = [(variant, selected.path) for selected in Question.of(selects, where).columns if selected.path is not None]
     for warning in missing_path_hints(bound.keys, paths, as_path=True):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, unique_names
+from parquet_variant.query.variant_functions import VARIANT
 from parquet_variant.sql_query.rewriting.select_list import numbered_variant
 from parquet_variant.support.choices import SqlEngine
 
@@ -106,7 +107,7 @@ def _select_rows_alone(query: exp.Expr) -> None:
             query.set("expressions", [exp.Literal.number(1)])
 
 
-_VARIANT = exp.DataType.build("STRUCT(metadata BLOB, value BLOB)", dialect="duckdb")
+_VARIANT = exp.DataType.build(VARIANT, dialect="duckdb")
 _NUMBER = "_number"
 
 
