@@ -24,7 +24,7 @@ from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.values.scalar_slots import narrow
 from parquet_variant.layouts.storage_shape import is_binary, is_list, lenient_primitive, refuse_deep
-from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array, check_errors, or_none
+from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array, check_errors, or_none, or_null
 from parquet_variant.ops.columns.column_slots import slots_of_column
 from parquet_variant.ops.columns.json_text import json_column
 from parquet_variant.ops.columns.value_positions import ScalarSlots
@@ -336,4 +336,5 @@ def to_json(
     null_on_error = check_errors(errors)
     if isinstance(source, Variant):
         return or_none(source.to_json) if null_on_error else source.to_json()
-    return json_column(as_variant_array(source), on_conflict, threads, null_on_error=null_on_error)
+    write = partial(json_column, on_conflict=on_conflict, threads=threads)
+    return or_null(source, write) if null_on_error else write(as_variant_array(source))

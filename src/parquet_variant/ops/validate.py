@@ -23,7 +23,7 @@ from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, name_table
 from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.ops.columns.arguments import as_variant_array, readable_storage
+from parquet_variant.ops.columns.arguments import as_variant_array, canonical_storage, or_null
 from parquet_variant.ops.columns.column_slots import faulty_slots
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import VariantPath
@@ -196,7 +196,7 @@ def _check_rows(column: VariantArray, faults: list[dict[str, Any]]) -> VariantAr
 
     Returns the unshredded rows, with SQL NULL for rows that cannot be assembled.
     """
-    plain = readable_storage(column)
+    plain = or_null(column, canonical_storage)
     recorded = {fault["row"] for fault in faults}
     for row in np.flatnonzero(to_numpy(pc.and_not(column.storage.is_valid(), plain.is_valid()))).tolist():
         try:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes, value_chunks
-from parquet_variant.arrays.parts import binary_parts, struct_of, valid_bytes, variant_at, with_fallback_rows
+from parquet_variant.arrays.parts import binary_parts, valid_bytes, variant_at, with_fallback_rows
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.header import value_size
@@ -35,22 +35,15 @@ from parquet_variant.encoding.schema_of import (
 )
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
-from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, offsets_of, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, offsets_of
 from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.memory import KIND, address_of
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Strings, write_types
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
-from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.ops.columns.arguments import (
-    as_variant_array,
-    check_errors,
-    or_none,
-    or_null,
-    readable_storage,
-    text_column,
-)
-from parquet_variant.ops.columns.extract_path import Group, assembled_values, follow, storage_group
+from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none, or_null, text_column
+from parquet_variant.ops.columns.column_slots import kind_of_column
+from parquet_variant.ops.columns.extract_path import Group, follow, storage_group
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId, VariantType
@@ -106,22 +99,25 @@ def variant_type(array: Any, *, errors: Errors = "raise") -> VariantType | pa.St
 
 def _types(column: VariantArray) -> pa.StringArray:
     group = storage_group(column.storage)
-    typed = group.typed
-    if typed is not None and (pa.types.is_struct(typed.type) or is_list(typed.type)):
-        valid = group.typed_valid()
-        kinds = np.full(group.size, get.MISSING, np.uint8)
-        kinds[slice(None) if valid is None else valid] = KIND.OBJECT if pa.types.is_struct(typed.type) else KIND.ARRAY
-        positions, value_positions = group.in_bytes()
-        kinds[positions] = value_positions.slots().kinds
-    else:
-        value_positions = ValuePositions.of_storage(group.storage()) if typed is None else assembled_values(group)
-        kinds = value_positions.slots().kinds
-    if group.present is None:
-        kinds[kinds == get.MISSING] = 0  # a value that is in neither column is Variant null
-    else:
-        kinds[(kinds == get.MISSING) & group.present] = 0
-    numbers = _NUMBER_OF_KIND[kinds]
+    if group.typed is not None and not pa.types.is_nested(group.typed.type):
+        _ = group.checked_column  # raises for faulty values
+    numbers = _NUMBER_OF_KIND[_kinds(group)]
     return pa.DictionaryArray.from_arrays(from_numpy(numbers, numbers < 0), pa.array(_NAMES)).dictionary_decode()
+
+
+def _kinds(values: Group | ValuePositions) -> npt.NDArray[np.uint8]:
+    """Return the kind of each value, ``MISSING`` for SQL NULL and missing values; typed values are not read."""
+    if isinstance(values, ValuePositions):
+        return values.slots().kinds
+    kinds = np.full(values.size, get.MISSING, np.uint8)
+    if values.is_required:  # a required value that is in neither column is Variant null
+        kinds[slice(None) if values.present is None else values.present] = PrimitiveId.NULL
+    if values.typed is not None:
+        valid = values.typed_valid()
+        kinds[slice(None) if valid is None else valid] = kind_of_column(values.typed.type)
+    positions, in_bytes = values.in_bytes()
+    kinds[positions] = in_bytes.slots().kinds
+    return kinds
 
 
 def type_of(variant: Variant) -> VariantType:
@@ -177,28 +173,13 @@ def is_variant_null(array: Any, path: AnyPath = "$", *, errors: Errors = "raise"
             return value is not None and type_of(value) == VariantType.NULL
 
         return or_none(is_null, MalformedVariantError) if null_on_error else is_null()
-    column = as_variant_array(array)
-    return or_null(column, partial(_nulls, segments=segments)) if null_on_error else _nulls(column, segments)
+    nulls = partial(_nulls, segments=segments)
+    return or_null(array, nulls) if null_on_error else nulls(as_variant_array(array))
 
 
 def _nulls(column: VariantArray, segments: tuple[Segment, ...]) -> pa.BooleanArray:
-    return follow(storage_group(column.storage), segments, _null_mask).fill_null(False)
-
-
-def _null_mask(values: Group | ValuePositions) -> pa.Array:
-    """Return the mask of the values that are Variant null."""
-    if isinstance(values, ValuePositions):
-        return from_numpy(values.slots().kinds == PrimitiveId.NULL)
-    positions, value_positions = values.in_bytes()
-    nulls = np.zeros(values.size, np.bool_)
-    if values.is_required:
-        # A required value that is in neither column is Variant null.
-        typed = None if values.typed is None else values.typed_valid()
-        nulls[:] = values.typed is None if typed is None else ~typed
-        if values.present is not None:
-            nulls &= values.present
-    nulls[positions] = value_positions.slots().kinds == PrimitiveId.NULL
-    return from_numpy(nulls)
+    group = storage_group(column.storage)
+    return follow(group, segments, lambda values: from_numpy(_kinds(values) == PrimitiveId.NULL)).fill_null(False)
 
 
 @overload
@@ -236,19 +217,14 @@ def schema_of_variant(array: Any, *, errors: Errors = "raise") -> str | pa.Strin
     null_on_error = check_errors(errors)
     if isinstance(array, Variant):
         return or_none(lambda: str(schema_of(array))) if null_on_error else str(schema_of(array))
-    if null_on_error:
-        return _type_names(readable_storage(array), null_on_error=True)
-    return _type_names(as_variant_array(array).to_unshredded().storage, null_on_error=False)
+    return or_null(array, _type_names) if null_on_error else _type_names(as_variant_array(array))
 
 
-def _type_names(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArray:
-    """Return the type of each row of an unshredded storage; with ``null_on_error``, null for rows that would raise."""
+def _type_names(column: VariantArray) -> pa.StringArray:
+    storage = column.to_unshredded().storage
     pieces = [_chunk_types(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
-    types = pa.concat_arrays([text for text, _ in pieces])
-    refused = np.concatenate([flags for _, flags in pieces])
-    return with_fallback_rows(
-        types, refused, lambda row: pa.array([str(schema_of(variant_at(storage, row)))]), null_on_error=null_on_error
-    )
+    types, refused = pa.concat_arrays([text for text, _ in pieces]), np.concatenate([flags for _, flags in pieces])
+    return with_fallback_rows(types, refused, lambda row: pa.array([str(schema_of(variant_at(storage, row)))]))
 
 
 def _chunk_types(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
@@ -319,10 +295,7 @@ def schema_of_variant_agg(array: Any, *, errors: Errors = "raise") -> str:
     except VariantError:
         if not null_on_error:
             raise
-    storage = readable_storage(column)
-    is_readable = to_numpy(_type_names(storage, null_on_error=True).is_valid())
-    columns = {name: storage.field(name) for name in ("metadata", "value")}
-    return _common_type(VariantArray(struct_of(columns, from_numpy(~is_readable))))
+    return _common_type(column.filter(or_null(column, _type_names).is_valid()))
 
 
 def _common_type(column: VariantArray) -> str:

@@ -14,7 +14,7 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import from_numpy
-from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_null, readable_storage
+from parquet_variant.ops.columns.arguments import as_variant_array, canonical_storage, check_errors, or_null
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.support.choices import Errors
 
@@ -60,7 +60,7 @@ def variant_explode(array: Any, *, outer: bool = False, errors: Errors = "raise"
     null_on_error = check_errors(errors)
     column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     if null_on_error:
-        column = VariantArray(or_null(VariantArray(readable_storage(column)), _explodable))
+        column = VariantArray(or_null(column, _explodable))
     storage = column.to_unshredded().storage
     value_positions = ValuePositions.of_storage(storage)
     value_positions.spans()  # raises for truncated values, which would count as scalars below
@@ -90,4 +90,4 @@ def _row_numbers(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np
 def _explodable(part: VariantArray) -> pa.StructArray:
     """Return the storage of rows that can be exploded; raises for others."""
     variant_explode(part)
-    return part.storage.cast(VariantArray.from_variants([]).storage.type)
+    return canonical_storage(part)

@@ -25,7 +25,6 @@ from parquet_variant.arrays.parts import one_chunk, refuse_unsound
 from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value
 from parquet_variant.errors import SchemaError, VariantError, check_choice
 from parquet_variant.kernels.arrow_buffers import bitmap, from_bytes
-from parquet_variant.support.choices import OnConflict
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import without_null_entries
 
@@ -160,33 +159,21 @@ def or_none(function: Callable[[], T], errors: type[VariantError] = VariantError
         return None
 
 
-def readable_storage(values: Any, on_conflict: OnConflict = "error") -> pa.StructArray:
-    """Return the unshredded storage of a column, with null for rows that cannot be reassembled."""
-    from parquet_variant.arrays.storages import unshredded_storage  # few calls need its kernels
-
-    # One type for all parts, which may differ in offset width and in the encoding of metadata.
-    canonical = VariantArray.from_variants([]).storage.type
-    column = as_variant_array(values)
-
-    def unshredded(part: VariantArray) -> pa.StructArray:
-        return unshredded_storage(part.storage, part.layout, on_conflict)
-
-    try:
-        return unshredded(column)
-    except VariantError:
-        return or_null(column, lambda part: unshredded(part).cast(canonical))
-
-
 def or_null(values: Any, function: Callable[[VariantArray], pa.Array]) -> pa.Array:
     """Apply a function to a column, with null for rows that it raises for."""
     column = as_variant_array(values)
     try:
         return function(column)
     except VariantError:
-        if len(column) == 1:
-            return pa.nulls(1, function(VariantArray.from_variants([None])).type)
+        if len(column) < 2:
+            return pa.nulls(len(column), function(VariantArray.from_variants([None])).type)
     middle = len(column) // 2
     return pa.concat_arrays([or_null(half, function) for half in (column[:middle], column[middle:])])
+
+
+def canonical_storage(column: VariantArray) -> pa.StructArray:
+    """Return the unshredded storage of a column, of the same type for all columns."""
+    return column.to_unshredded().storage.cast(VariantArray.from_variants([]).storage.type)
 
 
 def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> pa.Array:

@@ -14,12 +14,12 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import binary_parts, valid_bytes
 from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.kernels.arrow_buffers import Int64s, to_numpy
-from parquet_variant.kernels.memory import buffer_address
+from parquet_variant.kernels.memory import KIND, buffer_address
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.pages.values import are_ascii
-from parquet_variant.layouts.storage_shape import stored_primitive
+from parquet_variant.layouts.storage_shape import is_list, stored_primitive
 from parquet_variant.ops.columns.value_positions import ScalarSlots
-from parquet_variant.types import TYPE_OF_ARROW, PrimitiveId
+from parquet_variant.types import TYPE_OF_ARROW, TYPES, PrimitiveId, decimal_type_for_precision
 
 _P = PrimitiveId
 _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
@@ -30,26 +30,23 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
 
     Raises `SchemaError` if the type cannot be a shredded column; `MalformedVariantError` as `refuse_faulty_slots`.
     """
-    stored = stored_primitive(array.type)
-    if stored is None:
-        raise SchemaError(f"typed_value is {array.type}, which is not a shredded value type", reason="unsupported-type")
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    kind = kind_of_column(array.type)
     refuse_faulty_slots(array, rows)
     valid = valid_bytes(array)
     b, scales = np.zeros(len(array), np.int64), np.zeros(len(array), np.uint8)
-    if pa.types.is_boolean(stored):
+    if pa.types.is_boolean(array.type):
         bits = to_numpy(array.fill_null(False)).view(np.uint8)
         kinds, a = np.where(bits, _P.TRUE, _P.FALSE).astype(np.uint8), np.zeros(len(array), np.int64)
         owner = None
-    elif pa.types.is_decimal(stored):
-        wide = array.cast(pa.decimal128(38, stored.scale))
+    elif pa.types.is_decimal(array.type):
+        wide = array.cast(pa.decimal128(38, array.type.scale))
         pairs = np.frombuffer(wide.buffers()[1], np.int64, 2 * len(wide), 16 * wide.offset)
         kinds, a, b = np.full(len(array), _P.DECIMAL16, np.uint8), pairs[::2].copy(), pairs[1::2].copy()
-        scales[:] = stored.scale
+        scales[:] = array.type.scale
         owner = wide
     else:
-        kind = TYPE_OF_ARROW[stored].ids[0]
         kinds = np.full(len(array), kind, np.uint8)
         if kind in _IN_MEMORY:
             parts = binary_parts(array)
@@ -62,6 +59,18 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
     if len(valid):
         kinds[valid == 0] = get.MISSING
     return ScalarSlots(kinds, a, b, scales, rows=rows, owner=owner)
+
+
+def kind_of_column(arrow: pa.DataType) -> int:
+    """Return the kind of the values of a typed column."""
+    if pa.types.is_struct(arrow) or is_list(arrow):
+        return KIND.OBJECT if pa.types.is_struct(arrow) else KIND.ARRAY
+    stored = stored_primitive(arrow)
+    if stored is None:
+        raise SchemaError(f"typed_value is {arrow}, which is not a shredded value type", reason="unsupported-type")
+    if pa.types.is_decimal(stored):
+        return TYPES[decimal_type_for_precision(stored.precision)].ids[0]
+    return TYPE_OF_ARROW[stored].ids[0]
 
 
 def refuse_faulty_slots(array: pa.Array, rows: Int64s | None = None) -> None:

@@ -23,28 +23,23 @@ from parquet_variant.kernels.operations.to_json import QuotedNames, quote_names,
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, name_table
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.columns.arguments import joined_slices, readable_storage, text_column
+from parquet_variant.ops.columns.arguments import joined_slices, text_column
 from parquet_variant.support.choices import OnConflict
 
 _MAX_DEPTH = 1000
 
 
-def json_column(
-    array: VariantArray, on_conflict: OnConflict = "error", threads: int | None = None, *, null_on_error: bool = False
-) -> pa.Array:
+def json_column(array: VariantArray, on_conflict: OnConflict = "error", threads: int | None = None) -> pa.Array:
     """Return the JSON text of each row of a column of any layout, null for SQL NULL.
 
-    Raises `MalformedVariantError` for invalid bytes and `ConflictError` for contradictory shredded columns; with
-    ``null_on_error``, such rows are null.
+    Raises `MalformedVariantError` for invalid bytes and `ConflictError` for contradictory shredded columns.
     """
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
 
     def texts_of(part: VariantArray) -> pa.Array:
-        if null_on_error:
-            return _unshredded_json(readable_storage(part, on_conflict), null_on_error=True)
         if part.layout == "final" and (texts := _shredded_texts(part.storage)) is not None:
             return texts
-        return _unshredded_json(unshredded_storage(part.storage, part.layout, on_conflict))
+        return _unshredded_texts(unshredded_storage(part.storage, part.layout, on_conflict))
 
     return joined_slices(texts_of, array, threads)
 
@@ -72,11 +67,7 @@ def _quote_names(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[n
     return adopt_bytes(*quote_names(names.address, names.length, starts)), starts
 
 
-def _unshredded_json(storage: pa.StructArray, *, null_on_error: bool = False) -> pa.Array:
-    """Return the JSON text of each row of an unshredded storage.
-
-    With ``null_on_error``, rows that would raise are null.
-    """
+def _unshredded_texts(storage: pa.StructArray) -> pa.Array:
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary, repeated=True)
     names_text, starts = _quote_names(names)
@@ -87,6 +78,4 @@ def _unshredded_json(storage: pa.StructArray, *, null_on_error: bool = False) ->
         QuotedNames(address_of(names_text), starts), offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
     text = text_column(adopt_bytes(*exported), offsets, valid)
-    return with_fallback_rows(
-        text, refused, lambda row: pa.array([variant_at(storage, row).to_json()]), null_on_error=null_on_error
-    )
+    return with_fallback_rows(text, refused, lambda row: pa.array([variant_at(storage, row).to_json()]))
