@@ -25,8 +25,8 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_num
 from parquet_variant.kernels.values.scalar_slots import narrow
 from parquet_variant.layouts.storage_shape import is_binary, is_list, lenient_primitive, refuse_deep
 from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array, check_errors, or_none, or_null
-from parquet_variant.ops.columns.column_slots import slots_of_column
 from parquet_variant.ops.columns.json_text import json_column
+from parquet_variant.ops.columns.slot_casts import slots_of_column
 from parquet_variant.ops.columns.value_positions import ScalarSlots
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc

@@ -24,7 +24,7 @@ from parquet_variant.kernels.operations.validate import mark_valid_dictionaries,
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, name_table
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arguments import as_variant_array, canonical_storage, or_null
-from parquet_variant.ops.columns.column_slots import faulty_slots
+from parquet_variant.ops.columns.slot_casts import faulty_slots
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import VariantPath
 

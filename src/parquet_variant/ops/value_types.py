@@ -42,8 +42,8 @@ from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Strings, write_types
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none, or_null, text_column
-from parquet_variant.ops.columns.column_slots import kind_of_column
 from parquet_variant.ops.columns.extract_path import Group, follow, storage_group
+from parquet_variant.ops.columns.slot_casts import kind_of_column
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId, VariantType

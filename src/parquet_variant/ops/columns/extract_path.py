@@ -28,8 +28,14 @@ from parquet_variant.layouts.layout import Step, walk_path
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.layouts.type_grammar import result_type
-from parquet_variant.ops.columns.column_slots import refuse_faulty_slots, slots_of_column
-from parquet_variant.ops.columns.slot_casts import CastOptions, Lossless, array_of_slots, list_array
+from parquet_variant.ops.columns.slot_casts import (
+    CastOptions,
+    Lossless,
+    array_of_slots,
+    list_array,
+    refuse_faulty_slots,
+    slots_of_column,
+)
 from parquet_variant.ops.columns.value_positions import MetadataDictionaries, ValuePositions
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property

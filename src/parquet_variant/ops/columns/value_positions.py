@@ -1,7 +1,7 @@
 """Positions of values inside a column of Variants, and slots, the form that every cast reads.
 
 Owns `ValuePositions`, its creation from a storage struct, its steps down a path, and raising the errors that kernels
-report. `kernels.operations.get` reads the bytes, `column_slots` converts typed columns, and `slot_casts` casts slots.
+report. `kernels.operations.get` reads the bytes, `slot_casts` converts typed columns, and `slot_casts` casts slots.
 """
 
 from __future__ import annotations

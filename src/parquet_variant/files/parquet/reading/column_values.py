@@ -321,7 +321,7 @@ def column_values(
     except PAGE_ERRORS:
         return None
     if not is_sound:
-        from parquet_variant.ops.columns.column_slots import refuse_faulty_slots
+        from parquet_variant.ops.columns.slot_casts import refuse_faulty_slots
 
         refuse_faulty_slots(column, None if mask is None else np.flatnonzero(mask))
     return column

@@ -27,7 +27,7 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.layouts.reference.rows import variants_of_storage
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.storages import check_fields
-from parquet_variant.ops.columns.column_slots import faulty_slots
+from parquet_variant.ops.columns.slot_casts import faulty_slots
 from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.report_text import Report
