@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,25 +17,23 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.delta import statistics
 from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, log_lines, read_checkpoint_part
-from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times
+from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG, SIDECARS, classify, commit_times, list_log
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.features import duration_millis, supports
 from parquet_variant.tables.pruning import parsed_bounds
 from parquet_variant.tables.schema import Place
-from parquet_variant.tables.storage import Storage, StorageFile, now_millis
+from parquet_variant.tables.storage import Storage, now_millis
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _DAY = 86_400_000
 _LOG_RETENTION = "interval 30 days"
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
-_CHECKPOINT = re.compile(r"checkpoint\.([0-9a-fA-F-]{36}\.json|([0-9a-fA-F-]{36}\.)?parquet)")
 _NAME = re.compile(r"(\d{20})\.(json|crc|checkpoint\..*|(\d{20})\.compacted\.json)")
 
 
@@ -45,40 +43,32 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
         return []
     keep = duration_millis(configuration.get("delta.logRetentionDuration", _LOG_RETENTION))
     cutoff = (now_millis() - keep) // _DAY * _DAY
-    files: list[tuple[StorageFile, int, str]] = []
-    for file in storage.list(LOG):
-        match = _NAME.fullmatch(file.path.rpartition("/")[2])
-        if match is not None and file.path.count("/") == 1:
-            files.append((file, int(match[1]), match[2]))
-    expired = [version for version, time in commit_times(storage).items() if time <= cutoff]
-    points = [(version, file.path) for file, version, kind in files if _CHECKPOINT.fullmatch(kind)]
-    last_expired = max(expired, default=-1)
+    last_expired = max((version for version, time in commit_times(storage).items() if time <= cutoff), default=-1)
     # The newest expired checkpoint that can be read: the commits before a damaged one are still needed.
-    usable = (v for v, path in sorted(points, reverse=True) if v <= last_expired and _is_readable(storage, path))
+    checkpoints = sorted(classify(list_log(storage))[1], key=lambda point: point.version, reverse=True)
+    usable = (c.version for c in checkpoints if c.version <= last_expired and _is_readable(storage, c.files))
     first = next(usable, None)
     # Older versions have features that this library may not know: all of them may go at once, or none
     # (feature ``checkpointProtection``).
     protected = configuration.get(_PROTECTED_BEFORE, "0")
     if first is None or first < (int(protected) if protected.isdecimal() else 0):
         return []
-    removed = [
-        file.path for file, version, kind in files
-        if version < first or (kind.endswith("compacted.json") and version <= first)
-    ]  # fmt: skip
-    for path in removed:
-        storage.delete(path)
-    return removed + _clean_sidecars(storage, cutoff=now_millis() // _DAY * _DAY - _DAY)
+
+    def is_needed(name: str) -> bool:
+        match = _NAME.fullmatch(name)
+        return match is None or int(match[1]) > first or (int(match[1]) == first and "compacted" not in match[2])
+
+    return remove_log_files(storage, is_needed, now_millis() // _DAY * _DAY - _DAY)
 
 
-def _is_readable(storage: Storage, path: str) -> bool:
+def _is_readable(storage: Storage, files: Sequence[str]) -> bool:
     try:
-        checkpoint_sidecars(storage, path)
-    except (OSError, VariantError, pa.ArrowException, ValueError, KeyError, TypeError):
+        return all(_sidecars(storage, path) is not None for path in files)
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError):
         return False
-    return True
 
 
-def checkpoint_sidecars(storage: Storage, path: str) -> set[str]:
+def _sidecars(storage: Storage, path: str) -> set[str]:
     """Return the names of the sidecars of a checkpoint file."""
     if path.endswith(".json"):
         actions = log_lines(storage.read(path))
@@ -87,17 +77,19 @@ def checkpoint_sidecars(storage: Storage, path: str) -> set[str]:
     return {action["sidecar"]["path"].rpartition("/")[2] for action in actions if action.get("sidecar")}
 
 
-def _clean_sidecars(storage: Storage, cutoff: int) -> list[str]:
-    sidecars = [file for file in storage.list(f"{LOG}/_sidecars") if file.modified <= cutoff]
-    if not sidecars:
-        return []
-    needed: set[str] = set()
-    for file in storage.list(LOG):
-        if ".checkpoint." in file.path.rpartition("/")[2] and file.path.count("/") == 1 and file.size:
-            needed |= checkpoint_sidecars(storage, file.path)
-    removed = [file.path for file in sidecars if file.path.rpartition("/")[2] not in needed]
+def remove_log_files(storage: Storage, is_needed: Callable[[str], bool], cutoff: int) -> list[str]:
+    """Delete files of the log by their names, and sidecars up to a time that no other checkpoint names."""
+    files = list_log(storage)
+    removed = sorted(file.path for file in files if not is_needed(file.path.rpartition("/")[2]))
     for path in removed:
         storage.delete(path)
+    if sidecars := [file.path for file in storage.list(SIDECARS) if file.modified <= cutoff]:
+        checkpoints = [f.path for f in files if ".checkpoint." in f.path and f.size and f.path not in removed]
+        named = {name for path in checkpoints for name in _sidecars(storage, path)}
+        unneeded = [path for path in sidecars if path.rpartition("/")[2] not in named]
+        for path in unneeded:
+            storage.delete(path)
+        removed += unneeded
     return removed
 
 
@@ -160,7 +152,7 @@ def write_checkpoint(current: Snapshot, *, stats_parsed: bool | None = None, tom
 def _write_v2(current: Snapshot, files: pa.Table) -> str:
     """Write a checkpoint with the file actions in a sidecar (PROTOCOL.md, "V2 Spec") and return its path."""
     name = f"{uuid.uuid4()}.parquet"
-    size = _write_rows(current, f"{LOG}/_sidecars/{name}", files)
+    size = _write_rows(current, f"{SIDECARS}/{name}", files)
     sidecar = {"path": name, "sizeInBytes": size, "modificationTime": now_millis(), "tags": None}
     rows = pa.concat_tables(
         [

@@ -257,43 +257,32 @@ class _Attempts:
 
         Return a result if one of them has recorded the application's version.
         """
-        versions = later_versions(self.storage, self.version - 1)
-        if versions and self.transaction.current is None:
-            if rebase is None:
-                raise table_exists(self.storage)
-            return self._plan_again(rebase)
-        for version in versions:
-            try:
+        uri, is_new = self.storage.uri, self.transaction.current is None
+        for version in later_versions(self.storage, self.version - 1):
+            data, conflict = None, ""
+            with suppress(FileNotFoundError):
                 # After a cleanup the name of the commit file may be free, although the version was taken.
-                data = self.storage.read(commit_path(version)) if version == self.version else None
-            except FileNotFoundError:
-                data = None
-            if data is None:
-                raise DeltaError(
-                    f"the log no longer holds version {self.version}: read the table again",
-                    reason="conflict",
-                    file=self.storage.uri,
-                )
-            other = _OtherCommit(data, self.partition_names)
-            txn = self.transaction.txn
-            if txn is not None and _is_recorded(txn, other.txns.get(txn.app_id)):
-                return CommitResult(version, committed=False)
-            conflict = _conflict(self.transaction, other)
-            if conflict is not None and rebase is None:
-                raise DeltaError(
-                    f"version {version} {conflict}: read the table again and retry",
-                    reason="conflict",
-                    file=self.storage.uri,
-                )
-            if conflict is not None and rebase is not None:
-                return self._plan_again(rebase)
+                data = self.storage.read(commit_path(version)) if version == self.version and not is_new else None
+            if data is not None:
+                other = _OtherCommit(data, self.partition_names)
+                txn = self.transaction.txn
+                if txn is not None and _is_recorded(txn, other.txns.get(txn.app_id)):
+                    return CommitResult(version, committed=False)
+                conflict = _conflict(self.transaction, other) or ""
+            elif not is_new:
+                problem = f"the log no longer holds version {self.version}: read the table again"
+                raise DeltaError(problem, reason="conflict", file=uri)
+            if rebase is not None and (is_new or conflict):
+                self._plan(rebase(load_snapshot(self.storage)))
+                return CommitResult(self.version - 1, committed=False) if self._is_recorded_already() else None
+            if is_new:
+                raise table_exists(self.storage)
+            if conflict:
+                problem = f"version {version} {conflict}: read the table again and retry"
+                raise DeltaError(problem, reason="conflict", file=uri)
             self.watermarks = self.watermarks.after(other.actions)
             self.version += 1
         return None
-
-    def _plan_again(self, rebase: Rebase) -> CommitResult | None:
-        self._plan(rebase(load_snapshot(self.storage)))
-        return CommitResult(self.version - 1, committed=False) if self._is_recorded_already() else None
 
     def _put(self) -> bool:
         """Put the next version; return False if another writer did."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.errors import DeltaError, TableError, VariantError
+from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.support import arrow_compute as pc
@@ -29,11 +30,11 @@ from parquet_variant.tables.storage import LocalStorage, Storage, StorageFile, o
 
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+SIDECARS = f"{LOG}/_sidecars"
 
 _COMMIT = re.compile(r"(\d{20})\.json")
-_CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|[0-9a-fA-F-]{36}\.(?:json|parquet))")
 _PARTS = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
-_UUID = re.compile(r"(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(?:json|parquet)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,14 @@ def list_segment(storage: Storage, version: int | None = None, *, damaged: Colle
 
     Raises `DeltaError`: reason ``"not-a-table"``; ``"no-such-version"``; ``"broken-log"`` if a commit file is missing.
     """
-    hint = None if damaged else _last_checkpoint(storage)
-    start = hint if hint is not None and (version is None or hint <= version) else None
-    files = _list(storage, "" if start is None else f"{start:020}")
-    commits, checkpoints = _classify(files)
-    if start is not None and not any(c.version >= start for c in checkpoints):
+    hint = 0 if damaged else _last_checkpoint(storage)
+    start = hint if version is None or hint <= version else 0
+    files = list_log(storage, start)
+    commits, checkpoints = classify(files)
+    if start and not any(c.version >= start for c in checkpoints):
         # The hint names a checkpoint that is gone, so the complete log must be listed.
-        files = _list(storage, "")
-        commits, checkpoints = _classify(files)
+        files = list_log(storage)
+        commits, checkpoints = classify(files)
     if not commits and not checkpoints:
         raise DeltaError(f"{storage.uri} is not a Delta table: it has no {LOG}", reason="not-a-table", file=storage.uri)
     newest = max([*commits, *(c.version for c in checkpoints)])
@@ -104,7 +105,7 @@ def list_segment(storage: Storage, version: int | None = None, *, damaged: Colle
 
 def later_versions(storage: Storage, known_version: int) -> list[int]:
     """Return the versions after an existing one, ascending, for which the log has a commit file or a checkpoint."""
-    commits, checkpoints = _classify(_list(storage, f"{max(known_version, 0):020}"))
+    commits, checkpoints = classify(list_log(storage, max(known_version, 0)))
     return sorted(version for version in {*commits, *(c.version for c in checkpoints)} if version > known_version)
 
 
@@ -113,7 +114,7 @@ def commit_times(storage: Storage) -> dict[int, int]:
 
     Clocks may be set back: a commit counts as later than the one before it, as in delta-spark.
     """
-    commits, _ = _classify(_list(storage, ""))
+    commits, _ = classify(list_log(storage))
     times: dict[int, int] = {}
     last = -1
     for version in sorted(commits):
@@ -165,11 +166,13 @@ def _recorded_time(storage: Storage, version: int) -> int:
     return time
 
 
-def _list(storage: Storage, start: str) -> list[StorageFile]:
-    return [f for f in storage.list(LOG, start) if f.path.count("/") == 1]
+def list_log(storage: Storage, first: int = 0) -> list[StorageFile]:
+    """Return the files of a log, from a version on, without those in directories such as that of sidecars."""
+    return [f for f in storage.list(LOG, f"{first:020}" if first else "") if f.path.count("/") == 1]
 
 
-def _classify(files: Iterable[StorageFile]) -> tuple[dict[int, StorageFile], list[Checkpoint]]:
+def classify(files: Iterable[StorageFile]) -> tuple[dict[int, StorageFile], list[Checkpoint]]:
+    """Return the commits by version, and the complete checkpoints."""
     commits: dict[int, StorageFile] = {}
     checkpoints: list[Checkpoint] = []
     parts: dict[tuple[int, int], dict[int, str]] = {}
@@ -177,7 +180,7 @@ def _classify(files: Iterable[StorageFile]) -> tuple[dict[int, StorageFile], lis
         name = file.path.rpartition("/")[2]
         if match := _COMMIT.fullmatch(name):
             commits[int(match[1])] = file
-        elif match := (_CLASSIC.fullmatch(name) or _UUID.fullmatch(name)):
+        elif match := _CHECKPOINT.fullmatch(name):
             checkpoints.append(Checkpoint(int(match[1]), (file.path,)))
         elif match := _PARTS.fullmatch(name):
             parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = file.path
@@ -188,16 +191,15 @@ def _classify(files: Iterable[StorageFile]) -> tuple[dict[int, StorageFile], lis
     return commits, checkpoints
 
 
-def _last_checkpoint(storage: Storage) -> int | None:
+def _last_checkpoint(storage: Storage) -> int:
+    """Return the version that the hint names; without a readable one, 0, for the complete log."""
     try:
         version = parse_json(storage.read(LAST_CHECKPOINT))["version"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
-        # The file is only a hint: without a readable one, the complete log is listed.
-        return None
-    return version if isinstance(version, int) and version >= 0 else None
+        return 0
+    return max(version, 0) if isinstance(version, int) else 0
 
 
-_SIDECARS = f"{LOG}/_sidecars"
 READERS = 16
 PART_BYTES = 4 << 20
 _HASHED_ROWS = 1 << 14
@@ -225,6 +227,11 @@ class State:
     files: pa.Table = field(default_factory=no_files)
     tombstones: pa.Table = field(default_factory=no_files)
 
+    @property
+    def missing(self) -> str | None:
+        """The name of an action that every version has and this one lacks."""
+        return "protocol" if self.protocol is None else "metaData" if self.metadata is None else None
+
 
 def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
     """Return the state of a table at a segment's version; `files`: with `State.files` and `State.tombstones`.
@@ -236,9 +243,10 @@ def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
     if segment.checkpoint is not None:
         tables.extend(_read_checkpoint(storage, segment.checkpoint, state, files))
     commit_tables, known_names = _apply_commits(storage, segment.commits, state, files)
-    if state.protocol is None or state.metadata is None:
-        missing = "protocol" if state.protocol is None else "metaData"
-        raise DeltaError(f"the log of {storage.uri} has no {missing} action", reason="broken-log", file=storage.uri)
+    if state.missing:
+        raise DeltaError(
+            f"the log of {storage.uri} has no {state.missing} action", reason="broken-log", file=storage.uri
+        )
     if files:
         names = partition_names(state.protocol, state.metadata)
         if any(other != names for other in known_names):
@@ -247,11 +255,9 @@ def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
         tables.extend(commit_tables)
         if tables:
             table = last_file_actions(pa.concat_tables(tables, promote_options="default"))
-            is_add = table["isAdd"]
-            if pc.all(is_add).as_py():
-                state.files, state.tombstones = table, table.slice(0, 0)
-            else:
-                state.files, state.tombstones = table.filter(is_add), table.filter(pc.invert(is_add))
+            is_add, has_removes = table["isAdd"], not pc.all(table["isAdd"]).as_py()
+            state.files = table.filter(is_add) if has_removes else table
+            state.tombstones = table.filter(pc.invert(is_add)) if has_removes else table.slice(0, 0)
     return state
 
 
@@ -325,56 +331,36 @@ def _are_distinct(keys: pa.Array | pa.ChunkedArray) -> bool:
 def _read_checkpoint(storage: Storage, checkpoint: Checkpoint, state: State, files: bool) -> list[pa.Table]:
     """Apply the actions of a checkpoint to a state, and return its file actions."""
     tables: list[pa.Table] = []
-    for path in checkpoint.files:
+    paths = deque(checkpoint.files)  # Those of sidecars follow.
+    while paths:
+        path = paths.popleft()
         try:
-            tables.extend(_read_checkpoint_file(storage, path, state, files))
-        except TableError as error:
-            if error.reason != "broken-log" or isinstance(error, DamagedCheckpointError):
+            if path.endswith(".json"):
+                lines = split_commits(storage.read(path))
+                actions, table = lines.other_actions, None
+                apply_actions(state, actions)
+                if files:
+                    table = lines.table(partition_names(state.protocol, state.metadata))
+            else:
+                actions, table = read_checkpoint_part(storage.open(path), files=files)
+                apply_actions(state, actions)
+            sidecars = [str(action["sidecar"]["path"]) for action in actions if files and "sidecar" in action]
+        except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+            # Damage appears in many ways, for example as strings that are not UTF-8 or maps without keys.
+            if isinstance(error, VariantError) and error.reason != "broken-log":
                 raise
-            raise _damaged(path, error) from error
-    if state.protocol is None or state.metadata is None:
-        missing = "protocol" if state.protocol is None else "metaData"
-        path = checkpoint.files[0]
-        raise DamagedCheckpointError(f"checkpoint file {path} has no {missing} action", file=path)
-    return tables
-
-
-def _read_checkpoint_file(storage: Storage, path: str, state: State, files: bool) -> list[pa.Table]:
-    tables: list[pa.Table] = []
-    if path.endswith(".json"):
-        lines = split_commits(storage.read(path))
-        actions = lines.other_actions
-        apply_actions(state, actions)
-        if files and state.metadata is not None:
-            tables.append(lines.table(partition_names(state.protocol, state.metadata)))
-    else:
-        actions, table = _read_part(storage, path, files=files)
-        apply_actions(state, actions)
+            cause = error.message if isinstance(error, VariantError) else str(error).split("\n", maxsplit=1)[0]
+            raise DamagedCheckpointError(f"checkpoint file {path} cannot be read: {cause}", file=path) from error
         tables += [] if table is None else [table]
-    for action in actions if files else ():
-        if "sidecar" in action:
-            sidecar = action["sidecar"]["path"]
-            path = relative_path(storage, sidecar if "/" in sidecar else f"{_SIDECARS}/{sidecar}")
-            if not path.startswith(f"{_SIDECARS}/"):  # The table's own directory of sidecars.
-                raise outside(storage, sidecar)
-            table = _read_part(storage, path, files=True)[1]
-            tables += [] if table is None else [table]
+        for name in sidecars:
+            sidecar = relative_path(storage, name if "/" in name else f"{SIDECARS}/{name}")
+            if not sidecar.startswith(f"{SIDECARS}/"):  # The table's own directory of sidecars.
+                raise outside(storage, name)
+            paths.append(sidecar)
+    if state.missing:
+        path = checkpoint.files[0]
+        raise DamagedCheckpointError(f"checkpoint file {path} has no {state.missing} action", file=path)
     return tables
-
-
-def _read_part(storage: Storage, path: str, *, files: bool) -> tuple[list[dict[str, Any]], pa.Table | None]:
-    try:
-        return read_checkpoint_part(storage.open(path), files=files)
-    except VariantError:
-        raise
-    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
-        # Damage appears in many ways, for example as strings that are not UTF-8 or maps without keys.
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: str, error: Exception) -> DamagedCheckpointError:
-    cause = error.message if isinstance(error, VariantError) else str(error).split("\n", maxsplit=1)[0]
-    return DamagedCheckpointError(f"checkpoint file {path} cannot be read: {cause}", file=path)
 
 
 def _apply_commits(

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -67,11 +67,8 @@ class Snapshot:
         if self.metadata.configuration.get(features.SHREDDING_PROPERTY, "false") != "true":
             return False
         lists = (self.protocol.reader_features, self.protocol.writer_features)
-        return all(
-            features.has_feature(listed, name)
-            for listed in lists
-            for name in (features.VARIANT_TYPE, features.SHREDDING)
-        )
+        needed = (features.VARIANT_TYPE, features.SHREDDING)
+        return all(features.has_feature(listed, name) for listed in lists for name in needed)
 
     @property
     def column_mapping(self) -> str:
@@ -83,9 +80,8 @@ class Snapshot:
         """The names of the columns with row ids and commit versions; None if the table does not track rows."""
         if not features.enabled(self.protocol, self.metadata, "rowTracking", "delta.enableRowTracking"):
             return None
-        row_id, commit = (
-            self.metadata.configuration.get(key) for key in (features.ROW_ID_COLUMN, features.ROW_COMMIT_COLUMN)
-        )
+        names = self.metadata.configuration
+        row_id, commit = names.get(features.ROW_ID_COLUMN), names.get(features.ROW_COMMIT_COLUMN)
         return None if row_id is None or commit is None else (row_id, commit)
 
     def has_recorded(self, txn: tuple[str, int] | None) -> bool:
@@ -111,19 +107,10 @@ class Snapshot:
                 reason="append-only",
                 file=self.storage.uri,
             )
-        now = now_millis()
+        new: dict[str, Any] = {"data_change": data_change, "deletion_timestamp": now_millis()}
+        same = ("path", "partition_values", "size", "deletion_vector", "base_row_id", "default_row_commit_version")
         return [
-            actions.Remove(
-                path=add.path,
-                data_change=data_change,
-                deletion_timestamp=now,
-                extended_file_metadata=True,
-                partition_values=add.partition_values,
-                size=add.size,
-                deletion_vector=add.deletion_vector,
-                base_row_id=add.base_row_id,
-                default_row_commit_version=add.default_row_commit_version,
-            )
+            actions.Remove(**new, extended_file_metadata=True, **{name: getattr(add, name) for name in same})
             for add in iter_adds(files)
         ]
 
@@ -175,43 +162,33 @@ def writable_snapshot(table: TableLike, storage_options: Mapping[str, str] | Non
 
 def load_snapshot(storage: Storage, version: int | None = None, *, files: bool = True) -> Snapshot:
     """Return the table in a storage at a version; `files=False` leaves out the file actions."""
+    damaged: set[str] = set()
     try:
-        segment, state = _replayed(storage, version, files)
+        segment, damage = log.list_segment(storage, version), None
+        while True:
+            try:
+                state = log.replay(storage, segment, files=files)
+                break
+            except log.DamagedCheckpointError as error:
+                # A checkpoint only speeds up reading: a damaged one is ignored if the log still has the commits.
+                assert segment.checkpoint is not None
+                damage = damage or error
+                damaged.update(segment.checkpoint.files)
+                try:
+                    segment = log.list_segment(storage, segment.version, damaged=damaged)
+                except DeltaError:
+                    raise damage from None
     except TableError as error:
         raise error.at(file=storage.uri) from None
+    if damage is not None:
+        warnings.warn(
+            f"{damage.message}: the checkpoint is ignored, because {without_secrets(storage.uri)} still has the "
+            "commits; write a new one with DeltaTable.checkpoint",
+            stacklevel=3,
+        )
     assert state.protocol is not None and state.metadata is not None
     features.check_readable(state.protocol, storage.uri)
     if "delta.typeChanges" in state.metadata.schema_string:
-        check_type_changes(
-            actions.parse_schema(state.metadata.schema_string), state.protocol.reader_features, storage.uri
-        )
+        schema = actions.parse_schema(state.metadata.schema_string)
+        check_type_changes(schema, state.protocol.reader_features, storage.uri)
     return Snapshot(storage, segment.version, segment.modified, **vars(state))
-
-
-def _replayed(storage: Storage, version: int | None, files: bool) -> tuple[log.Segment, log.State]:
-    """Return the files that make up a version, and its state.
-
-    A checkpoint only speeds up reading: a damaged one is ignored, with a warning, if the log still has the commits.
-    """
-    damaged: set[str] = set()
-    segment = log.list_segment(storage, version)
-    problem: log.DamagedCheckpointError | None = None
-    while True:
-        try:
-            state = log.replay(storage, segment, files=files)
-        except log.DamagedCheckpointError as error:
-            assert segment.checkpoint is not None
-            problem = problem or error
-            damaged.update(segment.checkpoint.files)
-            try:
-                segment = log.list_segment(storage, segment.version, damaged=damaged)
-            except DeltaError:
-                raise problem from None
-            continue
-        if problem is not None:
-            warnings.warn(
-                f"{problem.message}: the checkpoint is ignored, because {without_secrets(storage.uri)} still has the "
-                "commits; write a new one with DeltaTable.checkpoint",
-                stacklevel=4,
-            )
-        return segment, state

@@ -17,9 +17,9 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.changes.erasing import ErasableTable
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import relative_path, vector_path
-from parquet_variant.tables.delta.log.checkpoint import DEFAULT_RETENTION, checkpoint_sidecars, write_checkpoint
+from parquet_variant.tables.delta.log.checkpoint import DEFAULT_RETENTION, remove_log_files, write_checkpoint
 from parquet_variant.tables.delta.log.commit import Transaction, commit
-from parquet_variant.tables.delta.log.segment import LOG, commit_path, commit_times
+from parquet_variant.tables.delta.log.segment import LOG, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import DeletionVector
 from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY, duration_millis
@@ -171,7 +171,13 @@ class ErasableDeltaTable(ErasableTable):
         removed = files_to_remove(newest, now_millis() + 1, tombstones=False)
         remove_files(newest, removed)
         write_checkpoint(newest, tombstones=False)
-        log_files = _remove_log(newest)
+        # The checkpoint of the newest version exists already, so the table can be read at any time.
+        needed = (f"{newest.version:020}.checkpoint", f"{newest.version:020}.json")
+        log_files = remove_log_files(
+            storage, lambda name: not name[:20].isdigit() or name.startswith(needed), now_millis() + 1
+        )
+        temporaries = [f"{LOG}/{name}" for name in dead_temporaries(*storage.filesystem(LOG))]
+        remove_files(newest, temporaries)
         storage.remove_empty_directories()
         newest = load_snapshot(storage)
         if unnamed := files_to_remove(newest, now_millis() + 1, tombstones=False):
@@ -181,26 +187,4 @@ class ErasableDeltaTable(ErasableTable):
                 reason="not-erased",
                 file=unnamed[0],
             )
-        return DeltaTable(newest), len(removed), log_files
-
-
-def _remove_log(newest: Snapshot) -> int:
-    """Remove the files of the log that the newest version does not need, and return their number.
-
-    The checkpoint of the newest version exists already, so the table can be read at any time.
-    """
-    storage = newest.storage
-    prefix = f"{newest.version:020}.checkpoint"
-    files = [file.path for file in storage.list(LOG)]
-    checkpoints = [path for path in files if path.startswith(f"{LOG}/{prefix}")]
-    sidecars = {name for path in checkpoints for name in checkpoint_sidecars(storage, path)}
-    removed = [f"{LOG}/{name}" for name in dead_temporaries(*storage.filesystem(LOG))]
-    for path in files:
-        directory, _, name = path.rpartition("/")
-        if directory == f"{LOG}/_sidecars":
-            removed += [] if name in sidecars else [path]
-        elif directory == LOG and name[:20].isdigit() and path not in (*checkpoints, commit_path(newest.version)):
-            removed.append(path)
-    for path in sorted(removed):
-        storage.delete(path)
-    return len(removed)
+        return DeltaTable(newest), len(removed), len(log_files) + len(temporaries)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -48,13 +49,10 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
 _UNLOGGED = {"logged": False}
 
 
-def _logged(kind: Any) -> tuple[Any, ...]:
-    return tuple(item for item in fields(kind) if item.metadata.get("logged", True))
-
-
-def _camel(name: str) -> str:
-    first, *words = name.split("_")
-    return first + "".join(word.title() for word in words)
+def _members(kind: Any) -> list[tuple[str, str, str]]:
+    """Return the fields of an action that are in the log: name, name in JSON, and annotation."""
+    logged = [(item.name, str(item.type)) for item in fields(kind) if item.metadata.get("logged", True)]
+    return [(name, re.sub("_(.)", lambda match: match[1].upper(), name), kind) for name, kind in logged]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +64,14 @@ class Action:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the action, without its key."""
         out: dict[str, Any] = {}
-        for item in _logged(type(self)):
-            value = getattr(self, item.name)
-            if value is None:
-                continue
+        for name, key, _ in _members(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Action):
                 value = value.to_dict()
-            elif isinstance(value, tuple):
-                value = list(value)
-            elif isinstance(value, Mapping):
-                value = dict(value)
-            out[_camel(item.name)] = value
+            elif isinstance(value, tuple | Mapping):
+                value = list(value) if isinstance(value, tuple) else dict(value)
+            if value is not None:
+                out[key] = value
         return out
 
     @classmethod
@@ -85,18 +80,15 @@ class Action:
 
         Raises `DeltaError`: reason ``"broken-log"`` if the object is not such an action.
         """
-        arguments = {}
+        arguments: dict[str, Any] = {}
         try:
-            for item in _logged(cls):
-                value = data.get(_camel(item.name))
-                if value is None:
-                    continue
-                if item.name == "deletion_vector":
-                    value = DeletionVector.from_dict(value)
-                else:
-                    _check_type(value, str(item.type), item.name)
-                    value = tuple(value) if isinstance(value, list) else value
-                arguments[item.name] = value
+            for name, key, annotation in _members(cls):
+                value = data.get(key)
+                if name == "deletion_vector" and value is not None:
+                    arguments[name] = DeletionVector.from_dict(value)
+                elif value is not None:
+                    _check_type(value, annotation, name)
+                    arguments[name] = tuple(value) if isinstance(value, list) else value
             return cls(**arguments)
         except (TypeError, AttributeError) as error:
             raise DeltaError(f"the log has a malformed action {str(data)[:80]}", reason="broken-log") from error
@@ -301,9 +293,13 @@ def parse_schema(text: str, *, mapped: bool = True) -> StructType:
     >>> parse_schema('{"type":"struct","fields":[{"name":"v","type":"variant"}]}').fields[0].type
     PrimitiveType(name='variant')
     """
+
+    def without_mapping(members: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in members.items() if key not in (PHYSICAL_NAME, _FIELD_ID)}
+
     try:
         bare = not mapped and PHYSICAL_NAME in text
-        parsed = _from_json(parse_json(text, object_hook=_without_mapping if bare else None))
+        parsed = _from_json(parse_json(text, object_hook=without_mapping if bare else None))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DeltaError(f"the schema string is not a Delta schema: {text[:80]}", reason="bad-schema") from error
     if not isinstance(parsed, StructType):
@@ -338,26 +334,17 @@ def read_schema(schema: pa.Schema | StructType | str) -> StructType:
             f"schema must be a pyarrow.Schema, DDL or a Delta schema string, not {type(schema).__name__}",
             reason="bad-schema",
         )
-    columns = zip(from_arrow_schema(schema).fields, schema, strict=True)
-    return StructType(tuple(replace(column, metadata=_column_metadata(field)) for column, field in columns))
-
-
-def _column_metadata(field: pa.Field) -> dict[str, Any]:
-    """Return the metadata of an Arrow field that Delta defines: identity, generation, defaults, comments.
-
-    Arrow keeps strings only, so numbers and booleans of identity columns are parsed.
-    """
-    metadata: dict[str, Any] = {}
-    for key, value in (field.metadata or {}).items():
-        name, text = key.decode(), value.decode()
-        if name.startswith("delta.identity."):
-            try:
-                metadata[name] = json.loads(text)
-            except ValueError:
+    columns = []
+    for column, arrow in zip(from_arrow_schema(schema).fields, schema, strict=True):
+        texts = {key.decode(): value.decode() for key, value in (arrow.metadata or {}).items()}
+        metadata: dict[str, Any] = {name: text for name, text in texts.items() if name in _COLUMN_METADATA}
+        for name, text in texts.items():
+            if name.startswith("delta.identity."):
                 metadata[name] = text
-        elif name in _COLUMN_METADATA:
-            metadata[name] = text
-    return metadata
+                with suppress(ValueError):  # Arrow keeps numbers and booleans as strings.
+                    metadata[name] = json.loads(text)
+        columns.append(replace(column, metadata=metadata))
+    return StructType(tuple(columns))
 
 
 def named_type(name: str) -> PrimitiveType:
@@ -382,14 +369,8 @@ def was_float(column: Field) -> bool:
 def with_metadata(field: Field, metadata: dict[str, Any]) -> Field:
     """Return the field with other metadata, and with the physical name and id that these give it."""
     physical, number = metadata.get(PHYSICAL_NAME), metadata.get(_FIELD_ID)
-    return Field(
-        field.name,
-        field.type,
-        field.nullable,
-        metadata,
-        None if physical is None else str(physical),
-        None if number is None else int(number),
-    )
+    stored_name, field_id = None if physical is None else str(physical), None if number is None else int(number)
+    return replace(field, metadata=metadata, stored_name=stored_name, field_id=field_id)
 
 
 def _to_json(kind: TableType) -> Any:
@@ -411,16 +392,18 @@ def _to_json(kind: TableType) -> Any:
     return kind.name
 
 
-def _without_mapping(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key not in (PHYSICAL_NAME, _FIELD_ID)}
-
-
 def _from_json(data: Any) -> TableType:
     if isinstance(data, str):
         return PrimitiveType(data)
     kind = data["type"]
     if kind == "struct":
-        return StructType(tuple(_field_from_json(f) for f in data["fields"]))
+        fields = []
+        for f in data["fields"]:
+            name, nullable, metadata = f["name"], f.get("nullable", True), f.get("metadata") or {}
+            if not isinstance(name, str) or not isinstance(nullable, bool) or not isinstance(metadata, dict):
+                raise TypeError(f"{name!r} is not a field")
+            fields.append(with_metadata(Field(name, _from_json(f["type"]), nullable), metadata))
+        return StructType(tuple(fields))
     if kind == "array":
         return ArrayType(_from_json(data["elementType"]), bool(data.get("containsNull", True)))
     if kind == "map":
@@ -428,10 +411,3 @@ def _from_json(data: Any) -> TableType:
         return MapType(_from_json(data["keyType"]), _from_json(data["valueType"]), nullable)
     # PROTOCOL.md prints the element type variant as {"type": "variant"}.
     return PrimitiveType(kind) if isinstance(kind, str) else _from_json(kind)
-
-
-def _field_from_json(data: dict[str, Any]) -> Field:
-    name, nullable, metadata = data["name"], data.get("nullable", True), data.get("metadata") or {}
-    if not isinstance(name, str) or not isinstance(nullable, bool) or not isinstance(metadata, dict):
-        raise TypeError(f"{name!r} is not a field")
-    return with_metadata(Field(name, _from_json(data["type"]), nullable), metadata)
