@@ -11,7 +11,7 @@ import gzip
 import re
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -92,6 +92,8 @@ class LoadedTable:
 class Catalog(ABC):
     """Finds tables by identifier, and replaces their metadata atomically."""
 
+    store_options: Mapping[str, str]  # Configuration of the object store.
+
     @abstractmethod
     def load(self, identifier: tuple[str, ...]) -> LoadedTable:
         """Load a table. Raises `IcebergError`: reason ``"no-such-table"``."""
@@ -157,6 +159,11 @@ class NamedCatalog(Catalog):
                 reason="no-connection",
             ) from None
 
+    @property
+    def store_options(self) -> Mapping[str, str]:  # type: ignore[override]
+        """Configuration of the object store."""
+        return storage_options_of(self.properties)
+
     def create_namespace(self, namespace: tuple[str, ...]) -> None:
         """Create a namespace if it does not exist."""
         self._client.create_namespace_if_not_exists(namespace)
@@ -177,19 +184,13 @@ def first_line(error: Exception) -> str:
     return without_secrets((str(error).splitlines() or [type(error).__name__])[0])
 
 
-CODEC = "write.metadata.compression-codec"
+_CODEC = "write.metadata.compression-codec"
 _DELETE_OLD = "write.metadata.delete-after-commit.enabled"
 _NUMBER = re.compile(r"(?:v)?(\d+)[-.]")
 
 
-@dataclass(frozen=True)
 class DocumentCatalog(Catalog):
     """A catalog whose tables are documents: it knows where the newest one is, and swaps it for the next."""
-
-    @property
-    @abstractmethod
-    def store_options(self) -> Mapping[str, str]:
-        """Configuration of the object store."""
 
     @abstractmethod
     def _newest(self, identifier: tuple[str, ...]) -> str:
@@ -200,8 +201,11 @@ class DocumentCatalog(Catalog):
         """Return the location of a new table; `location`: what the user asked for, which may be empty."""
 
     @abstractmethod
-    def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
-        """Store the next metadata and return its location; None if another commit came first."""
+    def _swap(self, table: LoadedTable, suffix: str, data: bytes) -> str | None:
+        """Store the next metadata and return its location; None if another commit came first.
+
+        `suffix`: how the name of the file ends.
+        """
 
     def load(self, identifier: tuple[str, ...]) -> LoadedTable:
         """See `Catalog.load`."""
@@ -226,7 +230,12 @@ class DocumentCatalog(Catalog):
         if table.exists:
             check_requirements(table.metadata, change.requirements)
         metadata = apply_change(table.metadata, change, table.metadata_location)
-        location = self._swap(table, metadata)
+        codec, suffix, data = table.metadata.properties.get(_CODEC, "none").lower(), _SUFFIXES[0], metadata.to_bytes()
+        if codec not in ("none", "gzip"):
+            raise IcebergError(f"the table property {_CODEC} is {codec!r}: use none or gzip", reason="bad-property")
+        if codec == "gzip":
+            suffix, data = _SUFFIXES[1], gzip.compress(data, mtime=0)
+        location = self._swap(table, suffix, data)
         if location is None and table.exists:
             raise IcebergError("another commit came first", reason="conflict", file=table.name)
         if location is None:
@@ -239,23 +248,6 @@ class DocumentCatalog(Catalog):
         return LoadedTable(self, table.identifier, metadata, location, self.store_options)
 
 
-def metadata_suffix(metadata: TableMetadata) -> str:
-    """Return how names of metadata files end, by the table's codec.
-
-    Raises `IcebergError`: reason ``"bad-property"``.
-    """
-    codec = metadata.properties.get(CODEC, "none").lower()
-    if codec not in ("none", "gzip"):
-        raise IcebergError(f"the table property {CODEC} is {codec!r}: use none or gzip", reason="bad-property")
-    return ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
-
-
-def metadata_bytes(base: TableMetadata, metadata: TableMetadata) -> bytes:
-    """Return the bytes of a metadata file, compressed if the metadata that it replaces asks for it."""
-    data = metadata.to_bytes()
-    return gzip.compress(data, mtime=0) if metadata_suffix(base).startswith(".gz") else data
-
-
 HINT = "metadata/version-hint.text"
 _VERSION = re.compile(r"metadata/v(\d+)((?:\.gz)?\.metadata\.json)")
 _SUFFIXES = (".metadata.json", ".gz.metadata.json")
@@ -265,18 +257,13 @@ _SUFFIXES = (".metadata.json", ".gz.metadata.json")
 class DirectoryCatalog(DocumentCatalog):
     """Tables by their location, which is the whole identifier; a metadata file can only be read."""
 
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def store_options(self) -> Mapping[str, str]:
-        """See `DocumentCatalog.store_options`."""
-        return self.options
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def _newest(self, identifier: tuple[str, ...]) -> str:
         (location,) = identifier
         if location.endswith(ICEBERG_METADATA):
             return location
-        newest = _newest_version(TableFiles(location, self.options).root, location)
+        newest = _newest_version(TableFiles(location, self.store_options).root, location)
         if newest is None:
             raise no_such_table(location)
         return f"{location.rstrip('/')}/metadata/v{newest[0]}{newest[1]}"
@@ -285,11 +272,11 @@ class DirectoryCatalog(DocumentCatalog):
         _check_writable(identifier[0])
         return identifier[0]
 
-    def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
+    def _swap(self, table: LoadedTable, suffix: str, data: bytes) -> str | None:
         """Write the next version if no other writer has."""
         (location,) = table.identifier
         _check_writable(location)
-        storage = TableFiles(location, self.options).root
+        storage = TableFiles(location, self.store_options).root
         number = 1
         if table.metadata_location is not None:
             match = _VERSION.search(table.metadata_location)
@@ -297,8 +284,8 @@ class DirectoryCatalog(DocumentCatalog):
             number = int(match[1]) + 1
         elif _newest_version(storage, location) is not None:
             return None
-        path = f"metadata/v{number}{metadata_suffix(table.metadata)}"
-        if not storage.put_if_absent(path, metadata_bytes(table.metadata, metadata)):
+        path = f"metadata/v{number}{suffix}"
+        if not storage.put_if_absent(path, data):
             return None
         with suppress(*_AFTER_COMMIT):  # Readers look for later versions than the hint names.
             storage.put(HINT, str(number).encode())
@@ -308,17 +295,13 @@ class DirectoryCatalog(DocumentCatalog):
         """Delete the metadata of a directory, the newest version last; see `Catalog.drop`."""
         (location,) = identifier
         _check_writable(location)
-        storage = TableFiles(location, self.options).root
-        versions = sorted(
-            (int(match[1]), file.path)
-            for file in storage.list("metadata")
-            if (match := _VERSION.fullmatch(file.path)) is not None
-        )
+        storage = TableFiles(location, self.store_options).root
+        versions = _versions([file.path for file in storage.list("metadata")])
         if not versions:
             raise no_such_table(location)
         storage.delete(HINT)
-        for _, path in versions:
-            storage.delete(path)
+        for number, suffix in versions:
+            storage.delete(f"metadata/v{number}{suffix}")
 
 
 def _check_writable(location: str) -> None:
@@ -342,13 +325,8 @@ def _newest_version(storage: Storage, location: str) -> tuple[int, str] | None:
         while (later := _suffix(storage, number + 1)) is not None:
             number, suffix = number + 1, later
         return number, suffix
-    versions, unnumbered = [], []
-    for file in storage.list("metadata"):
-        match = _VERSION.fullmatch(file.path)
-        if match is not None:
-            versions.append((int(match[1]), match[2]))
-        elif file.path.endswith(".metadata.json"):
-            unnumbered.append(file.path)
+    paths = [file.path for file in storage.list("metadata")]
+    versions, unnumbered = _versions(paths), [path for path in paths if path.endswith(_SUFFIXES[0])]
     if unnumbered and not versions:
         raise IcebergError(
             f"{location} has no version-hint.text: its newest version is known to a catalog only; give the table's "
@@ -359,14 +337,17 @@ def _newest_version(storage: Storage, location: str) -> tuple[int, str] | None:
     return max(versions, default=None)
 
 
+def _versions(paths: Iterable[str]) -> list[tuple[int, str]]:
+    """Return number and suffix of metadata files, the oldest first."""
+    return sorted((int(match[1]), match[2]) for path in paths if (match := _VERSION.fullmatch(path)) is not None)
+
+
 def _suffix(storage: Storage, number: int) -> str | None:
     """Return how the name of a version's metadata file ends; None if there is no such version."""
     for suffix in _SUFFIXES:
-        try:
+        with suppress(FileNotFoundError):
             storage.read(f"metadata/v{number}{suffix}", 0, 1)
-        except FileNotFoundError:
-            continue
-        return suffix
+            return suffix
     return None
 
 
@@ -379,11 +360,6 @@ class SqlCatalog(NamedCatalog, DocumentCatalog):
         from pyiceberg.catalog.sql import SqlCatalog as PyIcebergSqlCatalog
 
         return PyIcebergSqlCatalog
-
-    @property
-    def store_options(self) -> Mapping[str, str]:
-        """See `DocumentCatalog.store_options`."""
-        return storage_options_of(self.properties)
 
     def _newest(self, identifier: tuple[str, ...]) -> str:
         from sqlalchemy import select
@@ -403,43 +379,39 @@ class SqlCatalog(NamedCatalog, DocumentCatalog):
             )
         return location or "/".join([str(warehouse).rstrip("/"), *identifier])
 
-    def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
+    def _swap(self, table: LoadedTable, suffix: str, data: bytes) -> str | None:
         """Write a metadata file with a unique name, and make the row of the table name it."""
-        # The version in the name of the former file, such as 00012-1f.metadata.json and v12.metadata.json.
-        former = _NUMBER.match((table.metadata_location or "").rpartition("/")[2])
-        number = int(former[1]) + 1 if former else int(table.exists)
-        suffix = metadata_suffix(table.metadata)
-        location = f"{table.metadata_directory()}/{number:05}-{uuid.uuid4()}{suffix}"
-        table.files.write(location, metadata_bytes(table.metadata, metadata))
-        try:
-            if self._swap_row(table, location):
-                return location
-        except Exception as error:
-            line = first_line(error)
-            raise IcebergError(
-                f"the database failed, and may or may not have committed: {line}; read the table's history",
-                reason="unknown-outcome",
-                file=table.name,
-            ) from None
-        with suppress(*_AFTER_COMMIT):
-            table.files.delete([location])
-        return None
-
-    def _swap_row(self, table: LoadedTable, location: str) -> bool:
         from sqlalchemy import insert, update
         from sqlalchemy.exc import IntegrityError
 
-        tables = _tables()
+        # The version in the name of the former file, such as 00012-1f.metadata.json and v12.metadata.json.
+        former = _NUMBER.match((table.metadata_location or "").rpartition("/")[2])
+        number = int(former[1]) + 1 if former else int(table.exists)
+        location = f"{table.metadata_directory()}/{number:05}-{uuid.uuid4()}{suffix}"
+        table.files.write(location, data)
+        tables, is_swapped = _tables(), True
         locations = {"metadata_location": location, "previous_metadata_location": table.metadata_location}
-        with self._client.engine.begin() as connection:
-            if table.exists:
-                where = (*self._is_row_of(table.identifier), tables.c.metadata_location == table.metadata_location)
-                return bool(connection.execute(update(tables).where(*where).values(locations)).rowcount)
-            try:
-                connection.execute(insert(tables).values({**self._key(table.identifier), **locations}))
-            except IntegrityError:
-                return False
-        return True
+        step = insert(tables).values({**self._key(table.identifier), **locations})
+        if table.exists:
+            is_former = tables.c.metadata_location == table.metadata_location
+            step = update(tables).where(*self._is_row_of(table.identifier), is_former).values(locations)
+        try:
+            with self._client.engine.begin() as connection:
+                is_swapped = bool(connection.execute(step).rowcount) or not table.exists
+        except Exception as error:
+            if table.exists or not isinstance(error, IntegrityError):
+                raise IcebergError(
+                    f"the database failed, and may or may not have committed: {first_line(error)}; read the table's "
+                    "history",
+                    reason="unknown-outcome",
+                    file=table.name,
+                ) from None
+            is_swapped = False
+        if is_swapped:
+            return location
+        with suppress(*_AFTER_COMMIT):
+            table.files.delete([location])
+        return None
 
     def drop(self, identifier: tuple[str, ...]) -> None:
         """See `Catalog.drop`."""

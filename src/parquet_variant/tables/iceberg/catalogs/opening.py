@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import quote, unquote
@@ -84,8 +85,8 @@ class RestCatalog(catalogs.NamedCatalog):
         identifier = {"namespace": namespace, "name": name}
         body = {"identifier": identifier, "requirements": requirements, "updates": steps}
         answer = self._request("POST", _TABLE, table.identifier, body, is_commit=True)
-        metadata = _parse_metadata(answer.get("metadata"), table.name)
-        return replace(table, metadata=metadata, metadata_location=str(answer.get("metadata-location")))
+        loaded = self._loaded(table.identifier, answer)
+        return replace(table, metadata=loaded.metadata, metadata_location=str(loaded.metadata_location))
 
     def drop(self, identifier: tuple[str, ...]) -> None:
         """See `Catalog.drop`."""
@@ -111,18 +112,15 @@ class RestCatalog(catalogs.NamedCatalog):
                 "its directory",
                 reason="unsupported-version",
             )
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", **(headers or {})}
         try:
-            response = session.request(
-                method,
-                client.url(endpoint, prefixed=True, **_names_in_url(identifier, client.properties)),
-                data=None if body is None else json.dumps(body).encode(),
-                headers={"Content-Type": "application/json", **(headers or {})},
-            )
+            url = client.url(endpoint, prefixed=True, **_names_in_url(identifier, client.properties))
+            response = session.request(method, url, data=data, headers=headers)
         except Exception as error:
+            problem = f"the catalog did not answer: {catalogs.first_line(error)}"
             reason = "unknown-outcome" if is_commit else "no-connection"
-            raise IcebergError(
-                f"the catalog did not answer: {catalogs.first_line(error)}", reason=reason, file=name
-            ) from None
+            raise IcebergError(problem, reason=reason, file=name) from None
         if response.status_code == _NO_CONTENT or (response.status_code == _OK and not response.content):
             return {}
         if response.status_code != _OK:
@@ -137,8 +135,11 @@ class RestCatalog(catalogs.NamedCatalog):
         return answer
 
     def _loaded(self, identifier: tuple[str, ...], answer: Mapping[str, Any]) -> catalogs.LoadedTable:
-        metadata = _parse_metadata(answer.get("metadata"), ".".join(identifier))
-        options = storage_options_of(self.properties) | storage_options_of(answer.get("config") or {})
+        try:
+            metadata = TableMetadata.parse(answer.get("metadata"))
+        except IcebergError as error:
+            raise error.at(file=".".join(identifier)) from None
+        options = {**self.store_options, **storage_options_of(answer.get("config") or {})}
         # The credentials whose prefix fits the location best.
         credentials = [c for c in answer.get("storage-credentials") or [] if isinstance(c, dict)]
         fitting = [c for c in credentials if metadata.location.startswith(str(c.get("prefix", "")))]
@@ -159,22 +160,12 @@ def _names_in_url(identifier: tuple[str, ...], properties: Mapping[str, Any]) ->
     return {"namespace": quote(unquote(separator), safe="").join(namespace), "table": table}
 
 
-def _parse_metadata(document: Any, name: str) -> TableMetadata:
-    try:
-        return TableMetadata.parse(document)
-    except IcebergError as error:
-        raise error.at(file=name) from None
-
-
 def _fail(response: Any, name: str, *, is_commit: bool) -> NoReturn:
     status = response.status_code
     message, kind = f"HTTP status {status}", ""
-    try:
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
         error = response.json()["error"]
-        message, kind = str(error.get("message") or message), str(error.get("type") or "")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    message = without_secrets(message)
+        message, kind = without_secrets(str(error.get("message") or message)), str(error.get("type") or "")
     if status == _NOT_FOUND and "Namespace" in kind:
         raise IcebergError(f"the namespace of {name} does not exist: {message}", reason="no-such-namespace", file=name)
     if status == _NOT_FOUND:
@@ -219,8 +210,8 @@ def open_catalog(catalog: CatalogOption) -> Catalog | None:
         properties = dict(catalog)
         name = str(properties.pop("name", "default"))
     uri = str(properties.get("uri") or "")
-    is_rest, is_sql = uri.startswith(("http://", "https://")), uri.startswith(("sqlite", "postgresql"))
-    kind = properties.get("type") or ("rest" if is_rest else "sql" if is_sql else None)
+    schemes = {"http": "rest", "sqlite": "sql", "postgresql": "sql"}
+    kind = properties.get("type") or next((schemes[scheme] for scheme in schemes if uri.startswith(scheme)), None)
     if kind == "glue":
         raise IcebergError(
             f"the catalog {name!r} is of type 'glue', whose client in PyIceberg cannot hold a Variant: use the REST "
