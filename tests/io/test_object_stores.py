@@ -101,7 +101,7 @@ def test_a_store_that_cannot_be_reached_is_an_error_of_ours(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("name", ["allow_http", "timeout", "user_agent", "proxy_url", "pool_idle_timeout"])
 def test_options_of_the_connection_are_passed_with_those_of_the_store(name):
-    from parquet_variant.tables.object_store import open_store
+    from parquet_variant.tables.storage import open_store
 
     value = {"allow_http": "true", "timeout": "30s", "pool_idle_timeout": "30s"}.get(name, "x")
     assert open_store("s3://bucket/x", {name: value, "aws_region": "us-east-1"}) is not None
@@ -110,7 +110,7 @@ def test_options_of_the_connection_are_passed_with_those_of_the_store(name):
 def test_a_panic_of_the_store_is_an_error_of_ours(monkeypatch):
     import obstore.store
 
-    from parquet_variant.tables.object_store import open_store
+    from parquet_variant.tables.storage import open_store
 
     class Panic(BaseException):
         """What pyo3 raises for a panic."""

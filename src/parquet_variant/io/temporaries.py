@@ -199,15 +199,20 @@ def atomic_file(target: str | os.PathLike[str]) -> Iterator[Path]:
     with write_errors(path):
         try:
             yield staged
-            descriptor = os.open(staged, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync(staged)
             keep_mode(disk, str(staged), str(path))
             staged.replace(path)
         finally:
             staged.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Write what the system holds back of a local file, or of the names in a directory, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sweep_temporaries(filesystem: pafs.FileSystem, paths: Iterable[str]) -> None:

@@ -21,16 +21,15 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
+from urllib.parse import parse_qsl, unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import TableError, check_mapping
-from parquet_variant.io.filesystems import path_text, refuse_no_path, write_errors
-from parquet_variant.io.temporaries import temporary_beside
+from parquet_variant.io.filesystems import path_text, refuse_no_path, with_known_scheme, write_errors
+from parquet_variant.io.temporaries import sync, temporary_beside
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.object_store import obstore_library, open_store
 
 
 def now_millis() -> int:
@@ -60,8 +59,14 @@ def to_millis(moment: int | str | datetime, error: type[TableError]) -> int:
 
 # Endings of the files that writers of tables make: data, deletes, statistics, manifests, and incomplete files.
 TABLE_FILE_ENDINGS = (".parquet", ".orc", ".avro", ".bin", ".puffin", ".stats", ".tmp")
-# Windows drives look like one-letter schemes.
-_MIN_SCHEME = 2
+# Options of the connection, which obstore takes apart from those of the store.
+_CLIENT_OPTIONS = frozenset({
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "default_headers",
+    "http1_only", "http2_keep_alive_interval", "http2_keep_alive_timeout", "http2_keep_alive_while_idle", "http2_only",
+    "pool_idle_timeout", "pool_max_idle_per_host", "proxy_ca_certificate", "proxy_excludes", "proxy_url",
+    "root_certificate", "timeout", "user_agent",
+})  # fmt: skip
+_ENDPOINTS = ("endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,7 @@ class LocalStorage(Storage):
             if not isinstance(error, FileNotFoundError | NotADirectoryError):
                 raise error
 
-        with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
+        with _errors(self):
             for folder, _, names in os.walk(self.root / directory, onerror=failed):  # Links are not followed.
                 for path in (Path(folder, name) for name in names if name >= start):
                     with suppress(FileNotFoundError):
@@ -160,10 +165,7 @@ class LocalStorage(Storage):
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
         try:
-            with (
-                _errors(self, "cannot-read", f"{self.uri} cannot be read"),
-                self._readable_path(path).open("rb") as file,
-            ):
+            with _errors(self), self._readable_path(path).open("rb") as file:
                 file.seek(offset)
                 return file.read() if length is None else file.read(length)
         except NotADirectoryError as error:  # A parent of the path is a file.
@@ -171,29 +173,29 @@ class LocalStorage(Storage):
 
     def put(self, path: str, data: bytes) -> None:
         """See `Storage.put`."""
-        temporary = self._write_temporary(path, data)
-        with write_errors(self.root / path):
+        with self._write_temporary(path, data) as temporary:
             temporary.replace(self.root / path)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Storage.put_if_absent`."""
         target = self.root / path
-        temporary = self._write_temporary(path, data)
-        with write_errors(target):
+        with self._write_temporary(path, data) as temporary:
             try:
                 # link() fails if the name exists: the only local operation that is atomic and exclusive.
                 os.link(temporary, target)
             except FileExistsError:
                 return False
             except OSError:
+                try:
+                    links = temporary.stat().st_nlink
+                except OSError as error:
+                    problem = f"it is unknown if a file was committed: {error}"
+                    raise TableError(problem, reason="unknown-outcome", file=self.uri) from None
                 # A second link means that only the answer was lost, which happens on network disks.
-                if _links(self, temporary) == 1:
+                if links == 1:
                     raise
-            finally:
-                with suppress(OSError):  # Vacuum removes leftovers.
-                    temporary.unlink()
         with _errors(self, "unknown-outcome", f"{path} is committed, but may be lost in a power failure"):
-            _sync_directory(target.parent)
+            sync(target.parent)
         return True
 
     @contextmanager
@@ -206,9 +208,8 @@ class LocalStorage(Storage):
         try:
             yield target
             with write_errors(target):
-                with target.open("rb") as file:
-                    os.fsync(file.fileno())
-                _sync_directory(target.parent)
+                sync(target)
+                sync(target.parent)  # A new name survives a power failure only if its directory is synced.
         except BaseException:
             if is_new:
                 with suppress(OSError):
@@ -254,21 +255,20 @@ class LocalStorage(Storage):
         real = os.path.realpath(full)
         return real == self.real_root or real.startswith(self.real_root.rstrip("/") + "/")
 
-    def _write_temporary(self, path: str, data: bytes) -> Path:
+    @contextmanager
+    def _write_temporary(self, path: str, data: bytes) -> Iterator[Path]:
+        """Write a synced temporary file next to a path; the block gives it its name."""
         target = self._writable_path(path)
         temporary = Path(temporary_beside(str(target)))
-        try:
-            with write_errors(target):
+        with write_errors(target):
+            try:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                with temporary.open("xb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
-        return temporary
+                temporary.write_bytes(data)
+                sync(temporary)
+                yield temporary
+            finally:
+                with suppress(OSError):  # Vacuum removes leftovers.
+                    temporary.unlink()
 
 
 class _ObjectStorage(Storage):
@@ -288,7 +288,7 @@ class _ObjectStorage(Storage):
     def list(self, directory: str, start: str = "") -> Iterator[StorageFile]:
         # The offset is exclusive, so a string just before `start` includes `start` itself.
         offset = f"{directory}/{start[:-1]}{chr(ord(start[-1]) - 1)}" if start else None
-        with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
+        with _errors(self):
             for batch in obstore_library().list(self._store, directory or None, offset=offset):
                 for item in batch:
                     modified = int(item["last_modified"].timestamp() * 1000)
@@ -296,7 +296,7 @@ class _ObjectStorage(Storage):
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         store, path = self._place(path)
-        with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
+        with _errors(self):
             if length is None:
                 data = bytes(obstore_library().get(store, path).bytes())
                 return data[offset:] if offset else data
@@ -351,8 +351,7 @@ class _Ranges(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return True
+    seekable = readable
 
     def tell(self) -> int:
         return self.at
@@ -386,14 +385,10 @@ class _Handler(pafs.FileSystemHandler):
     def open_input_file(self, path: str) -> pa.NativeFile:
         return pa.PythonFile(_Ranges(self.store, path), mode="r")
 
-    def open_input_stream(self, path: str) -> pa.NativeFile:
-        return self.open_input_file(path)
+    open_input_stream = open_input_file
 
     def get_file_info(self, paths: list[str]) -> list[pafs.FileInfo]:
         return [pafs.FileInfo(p, pafs.FileType.File, size=obstore_library().head(self.store, p)["size"]) for p in paths]
-
-    def get_file_info_selector(self, selector: Any) -> list[pafs.FileInfo]:
-        raise NotImplementedError
 
     def normalize_path(self, path: str) -> str:
         return path
@@ -402,7 +397,7 @@ class _Handler(pafs.FileSystemHandler):
         raise NotImplementedError("files of a table are written by the table's storage")
 
     create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _refuse
-    move = copy_file = open_output_stream = open_append_stream = _refuse
+    get_file_info_selector = move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
 def _failures() -> tuple[type[Exception], ...]:
@@ -412,7 +407,7 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def _errors(storage: Storage, reason: str, problem: str) -> Iterator[None]:
+def _errors(storage: Storage, reason: str = "cannot-read", problem: str = "") -> Iterator[None]:
     """Convert errors of the operating system and of object stores to `TableError`; keep those about missing files."""
     try:
         yield
@@ -420,6 +415,7 @@ def _errors(storage: Storage, reason: str, problem: str) -> Iterator[None]:
         raise
     except _failures() as error:
         line = (str(error).splitlines() or [type(error).__name__])[0]
+        problem = problem or f"{storage.uri} cannot be read"
         raise TableError(f"{problem}: {line}", reason=reason, file=storage.uri) from None
 
 
@@ -452,24 +448,53 @@ def open_storage(
         scheme = urlparse(text).scheme
     except ValueError as error:
         raise TableError(f"{text!r} is not a valid path or URL: {error}", reason="bad-uri") from None
-    if len(scheme) < _MIN_SCHEME or scheme == "file":
-        return LocalStorage(text, options, allow_outside=allow_outside)
-    return _ObjectStorage(text, options, allow_outside=allow_outside)
+    # Windows drives look like one-letter schemes.
+    storage_class = _ObjectStorage if len(scheme) > 1 and scheme != "file" else LocalStorage
+    return storage_class(text, options, allow_outside=allow_outside)
 
 
-def _links(storage: Storage, path: Path) -> int:
+def open_store(uri: str, options: Mapping[str, Any]) -> Any:
+    """Return the store of a URL; Hadoop's scheme names and an endpoint in the query, as in pyarrow, are accepted."""
+    parts = urlparse(with_known_scheme(uri))
+    query = dict(parse_qsl(parts.query))
+    configuration = dict(options)
+    client = {name: configuration.pop(name) for name in list(configuration) if name in _CLIENT_OPTIONS}
+    if client:
+        configuration["client_options"] = client | dict(configuration.get("client_options") or {})
+    if "endpoint_override" in query:
+        host = query["endpoint_override"]
+        configuration.setdefault("endpoint", host if "://" in host else f"{query.get('scheme', 'https')}://{host}")
+    if "region" in query:
+        configuration.setdefault("region", query["region"])
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    from_environment = next((os.environ[name] for name in names if os.environ.get(name)), "")
+    if parts.scheme == "s3":
+        endpoint = next((configuration[name] for name in _ENDPOINTS if name in configuration), from_environment)
+        if endpoint:
+            configuration.setdefault("endpoint", endpoint)
+        if endpoint.startswith("http://"):
+            # An explicit http endpoint implies the permission to use it.
+            configuration["client_options"] = {"allow_http": True} | dict(configuration.get("client_options") or {})
     try:
-        return path.stat().st_nlink
-    except OSError as error:
+        return obstore_library().store.from_url(parts._replace(query="").geturl(), **configuration)
+    except (TableError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of obstore is not an Exception
+        line = str(error).split("\n", maxsplit=1)[0]
         raise TableError(
-            f"it is unknown if a file was committed: {error}", reason="unknown-outcome", file=storage.uri
+            f"cannot open {uri}: {line}; tables can be on local disks and in s3, gs, az and abfss stores",
+            reason="bad-uri",
+            file=uri,
         ) from None
 
 
-def _sync_directory(path: Path) -> None:
-    # A new name survives a power failure only if its directory is synced.
-    descriptor = os.open(path, os.O_RDONLY)
+def obstore_library() -> Any:
+    """Return the module obstore. Raises `TableError`: reason ``"missing-extra"``."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        import obstore
+        import obstore.store
+    except ImportError:
+        raise TableError(
+            "tables in object stores need obstore: pip install 'parquet-variant[delta]'", reason="missing-extra"
+        ) from None
+    return obstore

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,8 @@ from parquet_variant.files.vortex.range_statistics import collect_statistics
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.filesystems import cannot_write, write_errors
-from parquet_variant.io.staging import replaces, staging_beside
+from parquet_variant.io.staging import replaces
+from parquet_variant.io.temporaries import atomic_file
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arguments import as_arrow
 from parquet_variant.ops.interop.tables import table_of
@@ -175,20 +175,18 @@ def check_options(**options: Any) -> None:
 def _columns(data: Any, column: str) -> dict[str, VortexColumn]:
     if isinstance(data, (VariantArray, ChunkedVariantArray, JsonColumn)):
         data = {column: data}
-    columns: dict[str, VortexColumn] = {}
-    if isinstance(data, Mapping) and data:
-        columns = {
-            name: replace(values, values=_values(name, values.values))
-            if isinstance(values, VortexColumn)
-            else VortexColumn(_values(name, values))
-            for name, values in data.items()
-        }
-    else:
+    elif not (isinstance(data, Mapping) and data):
         table = table_of(data)
-        for schema_field, array in zip(table.schema, table.columns, strict=True):
-            values = VariantArray.from_arrow(array) if is_variant_field(schema_field) else array
-            name = schema_field.name
-            columns[name] = VortexColumn(_values(name, values), nullable=schema_field.nullable)
+        data = {
+            field.name: VortexColumn(
+                VariantArray.from_arrow(values) if is_variant_field(field) else values, nullable=field.nullable
+            )
+            for field, values in zip(table.schema, table.columns, strict=True)
+        }
+    columns: dict[str, VortexColumn] = {}
+    for name, values in data.items():
+        item = values if isinstance(values, VortexColumn) else VortexColumn(values)
+        columns[name] = replace(item, values=_values(name, item.values))
     lengths = {name: len(item.values) for name, item in columns.items()}
     if len(set(lengths.values())) > 1:
         raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
@@ -281,10 +279,8 @@ def _write_first_that_fits(
     """Write the file with the first attempt that the library preserves."""
     with write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-    staging = staging_beside(str(target))
-    try:
-        staged = Path(staging.begin().attempt(0)) / "staged.vortex"
-        failed: VariantFileError | None = None
+    failed: VariantFileError | None = None
+    with atomic_file(target) as staged:
         for attempt in attempts:
             try:
                 rows = _write(staged, attempt, compact)
@@ -298,25 +294,16 @@ def _write_first_that_fits(
             failed.file = str(target)  # instead of the staged file
             raise failed
         size = staged.stat().st_size
-        _move(staged, target, mode)
-    finally:
-        staging.discard()
+        if not replaces(mode):  # Another writer may have taken the name since it was checked.
+            try:
+                os.link(staged, target)
+            except OSError:  # or the filesystem has no links
+                local_target(target, mode)
     layouts = {name: column.layout for name, column in attempt.items() if column.layout is not None}
     changed = [name for name in layouts if layouts[name] != attempts[0][name].layout]
     reasons = {} if failed is None else dict.fromkeys(changed, failed.message)
     in_bytes = {name: column.note.in_bytes for name, column in attempt.items() if column.note.in_bytes}
     return VortexFileInfo(str(target), rows, size, layouts, reasons, in_bytes)
-
-
-def _move(staged: Path, target: Path, mode: FileMode) -> None:
-    """Give the file its name, which another writer may have taken since it was checked."""
-    if not replaces(mode):
-        with suppress(OSError):  # not every filesystem has links
-            os.link(staged, target)
-            return
-        local_target(target, mode)
-    with write_errors(target):
-        staged.replace(target)
 
 
 def _write(path: Path, columns: dict[str, VortexColumn], compact: bool) -> int:
