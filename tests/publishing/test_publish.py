@@ -19,9 +19,10 @@ from tests.iceberg import duckdb_judge
 
 import parquet_variant as pv
 from parquet_variant.cli.app import main
+from parquet_variant.tables.file_metrics import ColumnMetrics
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import to_bytes
-from parquet_variant.tables.publishing.source import raw_bounds
+from parquet_variant.tables.publishing.source import column_metrics
 from parquet_variant.tables.schema import Field, PrimitiveType
 from parquet_variant.tables.storage import LocalStorage
 
@@ -412,5 +413,6 @@ def test_inverted_bounds_are_not_published(tmp_path: Path) -> None:
     f = Field("id", PrimitiveType("long"), field_id=1)
     bounds = [to_bytes(number, PrimitiveType("long")) for number in (20, 10)]
     file = DataFile("a.parquet", "parquet", 10, 100, lower_bounds={1: bounds[0]}, upper_bounds={1: bounds[1]})
-    assert raw_bounds(file, f) == (None, None)
-    assert raw_bounds(replace(file, lower_bounds={1: bounds[1]}), f) == (10, 10)
+    assert column_metrics(file, f) == ColumnMetrics(None)
+    metrics = column_metrics(replace(file, lower_bounds={1: bounds[1]}), f)
+    assert (metrics.lower.as_py(), metrics.upper.as_py()) == (10, 10)

@@ -38,8 +38,8 @@ from parquet_variant.files.parquet.operations.rewrite import (
 from parquet_variant.files.parquet.reading.read import tagged_table
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.files.vortex.dtype import JsonColumn, StoredLayout, compress_json, json_errors
-from parquet_variant.files.vortex.library import OpenVortexFile, open_file, vortex
+from parquet_variant.files.vortex.dtype import JsonColumn, compress_json, json_errors
+from parquet_variant.files.vortex.library import open_file, vortex
 from parquet_variant.files.vortex.paths import SUFFIX, local_target, some_vortex_files, vortex_files
 from parquet_variant.files.vortex.reader import (
     choose_variant,
@@ -47,7 +47,6 @@ from parquet_variant.files.vortex.reader import (
     json_texts,
     original_texts,
     read,
-    read_table,
 )
 from parquet_variant.files.vortex.writer import VortexColumn, VortexFileInfo, check_options, write
 from parquet_variant.inference.infer import infer
@@ -57,7 +56,7 @@ from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging, check_target
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
 
 
@@ -88,10 +87,7 @@ def optimize(
     """
     vortex()
     files = FormatToOptimize(
-        _files,
-        partial(_described, column=column),
-        partial(_profile, column=column),
-        partial(_merged, column=column),
+        _files, partial(_described, column=column), partial(_profile, column=column), partial(_merged, column=column)
     )
     options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
     local = path_text(path).removeprefix("file://")
@@ -126,34 +122,13 @@ def _merged(
     column: str | None,
 ) -> tuple[StagedFile, int, int]:
     """Write one new file from several; return its staged place, rows and bytes."""
-    staged = staged_file(
-        staging, task, attempt, posixpath.relpath(posixpath.dirname(sources[0].path), root), SUFFIX[1:]
-    )
-    files = [open_file(source.path) for source in sources]
-    main = choose_variant(files[0], column)
-    tables = [read_table(source.path) for source in sources]
-    columns: dict[str, VortexColumn] = {}
-    for field in tables[0].schema:
-        name, parts = field.name, [table.column(field.name) for table in tables]
-        if name in files[0].layouts:
-            arrays = [VariantArray.from_arrow(part) for part in parts]
-            is_same = all(array.storage.type == arrays[0].storage.type for array in arrays)
-            rows = VariantArray.concat(arrays if is_same else [array.to_unshredded() for array in arrays])
-            chosen = schema if name == main and schema is not None else files[0].shredding_schema(name)
-            values: Any = rows.to_unshredded() if chosen.kind == "variant" else shred_variant(rows, chosen)
-        else:
-            values = one_chunk(pa.chunked_array([chunk for part in parts for chunk in part.chunks], field.type))
-        columns[name] = _column(values, field, files, files[0].layouts.get(name))
-    info = write(filesystem_of(staged.path)[1], columns)
+    folder = posixpath.relpath(posixpath.dirname(sources[0].path), root)
+    staged = staged_file(staging, task, attempt, folder, SUFFIX[1:])
+    first = open_file(sources[0].path)
+    main = choose_variant(first, column)
+    form = _Form("vortex", schema=schema or first.shredding_schema(main), column=main)
+    info = _write_vortex([source.path for source in sources], filesystem_of(staged.path)[1], form, keeps_layouts=True)
     return staged, info.rows, info.bytes
-
-
-def _column(values: Any, field: pa.Field, files: Sequence[OpenVortexFile], layout: StoredLayout | None) -> VortexColumn:
-    """Return a column to write; Variants that were written from JSON with their original texts in some files."""
-    if files and field.name in files[0].layouts and files[0].note(field.name).is_json:
-        texts = [part for file in files if (part := original_texts(file, field.name)) is not None]
-        values = JsonColumn(values, pa.concat_arrays(texts) if texts else None)
-    return VortexColumn(values, layout, field.nullable)
 
 
 FileFormat: TypeAlias = Literal["parquet", "vortex"]
@@ -274,12 +249,16 @@ class _Form:
                 return choose_column(opened.schema, self.column, opened.name).path
         return (choose_variant(open_file(file), self.column, json=self.format == "parquet"),)
 
-    def tables(self, file: SourceFile, main: Place | None) -> Iterator[pa.Table]:
-        """Yield the tables of a file with all Variants in their new form; `main`: the column that the schema is for."""
+    def tables(self, file: SourceFile, main: Place | None, like: SourceFile | None = None) -> Iterator[pa.Table]:
+        """Yield the tables of a file with all Variants in their new form.
+
+        `main`: the column that the schema is for.
+        `like`: the file whose schemas the other columns have.
+        """
         # Schemas of columns that have none in a table of the file.
         schemas: dict[str, ShreddingSchema] = {}
         if isinstance(file, str) and self.layout in (None, "final"):
-            opened = open_file(file)
+            opened = open_file(like or file)
             for name, note in opened.notes.items():  # columns of Vortex's Variant type that were written with a schema
                 if note.schema is not None and note.schema.kind != "variant":
                     schemas[name] = note.schema
@@ -305,24 +284,38 @@ class _Form:
 
 def _rewrite(task: int, attempt: int, target: tuple[SourceFile, str], *, form: _Form) -> FileInfo | VortexFileInfo:
     file, dest = target
-    main = form.main(file)
     # A task may run again after it has moved its file into place.
-    if form.format == "parquet":
-        with VariantWriter(dest, mode="overwrite", **form.options or {}) as writer:
-            for table in form.tables(file, main):
-                writer.write_batch(table)
-        assert writer.info is not None
-        return writer.info
-    table = pa.concat_tables(form.tables(file, main))
-    opened = [] if isinstance(file, ParquetSource) else [open_file(file)]
+    if form.format == "vortex":
+        return _write_vortex([file], dest, form, mode="overwrite")
+    with VariantWriter(dest, mode="overwrite", **form.options or {}) as writer:
+        for table in form.tables(file, form.main(file)):
+            writer.write_batch(table)
+    assert writer.info is not None
+    return writer.info
+
+
+def _write_vortex(
+    files: Sequence[SourceFile], dest: str, form: _Form, *, mode: FileMode = "error", keeps_layouts: bool = False
+) -> VortexFileInfo:
+    """Write the rows of files to one Vortex file.
+
+    Columns keep their layout; the one whose schema changes only with `keeps_layouts`.
+    """
+    main = form.main(files[0])
+    table = pa.concat_tables([table for file in files for table in form.tables(file, main, files[0])])
+    opened = [open_file(file) for file in files if isinstance(file, str)]
     columns = {}
     for field, column in zip(table.schema, table.columns, strict=True):
+        name, layout = field.name, None
         values: Any = VariantArray.from_arrow(column) if is_variant_field(field) else one_chunk(column)
-        # Columns keep their layout, except for the one whose schema changes.
-        keeps_layout = opened and form.vortex_layout is None and (field.name,) != main
-        layout = opened[0].layouts.get(field.name) if keeps_layout else None
-        columns[field.name] = _column(values, field, opened, layout)
-    return write(dest, columns, layout=form.vortex_layout or "auto", mode="overwrite", **form.options or {})
+        if opened and name in opened[0].layouts:
+            if form.vortex_layout is None and (keeps_layouts or (name,) != main):
+                layout = opened[0].layouts[name]
+            if opened[0].note(name).is_json:  # with its original texts if they were kept
+                texts = [part for file in opened if (part := original_texts(file, name)) is not None]
+                values = JsonColumn(values, pa.concat_arrays(texts) if texts else None)
+        columns[name] = VortexColumn(values, layout, field.nullable)
+    return write(dest, columns, layout=form.vortex_layout or "auto", mode=mode, **form.options or {})
 
 
 def write_shredded_parquet(file: str, dest: str) -> None:

@@ -14,21 +14,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, parse_type, type_name
-from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish, published_bounds, raw_bounds
+from parquet_variant.tables.iceberg.metadata.schema import Schema, parse_type, type_name
+from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish, column_metrics
 from parquet_variant.tables.schema import (
-    VARIANT,
     VOID,
     ArrayType,
     Field,
     MapType,
+    Place,
     PrimitiveType,
     StructType,
     TableType,
-    parts,
+    walk_fields,
     with_parts,
 )
 from parquet_variant.tables.storage import open_storage
@@ -67,17 +69,13 @@ def column_rows(schema: Schema, location: str) -> list[ColumnRow]:
     Raises `TableError`: reason ``"cannot-publish"`` for a type that DuckLake lacks.
     """
     made: list[ColumnRow] = []
-
-    def add(f: Field, parent: int | None, place: tuple[str, ...]) -> None:
+    ids: dict[Place, int] = {}
+    for place, f in walk_fields(schema.struct):
         kind = _type_name(f.type)
         if kind is None:
             raise cannot_publish(f"column {'.'.join(place)} is {type_name(f.type)}, which DuckLake lacks", location)
+        ids[place], parent = f.id, ids.get(place[:-1])
         made.append(ColumnRow(f.id, len(made) + 1, f.name, kind, f.nullable or parent is not None, parent))
-        for part in parts(f.type):
-            add(part, f.id, (*place, part.name))
-
-    for f in schema.fields:
-        add(f, None, (f.name,))
     return made
 
 
@@ -102,16 +100,13 @@ def schema_of_rows(rows: list[ColumnRow]) -> Schema:
 
 def mapping_rows(columns: SourceColumns, partition_ids: set[int]) -> Iterator[tuple[int, str, int, int | None, bool]]:
     """Yield the name mapping of a schema: number, name in files, field id, number of the parent, is in directories."""
-    numbers = iter(range(1 << 30))
-
-    def rows(kind: TableType, parent: int | None) -> Iterator[tuple[int, str, int, int | None, bool]]:
-        for f in parts(kind):
-            number = next(numbers)
-            name = "list" if isinstance(kind, ArrayType) else columns.stored_name(f)
-            yield number, name, f.id, parent, parent is None and f.id in partition_ids
-            yield from rows(f.type, number)
-
-    yield from rows(columns.schema.struct, None)
+    numbers: dict[Place, int] = {}
+    lists: set[Place] = set()
+    for number, (place, f) in enumerate(walk_fields(columns.schema.struct)):
+        numbers[place], above = number, place[:-1]
+        lists |= {place} if isinstance(f.type, ArrayType) else set()
+        name = "list" if above in lists else columns.stored_name(f)
+        yield number, name, f.id, numbers.get(above), not above and f.id in partition_ids
 
 
 # ---- statistics
@@ -120,46 +115,39 @@ def mapping_rows(columns: SourceColumns, partition_ids: set[int]) -> Iterator[tu
 def column_statistics(file: DataFile, leaves: list[Field]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of ``file_column_stats``, after the ids of file and table, of the leaf columns that are known."""
     for f in leaves:
-        nulls, nans = file.null_value_counts.get(f.id), file.nan_value_counts.get(f.id)
-        bounds: list[str | None] = [None, None]
-        if f.type != VARIANT and isinstance(f.type, PrimitiveType):
-            bounds = [_text(raw, f.type) for raw in raw_bounds(file, f)]
-            bounds = [None, None] if None in bounds else bounds
-        if nulls is not None or bounds[0] is not None:
-            yield f.id, None, file.record_count, nulls, *bounds, None if nans is None else nans > 0, None
+        metrics, nans = column_metrics(file, f), file.nan_value_counts.get(f.id)
+        bounds = [_text(bound, f.type) for bound in (metrics.lower, metrics.upper)]
+        bounds = [None, None] if None in bounds else bounds
+        if metrics.nulls is not None or bounds[0] is not None:
+            yield f.id, None, file.record_count, metrics.nulls, *bounds, None if nans is None else nans > 0, None
 
 
-def _text(raw: Any, kind: PrimitiveType) -> str | None:
+def _text(bound: pa.Scalar | None, kind: TableType) -> str | None:
     """Return a value as DuckDB casts it to text; None if there is no bound of the type."""
-    if raw is None or kind.family in _NOT_BOUNDED:
+    if bound is None or not isinstance(kind, PrimitiveType) or kind.family in _NOT_BOUNDED:
         return None
-    if isinstance(raw, bool):
-        return "true" if raw else "false"
-    if isinstance(raw, float):
-        return repr(raw) if math.isfinite(raw) else None
-    if isinstance(raw, str) or kind.family in ("integer", "long"):
-        return str(raw)
-    with suppress(OverflowError, ValueError):
-        value = arrow_array([raw], kind)[0].as_py()
-        return str(value) if kind.family != "timestamp" else str(value).replace("+00:00", "+00")
-    return None
+    try:
+        value = bound.as_py()
+    except (OverflowError, ValueError):
+        return None
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text.replace("+00:00", "+00") if kind.family == "timestamp" else text
 
 
-def path_statistics(file: DataFile, f: Field) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the bounds of the paths of a Variant: path, type, minimum and maximum."""
-    lower, upper = published_bounds(file, f)
-    for path, bound in lower.items():
-        other = upper.get(path)
-        if other is None or not path.segments:
-            continue
-        kinds = {_VARIANT_NAMES.get(side.type) for side in (bound, other)}
-        (kind,) = kinds if len(kinds) == 1 else (None,)
-        if kind is None:
+def path_statistics(file: DataFile, f: Field) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of ``file_variant_stats``, after the ids of file and table, of the paths that have bounds."""
+    for path, bounds in column_metrics(file, f).paths.items():
+        sides = [side for side in (bounds.lower, bounds.upper) if side is not None]
+        kinds = {_VARIANT_NAMES.get(side.type) for side in sides}
+        kind = kinds.pop()
+        if kinds or kind is None or not path.segments:
             continue
         with suppress(VariantError, ValueError, OverflowError):
-            values = [side.to_python() for side in (bound, other)]
-            low, high = (repr(value) if isinstance(value, float) else str(value) for value in values)
-            yield path_text(path), kind, low, high
+            values = [side.to_python() for side in sides]
+            texts = (repr(value) if isinstance(value, float) else str(value) for value in values)
+            yield f.id, path_text(path), kind, None, file.record_count, None, *texts, None, None
 
 
 def path_text(path: VariantPath) -> str:
@@ -232,28 +220,22 @@ class DuckLakeCatalog:
     def __init__(self, connection: Any, path: str) -> None:
         self._connection, self.path = connection, path
 
-    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, in which `{name}` stands for a table of the catalog."""
-        rows: list[tuple[Any, ...]] = self._connection.execute(self._with_table_names(sql), list(values)).fetchall()
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement, in which `{name}` stands for a table of the catalog, and return its rows."""
+        sql = sql.format_map({name: f'"{_ALIAS}"."ducklake_{name}"' for name in _TABLES})
+        rows: list[tuple[Any, ...]] = self._connection.execute(sql, list(values)).fetchall()
         return rows
-
-    def run(self, sql: str, *values: Any) -> None:
-        """Run a statement; see `rows`."""
-        self._connection.execute(self._with_table_names(sql), list(values))
 
     def insert(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows into a table, with a value for each of its columns."""
         if rows:
             marks = ", ".join("?" * len(rows[0]))
-            self._connection.executemany(self._with_table_names(f"INSERT INTO {{{table}}} VALUES ({marks})"), rows)
+            self._connection.executemany(f'INSERT INTO "{_ALIAS}"."ducklake_{table}" VALUES ({marks})', rows)
 
     @property
     def files_directory(self) -> Path:
         """The directory of files that belong to the catalog."""
         return Path(f"{self.path}.files")
-
-    def _with_table_names(self, sql: str) -> str:
-        return sql.format_map({name: f'"{_ALIAS}"."ducklake_{name}"' for name in _TABLES})
 
 
 @contextmanager
@@ -292,13 +274,13 @@ def _transaction(file: str, path: str) -> Iterator[DuckLakeCatalog]:
 
 
 def _check(catalog: DuckLakeCatalog) -> None:
-    names = {row[0] for row in catalog.rows("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", _ALIAS)}
+    names = {row[0] for row in catalog.run("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", _ALIAS)}
     if "ducklake_metadata" not in names:
         raise TableError(
             f"{catalog.path} is a DuckDB database that is not a DuckLake catalog: choose another file with to= (--to)",
             reason="exists",
         )
-    versions = [row[0] for row in catalog.rows("SELECT value FROM {metadata} WHERE key = 'version'")]
+    versions = [row[0] for row in catalog.run("SELECT value FROM {metadata} WHERE key = 'version'")]
     if versions != [VERSION]:
         raise TableError(
             f"the DuckLake catalog {catalog.path} has version {', '.join(versions) or 'none'}: only {VERSION} is "

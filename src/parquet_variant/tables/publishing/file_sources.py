@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -118,9 +117,8 @@ class ParquetFilesSource(Source):
                     self.location,
                 )
             union.fields[name] = f
-        fields = tuple(_with_ids(f, take, ()) for f in union.fields.values())
         return SourceColumns(
-            Schema(0, StructType(fields)),
+            Schema(0, StructType(tuple(_with_ids(union.fields.values(), take)))),
             files_lack_ids=not union.numbers,
             partition_by=tuple(name for name, _ in partition),
         )
@@ -133,19 +131,29 @@ class ParquetFilesSource(Source):
 
     def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
         """See `Source.described`: the metrics of a file are those of its footer."""
-        kinds = [f.type for f in columns.partition_fields]
         for file in files:
             source = self._sources[file.location]
             values = (pa.array([value.as_py()], value.type) for _, value in source.partition)
+            partition = tuple(
+                raw_values(array, f.type)[0]
+                for array, f in zip(values, columns.partition_fields, strict=True)
+                if isinstance(f.type, PrimitiveType)
+            )
             with open_file(source) as opened:
-                yield _described(
-                    opened, columns.schema, file.location,
-                    tuple(
-                        raw_values(array, kind)[0]
-                        for array, kind in zip(values, kinds, strict=True)
-                        if isinstance(kind, PrimitiveType)
-                    ),
+                with source.filesystem.open_input_file(source.path) as stream:
+                    footer = footer_bytes(stream, source.path)
+                variants = tuple(variant.path for variant in find_variants(opened.schema))
+                info = FileInfo(
+                    opened.name, opened.rows, source.size, opened.metadata.num_row_groups, variants,
+                    may_hide_nan(opened.metadata), footer,
                 )  # fmt: skip
+                bounds = {place: _variant_bounds(info, place, opened) for place in variants}
+            collected = footer_metrics(info, leaf_columns(columns.schema.struct), {}, bounds)
+            metrics = manifest_metrics(columns.schema, WriteProperties({}), info, collected)
+            yield DataFile(
+                file.location, "parquet", info.rows, info.bytes, 0, partition, **metrics,
+                split_offsets=split_offsets(info),
+            )  # fmt: skip
 
     def deleted_rows(self, file: ListedFile) -> Rows:
         """See `Source.deleted_rows`: no file has deleted rows."""
@@ -200,7 +208,7 @@ class _UnionOfColumns:
                     f"column {f.name} is {type_name(former.type)} in one file and {type_name(f.type)} in {opened.name}",
                     self.location,
                 )
-        numbers = dict(_ids_of(opened.arrow_schema, ()))
+        numbers = dict(_ids_of(opened.arrow_schema))
         self._some_lack_ids |= not numbers
         differing = [p for p, number in numbers.items() if self.numbers.get(p, number) != number]
         if differing or (self._some_lack_ids and (numbers or self.numbers)):
@@ -223,47 +231,29 @@ def _marked(f: pa.Field, place: Place, variants: Collection[tuple[str, ...]]) ->
     return f
 
 
-def _ids_of(fields: Any, place: Place) -> Iterator[tuple[tuple[str, ...], int]]:
+def _ids_of(fields: Iterable[pa.Field], place: Place = ()) -> Iterator[tuple[Place, int]]:
     """Yield the field ids of Arrow fields at every depth, by place."""
     for f in fields:
-        number = (f.metadata or {}).get(FIELD_ID)
+        number, inner = (f.metadata or {}).get(FIELD_ID), []
         if number is not None and int(number) >= 0:
             yield (*place, f.name), int(number)
         if pa.types.is_struct(f.type):
-            yield from _ids_of(list(f.type), (*place, f.name))
+            inner = list(f.type)
         elif pa.types.is_list(f.type):
-            yield from _ids_of([f.type.value_field.with_name("element")], (*place, f.name))
+            inner = [f.type.value_field.with_name("element")]
         elif pa.types.is_map(f.type):
-            yield from _ids_of([f.type.key_field, f.type.item_field], (*place, f.name))
+            inner = [f.type.key_field, f.type.item_field]
+        yield from _ids_of(inner, (*place, f.name))
 
 
-def _with_ids(f: Field, take: Callable[[Place, TableType], int], place: Place) -> Field:
-    place = (*place, f.name)
-    number = take(place, f.type)
-    inner = [_with_ids(part, take, place) for part in parts(f.type)]
-    return replace(f, field_id=number, type=with_parts(f.type, inner))
-
-
-# ---- the metrics of a file
-
-
-def _described(opened: OpenFile, schema: Schema, location: str, partition: tuple[Any, ...]) -> DataFile:
-    with opened.source.filesystem.open_input_file(opened.source.path) as stream:
-        footer = footer_bytes(stream, opened.source.path)
-    variants = {variant.path: variant.node for variant in find_variants(opened.schema)}
-    shredded = frozenset(path for path, node in variants.items() if node.child("typed_value") is not None)
-    info = FileInfo(
-        opened.name, opened.rows, opened.source.size, opened.metadata.num_row_groups, tuple(variants),
-        may_hide_nan(opened.metadata), footer,
-    )  # fmt: skip
-    bounds = {place: _variant_bounds(info, place, opened) for place in variants}
-    collected = footer_metrics(info, leaf_columns(schema.struct), {}, bounds)
-    metrics = manifest_metrics(schema, WriteProperties({}), info, collected, shredded)
-    return DataFile(
-        location, "parquet", info.rows, info.bytes, 0, partition,
-        **metrics,
-        split_offsets=split_offsets(info),
-    )  # fmt: skip
+def _with_ids(fields: Iterable[Field], take: Callable[[Place, TableType], int], place: Place = ()) -> list[Field]:
+    """Return fields with field ids at every depth, parents before their parts."""
+    made = []
+    for f in fields:
+        number, inner = take((*place, f.name), f.type), parts(f.type)
+        kind = with_parts(f.type, _with_ids(inner, take, (*place, f.name)))
+        made.append(replace(f, field_id=number, type=kind))
+    return made
 
 
 def _variant_bounds(info: FileInfo, place: Place, opened: OpenFile) -> Mapping[VariantPath, ValueBounds]:

@@ -9,13 +9,14 @@ as they are, and what other formats cannot express is refused.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.catalogs.catalog import DATA_PATH, Catalog, LoadedTable
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata import updates as metadata_updates
@@ -48,7 +49,7 @@ from parquet_variant.tables.publishing.source import (
     cannot_publish,
     difference_from,
 )
-from parquet_variant.tables.schema import PrimitiveType, TableType, parts, walk_fields
+from parquet_variant.tables.schema import Place, PrimitiveType, TableType, parts, walk_fields
 
 
 class IcebergSource(Source):
@@ -61,6 +62,7 @@ class IcebergSource(Source):
         self.location = absolute_location(snapshot.metadata.location)
         self.version = "" if snapshot.snapshot_id is None else str(snapshot.snapshot_id)
         self.options = dict(snapshot.table.options)
+        self._deletes: dict[str, TableFile] = {}  # Files with deleted rows, by location, once they are listed.
 
     def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
         """See `Source.columns`: field ids are those of the table."""
@@ -79,12 +81,12 @@ class IcebergSource(Source):
     @property
     def renames(self) -> bool:
         """Whether files may hold a column under another name than it has now, or a dropped column under its name."""
-        names: dict[int, set[tuple[str, ...]]] = {}
-        numbers: dict[tuple[str, ...], set[int]] = {}
+        names: dict[int, set[Place]] = defaultdict(set)
+        numbers: dict[Place, set[int]] = defaultdict(set)
         for schema in self.snapshot.metadata.schemas.values():
             for number, (place, _) in schema.by_id.items():
-                names.setdefault(number, set()).add(place)
-                numbers.setdefault(place, set()).add(number)
+                names[number].add(place)
+                numbers[place].add(number)
         current = self.snapshot.schema.by_id
         return any(len(names[number]) > 1 or len(numbers[place]) > 1 for number, (place, _) in current.items())
 
@@ -107,18 +109,16 @@ class IcebergSource(Source):
     def _partition_by(self) -> tuple[str, ...]:
         metadata = self.snapshot.metadata
         ids = {manifest.spec_id for manifest in self.snapshot.manifests if not manifest.is_deletes}
-        specs = {spec_id: metadata.specs[spec_id] for spec_id in ids or {metadata.spec.id}}
-        fields = {
-            spec_id: tuple(f for f in spec.fields if f.transform.name != "void") for spec_id, spec in specs.items()
-        }
-        for f in (f for members in fields.values() for f in members):
+        specs = [metadata.specs[spec_id] for spec_id in ids or {metadata.spec.id}]
+        fields = [[f for f in spec.fields if f.transform.name != "void"] for spec in specs]
+        for f in chain.from_iterable(fields):
             if f.transform.name != "identity":
                 raise cannot_publish(
                     f"the table is partitioned by {f.transform} of a column (partition field {f.name}), and other "
                     "formats have partitions by the values of columns only: publish a table partitioned by columns",
                     self.location,
                 )
-        sources = {tuple(f.source_id for f in members) for members in fields.values()}
+        sources = {tuple(f.source_id for f in members) for members in fields}
         if len(sources) > 1:
             raise cannot_publish(
                 f"the files have {len(sources)} partition specs: rewrite the files of older specs with "
@@ -132,11 +132,6 @@ class IcebergSource(Source):
                 "the table is partitioned by a dropped column, or by a field of a struct", self.location
             )
         return names
-
-    @cached_property
-    def _deletes(self) -> dict[str, TableFile]:
-        """Files with deleted rows, by location, once they are listed."""
-        return {}
 
     def listed(self) -> Iterator[ListedFile]:
         """See `Source.listed`."""
@@ -183,11 +178,7 @@ def publish_iceberg(source: Source, catalog: Catalog, identifier: tuple[str, ...
     Raises `IcebergError`: reason ``"table-exists"`` if the name belongs to another table; ``"conflict"``.
     """
     former = catalog.find(identifier)
-    if former is None:
-        base, change = _creation(source, catalog, identifier)
-    else:
-        check_unchanged(former, source)
-        base, change = _update(source, former)
+    base, change = _creation(source, catalog, identifier) if former is None else _update(source, former)
     changes = (change.added, change.removed, change.vectors, change.updates, change.removed_deletes)
     if former is not None and not any(changes):
         return PublishResult("iceberg", base.table.name, str(base.snapshot_id or ""), committed=False)
@@ -196,11 +187,8 @@ def publish_iceberg(source: Source, catalog: Catalog, identifier: tuple[str, ...
     return PublishResult("iceberg", base.table.name, str(done.snapshot_id), *counts)
 
 
-def check_unchanged(table: LoadedTable, source: Source) -> None:
-    """Refuse to replace commits that publishing did not make.
-
-    Raises `IcebergError`: reason ``"table-exists"`` or ``"changed-copy"``.
-    """
+def _check_unchanged(table: LoadedTable, source: Source) -> None:
+    """Refuse to replace commits that publishing did not make."""
     metadata = table.metadata
     if metadata.properties.get(PUBLISHED_FROM) != source.format:
         raise IcebergError(
@@ -239,6 +227,7 @@ def _creation(source: Source, catalog: Catalog, identifier: tuple[str, ...]) -> 
 
 
 def _update(source: Source, former: LoadedTable) -> tuple[Snapshot, SnapshotChange]:
+    _check_unchanged(former, source)
     metadata = former.metadata
     columns = source.columns(metadata.schema, metadata.last_column_id)
     updates: list[metadata_updates.Update] = []
@@ -247,12 +236,10 @@ def _update(source: Source, former: LoadedTable) -> tuple[Snapshot, SnapshotChan
         updates += metadata_updates.schema_updates(metadata, schema)
     spec = metadata_updates.next_spec(metadata, columns.partition_fields, schema)
     updates += () if spec.same_fields(metadata.spec) else metadata_updates.spec_updates(spec)
-    properties = _properties(source, columns).items()
-    changed_properties = {name: value for name, value in properties if metadata.properties.get(name) != value}
-    updates += metadata_updates.properties_updates(changed_properties)
-    changed = (
-        metadata_updates.apply_change(metadata, metadata_updates.TableChange(updates), None) if updates else metadata
-    )
+    properties = dict(_properties(source, columns).items() - metadata.properties.items())
+    updates += metadata_updates.properties_updates(properties)
+    change = metadata_updates.TableChange(updates)
+    changed = metadata_updates.apply_change(metadata, change, None) if updates else metadata
     base = newest_snapshot(former)
     difference = _difference(source, base, everything=changed.spec.id != metadata.spec.id)
     return base, _change(source, columns, base, difference, updates, changed.spec.id)
@@ -261,16 +248,16 @@ def _update(source: Source, former: LoadedTable) -> tuple[Snapshot, SnapshotChan
 def _properties(source: Source, columns: SourceColumns) -> dict[str, str]:
     made = {PUBLISHED_FROM: source.format, "gc.enabled": "false"}
     if columns.files_lack_ids:
-        made[NAME_MAPPING] = json.dumps(name_mapping(columns.schema.struct, columns))
+        made[NAME_MAPPING] = json.dumps(_name_mapping(columns.schema.struct, columns))
     return made
 
 
-def name_mapping(kind: TableType, columns: SourceColumns) -> list[dict[str, Any]]:
+def _name_mapping(kind: TableType, columns: SourceColumns) -> list[dict[str, Any]]:
     """Return the JSON form of the name mapping of a type, by names in data files."""
     mappings: list[dict[str, Any]] = []
     for f in parts(kind):
-        mapping: dict[str, Any] = {"field-id": f.id, "names": [columns.stored_name(f)]}
-        fields = name_mapping(f.type, columns)
+        fields = _name_mapping(f.type, columns)
+        mapping = {"field-id": f.id, "names": [columns.stored_name(f)]}
         mappings.append(mapping | ({"fields": fields} if fields else {}))
     return mappings
 
@@ -307,13 +294,9 @@ def _change(
     touched = [entry for (entry, _), _ in difference.vectors_changed]
     described = {file.path: file for file in (*added, *(entry.file for entry in touched))}
     listed = [*difference.added, *(file for _, file in difference.vectors_changed)]
+    files, location_of = base.table.files, partial(_vector_location, base.table)
     vectors = [
-        write_vector(
-            base.table.files,
-            _vector_location(base.table, file),
-            described[file.location],
-            source.deleted_rows(file),
-        )
+        write_vector(files, location_of(file), described[file.location], source.deleted_rows(file))
         for file in listed
         if file.vector_key is not None
     ]

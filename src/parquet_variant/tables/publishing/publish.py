@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from parquet_variant.errors import TableError, VariantError, check_choice
 from parquet_variant.files.vortex.paths import vortex_files
@@ -18,15 +18,14 @@ from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
 from parquet_variant.tables.opening import format_of_table, published_from
-from parquet_variant.tables.publishing.delta_source import DeltaSource
-from parquet_variant.tables.publishing.delta_target import publish_delta
+from parquet_variant.tables.publishing.delta import DeltaSource, publish_delta
 from parquet_variant.tables.publishing.ducklake_target import publish_ducklake
 from parquet_variant.tables.publishing.file_sources import ParquetFilesSource, VortexFilesSource
 from parquet_variant.tables.publishing.iceberg import IcebergSource, publish_iceberg
 from parquet_variant.tables.publishing.source import PublishResult, Source
 
 Format = Literal["iceberg", "delta", "ducklake"]
-FORMATS = ("iceberg", "delta", "ducklake")
+FORMATS = get_args(Format)
 _ATTEMPTS = 5
 
 
@@ -52,7 +51,7 @@ def publish(
     target = None if to is None else path_text(to)
     for attempt in range(_ATTEMPTS):
         try:
-            source = open_source(path_text(table), format, target, catalog, storage_options)
+            source = _source_of(path_text(table), format, target, catalog, storage_options)
             if format == "iceberg":
                 place = find_table(
                     target or normal_location(source.location), catalog, storage_options or source.options
@@ -69,17 +68,10 @@ def publish(
     raise AssertionError
 
 
-def open_source(
-    table: str,
-    format: str,
-    to: str | None = None,
-    catalog: CatalogOption = None,
-    options: Mapping[str, str] | None = None,
+def _source_of(
+    table: str, format: str, to: str | None, catalog: CatalogOption, options: Mapping[str, str] | None
 ) -> Source:
-    """Return the source that a user names, for publishing in a format.
-
-    Raises `TableError`: reason ``"bad-argument"`` if the table has that format already.
-    """
+    """Return the source that a user names, for publishing in a format that the table does not have already."""
     if catalog is not None and format != "iceberg":
         return IcebergSource(iceberg_snapshot(table, catalog=catalog, storage_options=options))
     kind = format_of_table(table, options)

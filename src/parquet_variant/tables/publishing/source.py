@@ -10,20 +10,20 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError
+from parquet_variant.inference.statistics import ValueBounds
+from parquet_variant.tables.file_metrics import ColumnMetrics
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema, from_bytes
+from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, from_bytes
 from parquet_variant.tables.iceberg.writing.write import can_promote
 from parquet_variant.tables.pruning import bounds_from_bytes
-from parquet_variant.tables.schema import Field, PrimitiveType, TableType
-from parquet_variant.types.path import VariantPath
+from parquet_variant.tables.schema import VARIANT, Field, PrimitiveType, TableType
 
 Rows = npt.NDArray[np.uint64]
 Entry = TypeVar("Entry")
@@ -208,23 +208,21 @@ class Source(ABC):
         """Return the ascending positions of the deleted rows of a file."""
 
 
-def raw_bounds(file: DataFile, f: Field) -> tuple[Any, Any]:
-    """Return the raw bounds of a column; None for both if one is missing, or if they are inverted (damaged)."""
-    low, high = file.lower_bounds.get(f.id), file.upper_bounds.get(f.id)
-    if low is None or high is None or not isinstance(f.type, PrimitiveType):
-        return None, None
-    lower, upper = from_bytes(low, f.type), from_bytes(high, f.type)
-    return (None, None) if lower is None or upper is None or lower > upper else (lower, upper)
-
-
-def published_bounds(file: DataFile, f: Field) -> tuple[dict[VariantPath, Variant], dict[VariantPath, Variant]]:
-    """Return the lower and upper bounds of a Variant by path; empty if they are missing or damaged."""
-    data = file.lower_bounds.get(f.id), file.upper_bounds.get(f.id)
+def column_metrics(file: DataFile, f: Field) -> ColumnMetrics:
+    """Return the metrics of a leaf column; bounds are unknown if one is missing, or if they are damaged (inverted)."""
+    nulls, data = file.null_value_counts.get(f.id), (file.lower_bounds.get(f.id), file.upper_bounds.get(f.id))
+    if not isinstance(f.type, PrimitiveType) or None in data:
+        return ColumnMetrics(nulls)
     try:
-        lower, upper = (bounds_from_bytes(bound) if bound else {} for bound in data)
-    except TableError:
-        return {}, {}
-    return lower, upper
+        if f.type == VARIANT:
+            lower, upper = (bounds_from_bytes(bound or b"") for bound in data)
+            return ColumnMetrics(nulls, paths={p: ValueBounds(lower[p], upper[p]) for p in lower if p in upper})
+        low, high = (from_bytes(bound, f.type) for bound in data)
+        if low is None or high is None or low > high:
+            return ColumnMetrics(nulls)
+        return ColumnMetrics(nulls, *arrow_array([low, high], f.type))
+    except (TableError, OverflowError, ValueError):
+        return ColumnMetrics(nulls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,25 +59,17 @@ ManifestMetrics: TypeAlias = "dict[str, Any]"
 
 
 def manifest_metrics(
-    schema: schemas.Schema,
-    properties: WriteProperties,
-    info: FileInfo,
-    metrics: FileMetrics,
-    shredded: frozenset[Place],
+    schema: schemas.Schema, properties: WriteProperties, info: FileInfo, metrics: FileMetrics
 ) -> ManifestMetrics:
-    """Return the metrics of a written file.
-
-    `metrics`: what was collected of its leaf columns.
-    `shredded`: the places of Variants that the file shreds. Each has a bound, if only an empty one, because some
-      readers take a Variant for unshredded if it has none.
-    """
+    """Return the metrics of a written file; `metrics`: what was collected of its leaf columns."""
     result: ManifestMetrics = {name: {} for name in METRICS}
+    file_leaves = list(parse_schema(info.footer).leaves())
     for position, (place, f) in enumerate(metric_leaves(schema.struct)):
         mode = properties.metrics_mode(".".join(place), position)
         limit = truncation(mode, ".".join(place))
         column = metrics.columns.get(place)
-        is_shredded = place in shredded
-        if is_shredded:
+        # A shredded Variant has a bound, if only an empty one: some readers take it for unshredded if it has none.
+        if f.type == VARIANT and any(leaf.path[: len(place) + 1] == (*place, "typed_value") for leaf in file_leaves):
             result["lower_bounds"][f.id] = result["upper_bounds"][f.id] = bounds_to_bytes({})
         if column is None or mode == "none":
             continue
@@ -96,7 +88,7 @@ def manifest_metrics(
         elif isinstance(f.type, PrimitiveType) and column.lower is not None and column.upper is not None:
             _set_bounds(result, f, column.lower, column.upper, limit)
     facts = FileFacts(footer_metadata(info.footer))
-    sizes = {leaf.path: facts.size([leaf]) for leaf in parse_schema(info.footer).leaves()}
+    sizes = {leaf.path: facts.size([leaf]) for leaf in file_leaves}
     for path, number in parquet_places(schema.struct):
         size = sum(size for leaf, size in sizes.items() if leaf[: len(path)] == path)
         if size:
@@ -282,9 +274,6 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         self, path: str, partition: tuple[Any, ...], info: FileInfo, metrics: FileMetrics, data_change: bool = True
     ) -> TableFile:
         """Return a written file as a manifest describes it."""
-        metrics_by_id = manifest_metrics(
-            self.columns, self.write_properties, info, metrics, _shredded(info, self.columns)
-        )
         file = DataFile(
             path=f"{self.location}/{path}",
             format="parquet",
@@ -294,7 +283,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             partition=partition,
             split_offsets=split_offsets(info),
             sort_order_id=self.order.id,
-            **metrics_by_id,
+            **manifest_metrics(self.columns, self.write_properties, info, metrics),
         )
         return TableFile(ManifestEntry(Status.ADDED, file))
 
@@ -376,13 +365,3 @@ def in_type(values: pa.Array, kind: PrimitiveType) -> pa.Array:
     """Return values in the Arrow type of an Iceberg type."""
     target = arrow_type(kind)
     return values if values.type == target else values.cast(target)
-
-
-def _shredded(info: FileInfo, schema: schemas.Schema) -> frozenset[Place]:
-    """Return the places of Variants, outside of lists and maps, that a file shreds."""
-    nodes = [leaf.path for leaf in parse_schema(info.footer).leaves()]
-    return frozenset(
-        place
-        for place in schema.variant_places()
-        if any(node[: len(place) + 1] == (*place, "typed_value") for node in nodes)
-    )
