@@ -71,10 +71,16 @@ class SchemaTable:
     levels: int  # Number of levels.
 
     @cached_property
+    def parents(self) -> list[int]:
+        """The parent of each node; -1 for the root."""
+        parents: list[int] = self.nodes[:, S.PARENT].tolist()
+        return parents
+
+    @cached_property
     def children(self) -> list[list[int]]:
         """The children of each node."""
         children: list[list[int]] = [[] for _ in self.names]
-        for s, parent in enumerate(self.nodes[:, S.PARENT].tolist()):
+        for s, parent in enumerate(self.parents):
             if parent >= 0:
                 children[parent].append(s)
         return children

@@ -30,12 +30,11 @@ from parquet_variant.files.parquet.pages.encodings import Encoding, codec_number
 from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical, file_schema
 from parquet_variant.files.parquet.pages.leaf_values import (
     Entries,
-    LeafValues,
-    NodeEntries,
     boundary_order,
     leaf_entries,
+    node_entries,
+    node_values,
     stored,
-    stored_numbers,
 )
 from parquet_variant.inference.statistics import upper_text
 from parquet_variant.io.parallel import ThreadPool
@@ -365,16 +364,13 @@ class PageFileWriter:
 
         The pages are the same as those that `write_batch` makes of the storage.
         """
-        levels, group, leaves = rows.leaves()
-        entries, has_nan = NodeEntries(levels), False
-        columns: list[tuple[Entries, Slots]] = [(entries.of(group), rows.metadata)]
-        for leaf, column in zip(leaves, self._file_schema.leaves[1:], strict=True):
-            leaf_level = entries.of(leaf.entries)
-            values = LeafValues(leaf_level.present, leaf.width, leaf.data, leaf.lengths)
-            if leaf.width:
-                values = stored_numbers(values, column.type)
-            has_nan |= column.type.order == "float" and bool(np.isnan(values.numbers(column.type)).any())
-            columns.append((leaf_level, values))
+        group, leaves = node_entries(rows)
+        columns: list[tuple[Entries, Slots]] = [(group, rows.metadata)]
+        has_nan = False
+        for (entries, column), leaf in zip(leaves, self._file_schema.leaves[1:], strict=True):
+            values = node_values(column, leaf.type)
+            has_nan |= leaf.type.order == "float" and bool(np.isnan(values.numbers(leaf.type)).any())
+            columns.append((entries, values))
         self._append_leaves(columns, len(rows))
         return has_nan
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.pages.file_schema import LeafType, Physical
-from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.kernels.arrow_buffers import bitmap, from_numpy, offsets_of
 from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages.levels import (
     ByteArrays,
@@ -37,6 +37,8 @@ from parquet_variant.kernels.pages.values import (
     valid_lengths,
     valid_values,
 )
+from parquet_variant.kernels.shredding.columns import NodeColumn, ShreddedRows
+from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE_NODE, VARIANT_NODE
 from parquet_variant.types import MAX_OFFSET
 
 Levels = npt.NDArray[np.uint8]
@@ -62,17 +64,20 @@ class Entries:
 
     def optional(self, array: pa.Array) -> Entries:
         """Return the entries of an optional field inside these entries, with the slots of `array`."""
-        nulls = array.null_count
+        return self.optional_slots(len(array), array.null_count, array.buffers()[0], array.offset)
+
+    def optional_slots(self, slots: int, nulls: int, validity: pa.Buffer | None, first: int = 0) -> Entries:
+        """Return the entries of an optional field; its validity begins at the bit `first`."""
         if not nulls:
             self._filled = self._filled or self._optional_field(0, 0)
             return self._filled
-        if nulls == len(array) or not self.present:
+        if nulls == slots or not self.present:
             if self._empty is None:
                 self._empty = Entries(
                     self.count, self.definition, self.repetition, self.slot_level, self.present_level + 1, 0
                 )
             return self._empty
-        return self._optional_field(buffer_address(array.buffers()[0]), array.offset)
+        return self._optional_field(buffer_address(validity), first)
 
     def _optional_field(self, bits: int, first: int) -> Entries:
         if isinstance(self.definition, int) and (self.definition < self.present_level or not bits):
@@ -91,10 +96,8 @@ class Entries:
         `depth`: the repetition level of every element except the first of its list.
         """
         values = array.values
-        empty = self.present_level + nullable
-        if array.null_count == len(array) or not self.present:
-            absent = Entries(self.count, self.definition, self.repetition, empty + 1, empty + 1, 0)
-            return absent, values.slice(0, 0)
+        if array.null_count == len(array):
+            return self.list_elements(None, 0, nullable, depth), values.slice(0, 0)
         validity, offsets = array.buffers()[:2]
         width = 8 if pa.types.is_large_list(array.type) else 4
         at = buffer_address(offsets) + array.offset * width
@@ -102,50 +105,31 @@ class Entries:
         bounds = np.frombuffer(offsets, f"<i{width}", len(array) + 1, array.offset * width)
         start, stop = int(bounds[0]), int(bounds[-1])
         lists = Lists(bits, array.offset, at, width)
-        above = self._levels()
-        levels, repetition = (np.empty(self.count + stop - start, np.uint8) for _ in range(2))
-        repeated = _NONE if self.repetition is None else self.repetition
+        entries = self.list_elements(lists, stop - start, nullable, depth)
+        if entries.present == stop - start:
+            return entries, values.slice(start, entries.present)
+        # Lists that are null, or inside a null, may still have elements in Arrow.
+        positions = np.empty(entries.present, np.int64)
+        list_positions(self._levels(), self.count, self.slot_level, self.present_level, lists, positions)
+        return entries, values.take(from_numpy(positions))
+
+    def list_elements(self, lists: Lists | None, most: int, nullable: bool, depth: int) -> Entries:
+        """Return the entries of the elements of lists, of which there are at most `most`; None if no list is valid."""
+        empty = self.present_level + nullable
+        if lists is None or not self.present:
+            return Entries(self.count, self.definition, self.repetition, empty + 1, empty + 1, 0)
+        levels, repetition = (np.empty(self.count + most, np.uint8) for _ in range(2))
         count, present = list_levels(
-            above, repeated, self.count, self.slot_level, self.present_level, empty, lists, depth, levels, repetition
-        )
-        if present == stop - start:
-            values = values.slice(start, present)
-        else:  # Lists that are null, or inside a null, may still have elements in Arrow.
-            positions = np.empty(present, np.int64)
-            list_positions(above, self.count, self.slot_level, self.present_level, lists, positions)
-            values = values.take(from_numpy(positions))
-        return Entries(count, levels[:count], repetition[:count], empty + 1, empty + 1, present), values
+            self._levels(), _NONE if self.repetition is None else self.repetition, self.count, self.slot_level,
+            self.present_level, empty, lists, depth, levels, repetition,
+        )  # fmt: skip
+        return Entries(count, levels[:count], repetition[:count], empty + 1, empty + 1, present)
 
     def _levels(self) -> Levels:
         """Return the definition levels for kernels: an empty array if every entry is present."""
         if not isinstance(self.definition, int):
             return self.definition
         return _NONE if self.definition == self.present_level else np.full(self.count, self.definition, np.uint8)
-
-
-class NodeEntries:
-    """The level entries of columns made from nodes; columns with the same levels share one object.
-
-    `levels`: the output of `kernels.shredding.columns`.
-    """
-
-    def __init__(self, levels: Levels) -> None:
-        self._levels = levels
-        self._cache: dict[tuple[int, ...], Any] = {}
-
-    def of(self, row: tuple[int, ...]) -> Entries:
-        """Return the entries that a row of the output table describes."""
-        entries: Entries | None = self._cache.get(row)
-        if entries is None:
-            count, definition, repetition, slot_level, present_level, present = row
-            levels = self._slice(definition, count) if definition >= 0 else -1 - definition
-            repeated = self._slice(repetition, count) if repetition >= 0 else None
-            entries = self._cache[row] = Entries(count, levels, repeated, slot_level, present_level, present)
-        return entries
-
-    def _slice(self, start: int, count: int) -> Levels:
-        levels: Levels = self._cache.setdefault((start, count), self._levels[start : start + count])
-        return levels
 
 
 def leaf_entries(field: pa.Field, array: pa.Array) -> list[tuple[Entries, pa.Array]]:
@@ -181,6 +165,33 @@ def _walk(above: Entries, field: pa.Field, array: pa.Array, depth: int, leaves: 
             _walk(entries, kind.value_field, values, depth + 1, leaves)
     else:
         leaves.append((above.optional(array) if nullable else above, array))
+
+
+def node_entries(rows: ShreddedRows) -> tuple[Entries, list[tuple[Entries, NodeColumn]]]:
+    """Return the level entries of rows of nodes, and those and the column of each leaf except the metadata."""
+    group = Entries(len(rows), 0, None, 0, 0, len(rows)).optional_slots(len(rows), rows.null_count, bitmap(rows.valid))
+    leaves: list[tuple[Entries, NodeColumn]] = []
+    typed: list[tuple[Entries, int]] = []  # the entries inside each schema node, and their repetition depth
+    for s, (kind, parent) in enumerate(zip(rows.table.kinds, rows.table.parents, strict=True)):
+        above, depth = typed[parent] if s else (group, 0)
+        value = rows.column(s, False)
+        required = rows.is_required(s)
+        leaves.append((above if required else above.optional_slots(value.slots, value.nulls, value.validity), value))
+        if kind == VARIANT_NODE:
+            typed.append((above, depth))
+            continue
+        column = rows.column(s, True)
+        if kind == ARRAY_NODE and column.lengths is not None:
+            offsets = offsets_of(column.lengths)
+            lists = Lists(buffer_address(column.validity), 0, address_of(offsets), 8)
+            typed.append((above.list_elements(lists, int(offsets[-1]), True, depth + 1), depth + 1))
+        elif kind == ARRAY_NODE:
+            typed.append((above.list_elements(None, 0, True, depth + 1), depth + 1))
+        else:
+            typed.append((above.optional_slots(column.slots, column.nulls, column.validity), depth))
+        if kind == PRIMITIVE_NODE:
+            leaves.append((typed[s][0], column))
+    return group, leaves
 
 
 _DTYPES = {Physical.INT32: np.int32, Physical.INT64: np.int64, Physical.FLOAT: np.float32, Physical.DOUBLE: np.float64}
@@ -294,6 +305,18 @@ def leaf_values(array: pa.Array, leaf: LeafType) -> LeafValues:
     return stored_numbers(_fixed(array, width), leaf)
 
 
+def node_values(column: NodeColumn, leaf: LeafType) -> LeafValues:
+    """Return the values of a column of nodes without nulls."""
+    if column.lengths is None and not column.width:
+        return LeafValues(0, leaf.width, _NONE, None if leaf.width else np.zeros(0, np.int32))
+    slots, width = (column.data, column.width) if column.lengths is None else (column.lengths.view(np.uint8), 4)
+    if column.validity is not None:
+        slots = _without_nulls(address_of(slots), width, column.validity, 0, column.slots, column.present)
+    if column.lengths is None:
+        return stored_numbers(LeafValues(column.present, width, slots), leaf)
+    return LeafValues(column.present, 0, column.data, slots.view(np.int32))
+
+
 def stored_numbers(values: LeafValues, leaf: LeafType) -> LeafValues:
     """Return values of Arrow's width in the physical form of the file.
 
@@ -315,11 +338,15 @@ def _fixed(array: pa.Array, width: int) -> LeafValues:
     start = array.offset * width
     if not array.null_count:
         return LeafValues(count, width, np.frombuffer(data, np.uint8, count * width, start))
+    source = buffer_address(data) + start
+    return LeafValues(count, width, _without_nulls(source, width, validity, array.offset, len(array), count))
+
+
+def _without_nulls(source: int, width: int, validity: pa.Buffer, first: int, slots: int, count: int) -> Levels:
+    """Return the bytes of the values of one width that are valid; the validity begins at the bit `first`."""
     target = np.empty(count * width, np.uint8)
-    valid_values(
-        buffer_address(data) + start, width, buffer_address(validity), array.offset, len(array), address_of(target)
-    )
-    return LeafValues(count, width, target)
+    valid_values(source, width, buffer_address(validity), first, slots, address_of(target))
+    return target
 
 
 def byte_arrays_of(array: pa.Array) -> ArrowByteArrays:
