@@ -140,12 +140,8 @@ class FileDestination(Destination):
                 place = linked_file(filesystem, filesystem_of(target)[1])
                 keep_mode(filesystem, path, place)
                 filesystem.move(path, place)
-        self._staging.discard()
+        self._staging.abort()
         return [self.dest.rpartition("/")[2]]
-
-    def abort(self) -> None:
-        """Remove the staging area."""
-        self._staging.discard()
 
 
 class TableDestination(Destination):

@@ -16,14 +16,14 @@ import os
 import posixpath
 import warnings
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.io.filesystems import refuse_no_path
+from parquet_variant.io.filesystems import path_text
 from parquet_variant.io.hive import PARTITION_TYPES
 from parquet_variant.io.temporaries import JobOwner
 
@@ -139,9 +139,9 @@ def visible_entries(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInf
     for _ in range(_LISTINGS):
         before = _stamp(filesystem, above)
         infos = everything_below(filesystem, root)
-        jobs = _jobs(info.path for info in infos) | _jobs(before[1])
+        journals = before[1] | {info.path for info in infos if _is_journal(info.path)}
         hidden_by: dict[str, str] = {}
-        for job in sorted(jobs):
+        for job in sorted(set(map(posixpath.dirname, journals))):
             if (state := journal_of(filesystem, job)) is not None:
                 base = posixpath.dirname(posixpath.dirname(job))
                 hidden = state[0].remove if state[1] else state[0].add
@@ -149,18 +149,16 @@ def visible_entries(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInf
         visible = [info for info in infos if info.path not in hidden_by]
         if _stamp(filesystem, above) == before:
             break
-    if len(visible) < len(infos):
-        for job in {hidden_by[info.path] for info in infos if info.path in hidden_by}:
-            owner = job_owner(filesystem, job)
-            if owner is not None and owner.is_gone():
-                directory = posixpath.dirname(posixpath.dirname(job))
-                warnings.warn(
-                    f"a commit to {directory} was interrupted: its old and new files are both there, and engines that "
-                    "do not know the journal read rows twice; the next write to the directory, or optimize, completes "
-                    "or undoes the commit",
-                    UserWarning,
-                    stacklevel=2,
-                )
+    for job in {hidden_by[info.path] for info in infos if info.path in hidden_by}:
+        owner = job_owner(filesystem, job)
+        if owner is not None and owner.is_gone():
+            warnings.warn(
+                f"a commit to {posixpath.dirname(posixpath.dirname(job))} was interrupted: its old and new files are "
+                "both there, and engines that do not know the journal read rows twice; the next write to the "
+                "directory, or optimize, completes or undoes the commit",
+                UserWarning,
+                stacklevel=2,
+            )
     return visible
 
 
@@ -197,7 +195,7 @@ def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
         return list(filesystem.get_file_info(paths))
     except UnicodeEncodeError:
         for path in paths:
-            refuse_no_path(path)
+            path_text(path)
         raise
 
 
@@ -235,11 +233,6 @@ def _is_journal(path: str) -> bool:
     return len(parts) > 2 and parts[-3] == TEMPORARY and parts[-1] in (PREPARED, COMMITTED)
 
 
-def _jobs(paths: Iterable[str]) -> set[str]:
-    """Return the directories of jobs whose journals are among some paths."""
-    return {posixpath.dirname(path) for path in paths if _is_journal(path)}
-
-
 def _stamp(filesystem: pafs.FileSystem, root: str) -> tuple[tuple[int | None, ...], frozenset[str]]:
     """Return modification times and the paths of journals: they change when a commit begins or ends."""
     temporary = f"{root}/{TEMPORARY}"
@@ -256,5 +249,5 @@ def _stamp(filesystem: pafs.FileSystem, root: str) -> tuple[tuple[int | None, ..
 
 def journals_in(filesystem: pafs.FileSystem, root: str) -> dict[str, Journal]:
     """Return the journals of the jobs that are committing to a directory, by the directory of the job."""
-    journals = {job: journal_of(filesystem, job) for job in sorted(_jobs(_stamp(filesystem, root)[1]))}
-    return {job: journal[0] for job, journal in journals.items() if journal is not None}
+    states = {job: journal_of(filesystem, job) for job in map(posixpath.dirname, sorted(_stamp(filesystem, root)[1]))}
+    return {job: state[0] for job, state in states.items() if state is not None}

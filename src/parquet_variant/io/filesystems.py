@@ -28,7 +28,6 @@ _BLOB = {"wasb": "abfss", "wasbs": "abfss"}
 def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> tuple[fs.FileSystem, str]:
     """Return the filesystem of a path and the path on it; a URI such as ``s3://bucket/key`` contains both."""
     text = path_text(path)
-    refuse_no_path(text)
     if filesystem is not None:
         if not isinstance(filesystem, fs.FileSystem):
             raise bad_option(
@@ -45,35 +44,21 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
             ) from None
     if "://" in text:
         try:
-            filesystem_and_path = fs.FileSystem.from_uri(_quote_uri(with_known_scheme(text)))
+            system, name = fs.FileSystem.from_uri(_quote_uri(with_known_scheme(text)))
         except (pa.ArrowException, OSError, ValueError) as error:
             remedy = ""
             if "Unrecognized filesystem" in str(error):
                 remedy = "; use a local path, s3://, gs://, abfss:// or hdfs://, or pass filesystem="
             raise VariantFileError(f"cannot use {text}: {error}{remedy}", reason="bad-uri") from None
-        return filesystem_and_path[0], filesystem_and_path[1]
+        return system, name
     text = os.path.expanduser(text)  # noqa: PTH111 - unchanged for an unknown user
     # pyarrow would read such a path as a URI.
     return fs.LocalFileSystem(), f"./{text}" if ":" in text.partition("/")[0] else text
 
 
 def path_text(path: object) -> str:
-    """Return a path as a string. Raises `VariantFileError` (``bad-path``) for what is neither a string nor a path."""
-    text = os.fspath(path) if isinstance(path, os.PathLike) else path
-    if not isinstance(text, str):
-        refuse_no_path(text)
-    return str(text)
-
-
-def path_texts(paths: object) -> list[str]:
-    """Return one or several paths as text. Raises `VariantFileError` for anything that is not a path."""
-    are_several = isinstance(paths, Iterable) and not isinstance(paths, str | bytes | os.PathLike)
-    return [path_text(path) for path in (paths if are_several else [paths])]  # type: ignore[attr-defined]
-
-
-def refuse_no_path(text: object) -> None:
-    """Raise `VariantFileError` for a path that no filesystem accepts."""
-    problem = ""
+    """Return a path as a string. Raises `VariantFileError` (``bad-path``) for a path that no filesystem accepts."""
+    text, problem = os.fspath(path) if isinstance(path, os.PathLike) else path, ""
     if not isinstance(text, str):
         shown = repr(text) if isinstance(text, int | float | bytes | None) else f"a {type(text).__name__}"
         raise VariantFileError(
@@ -90,11 +75,17 @@ def refuse_no_path(text: object) -> None:
         problem = "it is too long"
     if problem:
         raise VariantFileError(f"invalid path {text!r}: {problem}", reason="bad-path")
+    return text
+
+
+def path_texts(paths: object) -> list[str]:
+    """Return one or several paths as text. Raises `VariantFileError` for anything that is not a path."""
+    are_several = isinstance(paths, Iterable) and not isinstance(paths, str | bytes | os.PathLike)
+    return [path_text(path) for path in (paths if are_several else [paths])]  # type: ignore[attr-defined]
 
 
 def _quote_uri(uri: str) -> str:
-    """Quote a URI so that pyarrow returns its path unchanged, because keys may contain any character, as in Hadoop's
-    paths.
+    """Quote a URI so that pyarrow returns its path unchanged: keys may contain any character, as in Hadoop's paths.
 
     Only ``file://`` URIs are already quoted. Text after the query of a URI belongs to its path.
     """

@@ -186,14 +186,6 @@ class Staging:
                     if TEMPORARY not in folder[len(root) :].split("/"):
                         _remove_empty(filesystem, folder)
 
-    def discard(self) -> None:
-        """Remove all staged files, and the destination unless it has files of others."""
-        self.abort()
-        filesystem, root, _ = self._places()
-        with suppress(OSError):
-            if not any(info.is_file for info in filesystem.get_file_info(pafs.FileSelector(root, recursive=True))):
-                filesystem.delete_dir(root)
-
     def _switch(
         self,
         moves: Mapping[str, StagedFile],
@@ -437,12 +429,12 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
 def staging_beside(file: str) -> Staging:
     """Return the staging area for a single file: a directory next to it, so that the last step is a rename.
 
-    `Staging.discard` removes it. Files of dead jobs are removed first.
+    `Staging.abort` removes it. Files of dead jobs are removed first.
     """
-    folder, _, name = file.rpartition("/")
-    directory = f"{folder}/.{name}.parts" if folder or file.startswith("/") else f".{name}.parts"
+    folder, slash, name = file.rpartition("/")
+    directory = f"{folder}{slash}.{name}.parts"
     sweep(directory)
-    return Staging(directory)
+    return Staging(directory, made=True)
 
 
 def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:

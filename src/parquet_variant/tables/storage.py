@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import TableError, check_mapping
-from parquet_variant.io.filesystems import path_text, refuse_no_path, with_known_scheme, write_errors
+from parquet_variant.io.filesystems import path_text, with_known_scheme, write_errors
 from parquet_variant.io.temporaries import sync, temporary_beside
 from parquet_variant.support.fork_safety import cached_property
 
@@ -443,7 +443,6 @@ def open_storage(
     'some/table'
     """
     text = path_text(uri)
-    refuse_no_path(text)
     try:
         scheme = urlparse(text).scheme
     except ValueError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import visible_files
-from parquet_variant.io.filesystems import filesystem_of, path_text, refuse_no_path
+from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import check_target
 from parquet_variant.support.choices import FileMode
 
@@ -44,7 +44,6 @@ def local_target(path: Any, mode: FileMode) -> Path:
     Raises `VariantFileError` as `check_target`; with reason ``"bad-option"`` for a path that is not local.
     """
     name = path_text(path).removeprefix("file://")
-    refuse_no_path(name)
     if "://" in name:
         raise VariantFileError(
             f"{name} is not on a local disk: write Vortex files to a local directory and copy them",

@@ -48,26 +48,10 @@ for _basic, _kind in ((BasicType.SHORT_STRING, "STRING"), (BasicType.ARRAY, "ARR
     _KIND_BITS[_basic::4] = 1 << getattr(KIND, _kind)
 
 
-@dataclass(frozen=True, eq=False)
-class PathStatistics:
-    """Statistics of a path, one entry per range."""
-
-    type: pa.DataType  # The Arrow type of the typed child.
-    counts: Int64s  # Number of typed values in each range.
-    # Bounds of all typed values except NaN; null in a range without values or without known bounds. Long strings are
-    # truncated.
-    lower: pa.Array
-    upper: pa.Array
-    has_nan: Bools  # True for ranges with a typed NaN.
-    in_bytes: npt.NDArray[np.uint32]  # Kinds of the values in bytes of each range, as bits; Variant nulls are left out.
-
-    def may_be(self, number: int, target: pa.DataType, *, cast: bool) -> bool:
-        """Return True if a value in bytes of a range may have a type, or be cast to it."""
-        kinds = [kind for kind in range(KIND.OBJECT + 1) if self.in_bytes[number] >> kind & 1]
-        if cast:
-            return bool(kinds)
-        types = [TYPE_OF_ID[PrimitiveId(kind)].arrow for kind in kinds if kind < KIND.ARRAY]
-        return any(arrow is not None and _can_be(arrow, target) for arrow in types)
+# The statistics of a path: a struct array with one entry per range. Bounds are of all typed values except NaN, null in
+# a range without values or without known bounds; long strings are truncated. Kinds of values in bytes are bits, without
+# Variant nulls.
+_STORED = ["counts", "lower", "upper", "has_nan", "in_bytes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +63,8 @@ class RangeStatistics:
     rows, range_rows
         Number of rows of the column, and of a range.
     paths
-        Statistics of the paths with shredded children. Nothing is known about other paths.
+        Statistics of the paths with shredded children, with one entry per range: numbers of typed values, bounds, NaN,
+        and kinds of the values in bytes. Nothing is known about other paths.
 
     Examples
     --------
@@ -94,7 +79,7 @@ class RangeStatistics:
 
     rows: int
     range_rows: int
-    paths: dict[VariantPath, PathStatistics] = field(default_factory=dict)
+    paths: dict[VariantPath, pa.StructArray] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -144,41 +129,31 @@ class RangeStatistics:
         `number`: the number of the range.
         `cast`: if true, values are cast to the type; otherwise values of another type are null.
         """
-        if (
-            target is None
-            or pa.types.is_nested(target)
-            or not all(isinstance(segment, str) for segment in path.segments)
-        ):
+        entries = self.paths.get(path)
+        if entries is None or target is None or pa.types.is_nested(target):
             return UNKNOWN
-        statistics = self.paths.get(path)
-        if statistics is None or statistics.may_be(number, target, cast=cast):
+        count, lower, upper, nan, in_bytes = entries[number].values()
+        kinds = [kind for kind in range(KIND.OBJECT + 1) if in_bytes.as_py() >> kind & 1]
+        types = [TYPE_OF_ID[PrimitiveId(kind)].arrow for kind in kinds if kind < KIND.ARRAY]
+        if kinds if cast else any(arrow is not None and _can_be(arrow, target) for arrow in types):
             return UNKNOWN
-        if not statistics.counts[number] or not (cast or _can_be(statistics.type, target)):
+        stored = lower.type
+        if not count.as_py() or not (cast or _can_be(stored, target)):
             return _ONLY_NULL
-        lower, upper = (
-            bound if bound.is_valid else None for bound in (statistics.lower[number], statistics.upper[number])
-        )
-        nan = bool(statistics.has_nan[number])
+        lower, upper = (bound if bound.is_valid else None for bound in (lower, upper))
         if cast:
-            leaf = LeafStatistics(int(statistics.counts[number]), None, lower, upper)  # other rows may be null
-            return scalar_statistics(leaf, statistics.type, target, hidden_nan=nan)
+            leaf = LeafStatistics(count.as_py(), None, lower, upper)  # other rows may be null
+            return scalar_statistics(leaf, stored, target, hidden_nan=nan.as_py())
         # Without a cast numbers compare by value, whatever their width and scale.
-        if statistics.type != target and any(map(pa.types.is_temporal, (statistics.type, target))):
+        if stored != target and any(map(pa.types.is_temporal, (stored, target))):
             lower = upper = None
-        return ColumnStatistics(lower, upper, may_be_nan=nan)
+        return ColumnStatistics(lower, upper, may_be_nan=nan.as_py())
 
     # -- serialization
 
     def to_bytes(self) -> bytes:
         """Return the statistics as a compressed Arrow stream with a struct column per path and a row per range."""
-        columns = [
-            pa.StructArray.from_arrays(
-                [pa.array(item.counts), item.lower, item.upper, pa.array(item.has_nan), pa.array(item.in_bytes)],
-                names=_STORED,
-            )
-            for item in self.paths.values()
-        ]
-        batch = pa.record_batch(columns, names=list(map(str, self.paths)))
+        batch = pa.record_batch(list(self.paths.values()), names=list(map(str, self.paths)))
         schema = batch.schema.with_metadata({"rows": str(self.rows), "range_rows": str(self.range_rows)})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as writer:
@@ -190,16 +165,8 @@ class RangeStatistics:
         """Read statistics that `to_bytes` wrote."""
         batch = pa.ipc.open_stream(zlib.decompress(data)).read_next_batch()
         stored = batch.schema.metadata
-        result = cls(int(stored[b"rows"]), int(stored[b"range_rows"]))
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            counts, lower, upper, *flags = column.flatten()
-            numbers = [values.to_numpy(zero_copy_only=False) for values in (counts, *flags)]
-            result.paths[VariantPath.parse(name)] = PathStatistics(lower.type, numbers[0], lower, upper, *numbers[1:])
-        return result
-
-
-# Attributes of `PathStatistics` that are stored.
-_STORED = ["counts", "lower", "upper", "has_nan", "in_bytes"]
+        paths = dict(zip(map(VariantPath.parse, batch.schema.names), batch.columns, strict=True))
+        return cls(int(stored[b"rows"]), int(stored[b"range_rows"]), paths)
 
 
 def _can_be(stored: pa.DataType, requested: pa.DataType) -> bool:
@@ -239,7 +206,7 @@ def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatis
     return RangeStatistics(len(column), range_rows, dict(_paths_of(column, range_rows)))
 
 
-def _paths_of(array: VariantArray, range_rows: int) -> Iterator[tuple[VariantPath, PathStatistics]]:
+def _paths_of(array: VariantArray, range_rows: int) -> Iterator[tuple[VariantPath, pa.StructArray]]:
     """Yield the shredded scalar paths outside of arrays, with their statistics."""
     if array.schema is None:
         return
@@ -253,7 +220,7 @@ def _paths_of(array: VariantArray, range_rows: int) -> Iterator[tuple[VariantPat
             yield path, _statistics_of(columns["typed_value"], columns.get("value"), range_rows)
 
 
-def _statistics_of(typed: pa.Array, residual: pa.Array | None, range_rows: int) -> PathStatistics:
+def _statistics_of(typed: pa.Array, residual: pa.Array | None, range_rows: int) -> pa.StructArray:
     """Return the statistics of a typed column, and of the kinds of the values in bytes next to it."""
     count = -(-len(typed) // range_rows)
     rows = np.flatnonzero(typed.is_valid().to_numpy(zero_copy_only=False))
@@ -282,7 +249,10 @@ def _statistics_of(typed: pa.Array, residual: pa.Array | None, range_rows: int) 
         kinds = _KIND_BITS[np.frombuffer(first.buffers()[1], np.uint8, len(first), first.offset)]
         kinds = np.where(kinds == 1 << KIND.NULL, 0, kinds)  # also of rows without a value in bytes
         in_bytes = np.bitwise_or.reduceat(kinds, np.arange(count) * range_rows).astype(np.uint32)
-    return PathStatistics(kind, np.diff(bounds), pa.array(lower, kind), pa.array(upper, kind), has_nan, in_bytes)
+    sides = (pa.array(bound, kind) for bound in (lower, upper))
+    return pa.StructArray.from_arrays(
+        [pa.array(np.diff(bounds)), *sides, pa.array(has_nan), pa.array(in_bytes)], _STORED
+    )
 
 
 def _truncated(bound: pa.Scalar, truncate: Any) -> pa.Scalar | None:

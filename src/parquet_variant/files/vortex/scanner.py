@@ -21,6 +21,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.vortex.dtype import compress_json, json_errors, unstored_rows
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex
+from parquet_variant.files.vortex.range_statistics import RangeStatistics
 from parquet_variant.files.vortex.reader import VortexScanReport, choose_variant, tagged_inside
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.layout import Step, next_group, walk_path
@@ -257,21 +258,26 @@ class VortexScan(PlannedQuery):
 
     def explain(self) -> VortexScanReport:
         """Report how much of the files would be read."""
-        statistics = [planned.file.note(planned.column).statistics for planned in self.files]
+        columns: set[str] = set()
+        layouts, rows, ranges_total, ranges_read = set(), 0, 0, 0
+        for planned in self.files:
+            name = str(planned.column)
+            columns |= {p if isinstance(p, str) else ".".join((name, *p.levels)) for p in planned.parts.values()}
+            layouts |= {planned.file.layouts[name]} if name in planned.file.layouts else set()
+            runs = planned.row_ranges
+            rows += len(planned.file) if runs is None else sum(stop - start for start, stop in runs)
+            if (ranges := planned.statistics) is not None:
+                ranges_total, ranges_read = ranges_total + ranges.count, ranges_read + len(planned.range_numbers)
         return VortexScanReport(
             files_total=len(self.files),
             rows_total=sum(len(planned.file) for planned in self.files),
             bytes_total=sum(planned.file.size for planned in self.files),
-            columns=tuple(sorted({name for planned in self.files for name in planned.part_names})),
+            columns=tuple(sorted(columns)),
             filters_in_file=any(planned.filter() is not None for planned in self.files),
-            layouts=tuple(sorted({planned.layout for planned in self.files} - {""})),
-            rows_read=sum(planned.rows_read for planned in self.files),
-            ranges_total=sum(ranges.count for ranges in statistics if ranges is not None),
-            ranges_read=sum(
-                len(planned.range_numbers)
-                for planned, ranges in zip(self.files, statistics, strict=True)
-                if ranges is not None
-            ),
+            layouts=tuple(sorted(layouts)),
+            rows_read=rows,
+            ranges_total=ranges_total,
+            ranges_read=ranges_read,
         )
 
 
@@ -288,9 +294,9 @@ class FileScan:
     threads: int | None
 
     @property
-    def layout(self) -> str:
-        """Layout of the Variant column; empty if no path is selected, or the column is not a Variant."""
-        return self.file.layouts.get(self.column or "", "")
+    def statistics(self) -> RangeStatistics | None:
+        """The statistics of the Variant column by ranges of rows; None if the file has none."""
+        return self.file.note(self.column).statistics
 
     @property
     def kind(self) -> pa.StructType | None:
@@ -302,14 +308,6 @@ class FileScan:
         """The part of the Variant column, or the ordinary column, that each column needs."""
         return {selected.name: self._part(selected) for selected in self.question.columns}
 
-    @property
-    def part_names(self) -> list[str]:
-        """The names of the parts in reports."""
-        return [
-            part if isinstance(part, str) else ".".join((str(self.column), *part.levels))
-            for part in self.parts.values()
-        ]
-
     def _part(self, selected: Selected) -> Part | str:
         if selected.path is None:
             assert selected.column is not None
@@ -317,8 +315,8 @@ class FileScan:
         if self.kind is None:
             place = self.file.nested_variants.get(str(self.column))
             return WholePart(place or (str(self.column),), is_json=place is None)
-        note = self.file.note(self.column)
-        node = None if note.typed_schema is None else note.typed_schema.get(selected.path)
+        typed = self.file.note(self.column).typed_schema
+        node = None if typed is None else typed.get(selected.path)
         # For a Variant result the typed column is not enough: its null may be Variant null, a missing field or an
         # absent row. Nor is it if a value at the path is in bytes, in a range that is read.
         if (
@@ -326,9 +324,9 @@ class FileScan:
             and node.type in _UNCAST_TYPES
             and selected.path.segments
             and selected.type is not None
-            and note.statistics is not None
-            and (of_path := note.statistics.paths.get(selected.path)) is not None
-            and not any(of_path.in_bytes[number] for number in self.range_numbers)
+            and self.statistics is not None
+            and (of_path := self.statistics.paths.get(selected.path)) is not None
+            and not any(of_path.field("in_bytes")[number].as_py() for number in self.range_numbers)
         ):
             return TypedPart(tuple(map(str, selected.path.segments)), node.type)
         part = part_of(self.kind, selected.path, selected.type)
@@ -339,23 +337,23 @@ class FileScan:
     @cached_property
     def range_numbers(self) -> list[int]:
         """The ranges in which a row can match; without statistics the file is one range."""
-        ranges, predicate = self.file.note(self.column).statistics, self.skips_by
+        ranges, predicate = self.statistics, self.skips_by
         if ranges is None or predicate is None:
             return list(range(1 if ranges is None else ranges.count))
         by_name = {selected.name: selected for selected in self.question.columns}
 
         def statistics_in(number: int, name: str) -> ColumnStatistics:
-            selected = by_name[name]
-            if selected.path is None:
+            path, kind = by_name[name].path, by_name[name].type
+            if path is None:
                 return UNKNOWN
-            return ranges.of_path(selected.path, selected.type, number, cast=self.cast and not selected.exact)
+            return ranges.of_path(path, kind, number, cast=self.cast and not by_name[name].exact)
 
         return [number for number in range(ranges.count) if may_match(predicate, partial(statistics_in, number))]
 
     @property
     def row_ranges(self) -> list[tuple[int, int]] | None:
         """First row and the row after the last of each run of ranges that is read; None for all rows."""
-        statistics = None if self.skips_by is None else self.file.note(self.column).statistics
+        statistics = None if self.skips_by is None else self.statistics
         if statistics is None or len(self.range_numbers) == statistics.count:
             return None
         runs: list[tuple[int, int]] = []
@@ -364,12 +362,6 @@ class FileScan:
                 start = runs.pop()[0]
             runs.append((start, stop))
         return runs
-
-    @property
-    def rows_read(self) -> int:
-        """Number of rows in the ranges that are read."""
-        ranges = self.row_ranges
-        return len(self.file) if ranges is None else sum(stop - start for start, stop in ranges)
 
     def filter(self) -> Any:
         """Return the part of the filter that Vortex applies, which may skip zones of the file; None without one."""

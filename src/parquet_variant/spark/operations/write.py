@@ -96,7 +96,7 @@ def _source_paths(sources: Any, dest: str, json_column: str | None) -> Iterator[
             sources.write.option("maxRecordsPerFile", 0).parquet(directory)
         yield [f"{directory}/*.parquet"]
     finally:
-        staging.discard()
+        staging.abort()
 
 
 def _is_dataframe(sources: Any) -> bool:
