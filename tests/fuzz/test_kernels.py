@@ -68,7 +68,7 @@ def _count_values(value: pv.Variant) -> int:
         if sum(value_size(data, child, container.stop) for child in children) > container.stop - container.values_at:
             raise pv.MalformedVariantError("values overlap", reason="overlap")
         pending += [(child, container.stop) for child in children]
-        ids = [container.field_id(data, index) for index in range(container.size)] if container.is_object else []
+        ids = container.ids(data) if container.is_object else []
         if ids:
             _check_end_of_names(value.metadata)
         names = [dictionary_of(value.metadata).name(field_id) for field_id in ids]

@@ -48,9 +48,10 @@ class Container(NamedTuple):
     stop: int
     """The position after the last value, according to the last offset."""
 
-    def field_id(self, data: bytes, index: int) -> int:
-        """Return the dictionary id of field ``index``."""
-        return read_uint(data, self.ids_at + index * self.id_size, self.id_size, self.offsets_at)
+    def ids(self, data: bytes) -> list[int]:
+        """Return the dictionary id of each field."""
+        starts = range(self.ids_at, self.ids_at + self.size * self.id_size, self.id_size)
+        return [int.from_bytes(data[at : at + self.id_size], "little") for at in starts]
 
     def value_at(self, data: bytes, index: int) -> int:
         """Return the position of value ``index``. Raises `MalformedVariantError` if it is outside the container."""

@@ -27,9 +27,7 @@ class Dictionary:
     Raises `MalformedVariantError` for a version other than 1, or if the list of offsets is cut off.
     """
 
-    __slots__ = (
-        "_decoded", "_has_repeats", "_names", "bytes_at", "is_sorted", "metadata", "offset_size", "offsets_at", "size"
-    )  # fmt: skip
+    __slots__ = ("_decoded", "_ids", "_names", "bytes_at", "is_sorted", "metadata", "offset_size", "offsets_at", "size")
 
     def __init__(self, metadata: bytes) -> None:
         stop = len(metadata)
@@ -47,7 +45,7 @@ class Dictionary:
         if self.size and self.bytes_at > stop:
             message = f"the dictionary has {self.size} names, but its offsets are truncated"
             raise MalformedVariantError(message, reason="truncated", offset=self.offsets_at)
-        self._has_repeats: bool | None = None
+        self._ids: dict[bytes, list[int]] = {}
         self._names: dict[int, str] = {}
         self._decoded = 0
 
@@ -74,23 +72,18 @@ class Dictionary:
             )
         return self.metadata[self.bytes_at + start : self.bytes_at + end]
 
-    @property
-    def has_repeats(self) -> bool:
-        """Whether the dictionary lists a name twice, as DuckDB's dictionaries do."""
-        if self._has_repeats is None:
-            offsets = [self.offset(index) for index in range(self.size + 1)] if self.size else []
-            names = {self.metadata[self.bytes_at + start : self.bytes_at + end] for start, end in pairwise(offsets)}
-            self._has_repeats = len(names) < self.size
-        return self._has_repeats
-
-    def is_name(self, field_id: int, name: bytes) -> bool:
-        """Return whether the name of a field id is ``name``; False for an invalid id."""
-        if field_id >= self.size:
-            return False
-        start, end = self.offset(field_id), self.offset(field_id + 1)
-        if end - start != len(name):
-            return False  # comparing lengths avoids copying a name that may be long
-        return self.metadata[self.bytes_at + start : self.bytes_at + end] == name
+    def ids(self, name: bytes) -> list[int]:
+        """Return the ids of a name: several if the dictionary lists it twice, as DuckDB's dictionaries do."""
+        if name in self._ids:
+            return self._ids[name]
+        offsets = [self.offset(index) for index in range(self.size + 1)] if self.size else []
+        ids = [
+            field_id
+            for field_id, (start, end) in enumerate(pairwise(offsets))
+            # Comparing lengths first avoids copying a name that may be long.
+            if end - start == len(name) and self.metadata[self.bytes_at + start : self.bytes_at + end] == name
+        ]
+        return self._ids.setdefault(name, ids) if ids else ids
 
     def name(self, field_id: int) -> str:
         """Return the name of a field id. Raises `MalformedVariantError` if it is invalid or not UTF-8."""

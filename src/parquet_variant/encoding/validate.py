@@ -145,9 +145,8 @@ class _Check:
     def _keys(self, data: bytes, container: Container, ranks: list[int]) -> None:
         seen: set[int] = set()
         last = -1
-        for index in range(container.size):
+        for index, field_id in enumerate(container.ids(data)):
             slot = container.ids_at + index * container.id_size
-            field_id = container.field_id(data, index)
             if field_id >= len(ranks):
                 message = f"field id {field_id} is outside the dictionary of {len(ranks)} names"
                 self.fault("value", slot, "id-out-of-range", message)

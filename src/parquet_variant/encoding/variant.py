@@ -6,9 +6,7 @@ Owns navigation, equality by meaning and the entry points of the conversions. Le
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -32,8 +30,6 @@ from parquet_variant.errors import MalformedVariantError, PathError, check_count
 from parquet_variant.types import EXACT_NUMERIC, BasicType, VariantType
 from parquet_variant.types.path import VariantPath
 
-# Up to this many fields, a scan is faster than a binary search.
-_SCAN_FIELDS = 16
 _REPR_CHARACTERS = 60
 _MICROS_TYPE = {
     VariantType.TIMESTAMP_NANOS: VariantType.TIMESTAMP,
@@ -343,39 +339,14 @@ class Variant:
         """Return the index of the field with a name, or None. Raises `MalformedVariantError` if there are two."""
         if not container.size:
             return None
-        dictionary = dictionary_of(self.metadata)
         try:
-            name = key.encode()
+            ids = dictionary_of(self.metadata).ids(key.encode())
         except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
             return None
-        if container.size > _SCAN_FIELDS:
-            # Only the name that is looked up matters: other names may be malformed.
-            with suppress(MalformedVariantError):
-                index = bisect_left(
-                    range(container.size),
-                    name,
-                    key=lambda at: dictionary.name_bytes(container.field_id(self._data, at)),
-                )
-                field_id = container.field_id(self._data, index) if index < container.size else dictionary.size
-                if dictionary.is_name(field_id, name) and not dictionary.has_repeats:
-                    if self._count_id(container, field_id) > 1:
-                        raise duplicate_key(key, container)
-                    return index
-        # Older writers sorted by UTF-16 or not at all: only a scan shows that a key is missing, or occurs twice.
-        indices = [
-            index for index in range(container.size) if dictionary.is_name(container.field_id(self._data, index), name)
-        ]
+        indices = [index for index, field_id in enumerate(container.ids(self._data)) if field_id in ids] if ids else []
         if len(indices) > 1:
             raise duplicate_key(key, container)
         return indices[0] if indices else None
-
-    def _count_id(self, container: Container, field_id: int) -> int:
-        """Return how many fields of an object have a dictionary id."""
-        width = container.id_size
-        ids = self._data[container.ids_at : container.ids_at + container.size * width]
-        if width == 1:
-            return ids.count(field_id)
-        return sum(ids[at : at + width] == field_id.to_bytes(width, "little") for at in range(0, len(ids), width))
 
 
 def _scalar_meaning(kind: VariantType, raw: Any) -> tuple[str, Any]:

@@ -98,7 +98,7 @@ def field_names(metadata: bytes, data: bytes, container: Container) -> list[str]
     if not container.size:
         return []
     dictionary = dictionary_of(metadata)
-    names = [dictionary.name(container.field_id(data, index)) for index in range(container.size)]
+    names = [dictionary.name(field_id) for field_id in container.ids(data)]
     if len(set(names)) < len(names):
         raise duplicate_key(next(name for index, name in enumerate(names) if name in names[:index]), container)
     return names

@@ -8,8 +8,10 @@ the conversion between an instant and the local time of a zone. Dates and times 
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
-from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException
+import struct
+from decimal import Decimal, DecimalException
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -31,8 +33,6 @@ _INFINITE = {
     for sign, value in (("", float("inf")), ("+", float("inf")), ("-", float("-inf")))
     for name in ("inf", "infinity")
 }
-# More digits than any decimal type, so that rounding to a scale is exact before the precision is checked.
-_EXACT = Context(prec=400, rounding=ROUND_HALF_UP, Emin=-(10**9), Emax=10**9)
 # int() does not accept longer texts, and no target holds such a number.
 _MAX_DIGITS = 4000
 
@@ -104,10 +104,7 @@ def text_to_float32(text: str) -> float | None:
     if double is None or not np.isfinite(double):
         return double
     exact = text_to_decimal(text.strip(JAVA_BLANKS).rstrip("dDfF"))
-    # Rounding through the double can be wrong only for a tie between two floats.
-    if exact is None or len(exact.as_tuple().digits) <= 15 or double == 0:
-        return float(_to_float32(double))
-    return nearest_float32(Fraction(exact))
+    return float(_to_float32(double)) if exact is None or double == 0 else nearest_float32(Fraction(exact))
 
 
 def nearest_float32(exact: Fraction) -> float:
@@ -120,12 +117,11 @@ def nearest_float32(exact: Fraction) -> float:
         double = exact.numerator / exact.denominator
     except OverflowError:
         return float("inf") if exact > 0 else float("-inf")
-    near = _to_float32(double)
-    if not np.isfinite(near) or Fraction(float(near)) == exact:
-        return float(near)
-    candidates = [near, np.nextafter(near, np.float32("inf")), np.nextafter(near, np.float32("-inf"))]
-    finite = [candidate for candidate in candidates if np.isfinite(candidate)]
-    return float(min(finite, key=lambda c: (abs(Fraction(float(c)) - exact), int(c.view(np.uint32)) & 1)))
+    error = exact - Fraction(double)
+    if error and not struct.unpack("<q", struct.pack("<d", double))[0] & 1:
+        # An odd last bit, as "more or less than this", so that rounding again does not meet a tie.
+        double = math.nextafter(double, math.inf if error > 0 else -math.inf)
+    return float(_to_float32(double))
 
 
 def _to_float32(double: float) -> np.float32:
@@ -155,26 +151,13 @@ def round_to_decimal(exact: Decimal, precision: int, scale: int) -> int | None:
     >>> round_to_decimal(Decimal("99.995"), 5, 2), round_to_decimal(Decimal("1000"), 5, 2)
     (10000, None)
     """
-    if exact.is_zero():
+    if exact.is_zero() or exact.adjusted() < -scale - 1:
         return 0
     if exact.adjusted() >= precision - scale:
         return None
-    if exact.adjusted() < -scale - 1:
-        return 0
-    # Digits far below the last digit of the scale cannot change a tie, so they are reduced to one sticky digit.
-    unscaled = int(_drop_trailing_zeros(exact, scale).scaleb(scale, _EXACT).to_integral_value(ROUND_HALF_UP, _EXACT))
-    return unscaled if abs(unscaled) < 10**precision else None
-
-
-def _drop_trailing_zeros(exact: Decimal, scale: int) -> Decimal:
-    sign, digits, exponent = exact.as_tuple()
-    assert isinstance(exponent, int)
-    extra = -exponent - scale - 2
-    if extra <= 0:
-        return exact
-    sticky = int(any(digits[len(digits) - extra :]))
-    leading = digits[: max(len(digits) - extra, 0)]
-    return Decimal((sign, (*leading, sticky), exponent + extra - 1))
+    numerator, denominator = exact.as_integer_ratio()
+    unscaled = (2 * abs(numerator) * 10**scale + denominator) // (2 * denominator)
+    return None if unscaled >= 10**precision else unscaled if numerator > 0 else -unscaled
 
 
 NANOS_PER_SECOND = 1_000_000_000

@@ -24,9 +24,7 @@ arrays to `storages`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, TypeAlias, get_args
 
 import pyarrow as pa
@@ -168,16 +166,6 @@ def check_disjoint(variant: Variant, children: Iterable[Variant]) -> None:
         raise MalformedVariantError("values overlap: some bytes belong to more than one value", reason="overlap")
 
 
-@lru_cache(maxsize=64)
-def _ids(metadata: bytes) -> dict[bytes, int]:
-    dictionary = dictionary_of(metadata)
-    ids: dict[bytes, int] = {}
-    for field_id in range(len(dictionary)):
-        with suppress(MalformedVariantError):  # a malformed name that no field uses
-            ids.setdefault(dictionary.name_bytes(field_id), field_id)
-    return ids
-
-
 def joined(metadata: bytes, tree: Tree) -> Variant:
     """Return a Variant that keeps `metadata` and copies the bytes of its pieces, whose ids are those of `metadata`.
 
@@ -187,7 +175,7 @@ def joined(metadata: bytes, tree: Tree) -> Variant:
     >>> joined(metadata, {"b": VARIANT_NULL, "a": VARIANT_NULL}).value.hex()
     '020201000001020000'
     """
-    ids = _ids(metadata)
+    dictionary = dictionary_of(metadata)
 
     def encoded(node: Tree) -> bytes:
         if isinstance(node, Variant):
@@ -195,11 +183,12 @@ def joined(metadata: bytes, tree: Tree) -> Variant:
         if isinstance(node, list):
             return array_bytes([encoded(child) for child in node])
         names = sorted(node)
-        return object_bytes([ids[name.encode()] for name in names], [encoded(node[name]) for name in names])
+        ids = [dictionary.ids(name.encode())[0] for name in names]
+        return object_bytes(ids, [encoded(node[name]) for name in names])
 
     try:
         return Variant(metadata, encoded(tree))
-    except KeyError:
+    except IndexError:
         return Variant.from_python(tree)
 
 
