@@ -24,8 +24,7 @@ from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.reference import rows as reference
-from parquet_variant.layouts.reference.rows import rows_of_array
-from parquet_variant.layouts.reference.trees import bytes_of, check_disjoint
+from parquet_variant.layouts.reference.rows import bytes_of, check_disjoint, rows_of_array
 from parquet_variant.ops.value_edits import apply_edits
 
 SCHEMAS = [

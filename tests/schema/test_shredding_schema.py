@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from parquet_variant import testing
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.reference.trees import slot_of
+from parquet_variant.layouts.reference.rows import slot_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import DDL_NAMES, common_numeric
 from parquet_variant.types import TYPES

@@ -38,10 +38,7 @@ def ddl_name(arrow: pa.DataType) -> str:
 
 
 def canonical_primitive(arrow: pa.DataType) -> pa.DataType:
-    """Return `arrow` if it is the canonical type of a primitive node.
-
-    Raises `SchemaError` for any other type.
-    """
+    """Return `arrow` if it is the canonical type of a primitive node. Raises `SchemaError` for any other type."""
     if isinstance(arrow, pa.DataType) and of_arrow(TYPE_OF_ARROW, arrow) is not None:
         return arrow
     if isinstance(arrow, pa.Decimal128Type):

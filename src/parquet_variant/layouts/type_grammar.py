@@ -293,10 +293,7 @@ def tree_to_json(tree: TypeTree) -> str:
 
 
 def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
-    """Parse a schema from JSON text, or from a parsed JSON object.
-
-    Raises `SchemaError` (``bad-json-schema``).
-    """
+    """Parse a schema from JSON text, or from a parsed JSON object. Raises `SchemaError` (``bad-json-schema``)."""
     plain: Any = text
     if isinstance(text, str):
         try:

@@ -1,4 +1,4 @@
-"""The rows of the three shredded layouts, one value at a time: the readable reference.
+"""The three shredded layouts, one value at a time: the readable reference.
 
 Owns the content of each row and its meaning, also of rows that the specification calls INVALID:
 
@@ -11,37 +11,200 @@ Owns the content of each row and its meaning, also of rows that the specificatio
   metadata of only its names; both are null if there is no residual. If some elements of an array are in the residual,
   the other elements are Variant null in ``value``.
 
-In the drafts, an ``untyped_value`` is a binary of metadata and value, with metadata of only its names. Leaves storage
-types to `layouts.storages`, the parts of values to `trees`, and batches to `kernels`. Owns also the loop over the rows
-of Arrow arrays, and the row number in errors.
+In the drafts, an ``untyped_value`` is a binary of metadata and value, with metadata of only its names.
+
+An exact number (int or decimal) can be stored in any int or decimal column that holds it exactly; float and double are
+stored only in columns of their own type, and so is every other type (spark-shredding-draft-1-paths, "Shredding
+Semantics"; timestamps keep unit and zone). Owns those rules and the Python form of a slot: bool, int (also days, and
+microseconds or nanoseconds of times and timestamps), float, Decimal, str, and bytes (also of a uuid).
+
+Owns also the tree of Variants that all layouts share, the loop over the rows of Arrow arrays, and the reasons of
+conflicts. Leaves storage types to `layouts.storages`, bytes to `encoding`, and batches to `kernels`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import pyarrow as pa
 
+from parquet_variant.encoding.header import array_bytes, object_bytes, read_container, value_size
+from parquet_variant.encoding.metadata import EMPTY_METADATA, dictionary_of
+from parquet_variant.encoding.scalars import encode_scalar, read_scalar
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import MalformedVariantError, SchemaError, VariantError
+from parquet_variant.errors import ConflictError, MalformedVariantError, SchemaError, VariantError, check_choice
 from parquet_variant.layouts.layout import detect_layout
-from parquet_variant.layouts.reference.trees import (
-    VARIANT_NULL,
-    Policy,
-    Tree,
-    elements_of_array,
-    fields_of_object,
-    joined,
-    slot_of,
-    tree_of_slot,
-)
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storages import ROOT, StorageNode, read_storage, storage_type
 from parquet_variant.support.choices import Layout, OnConflict
-from parquet_variant.types import VariantType
+from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType, decimal_type_for_precision
 from parquet_variant.types.forms import in_form, number_form, plain_form
 from parquet_variant.types.path import WILDCARD, VariantPath
+
+_CONTAINERS = (VariantType.ARRAY, VariantType.OBJECT, VariantType.NULL)
+
+
+def slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
+    """Return the slot that holds a value exactly, or None if a column of that canonical Arrow type cannot hold it.
+
+    >>> slot_of(Variant.from_python(123), pa.decimal128(9, 2)), slot_of(Variant.from_python(1.0), pa.int64())
+    (Decimal('123.00'), None)
+    >>> [slot_of(Variant.from_python(values), pa.list_(pa.int64())) for values in ([1, 2], [1, "x"])]
+    [[1, 2], None]
+    """
+    kind = variant.type
+    slots: Any
+    if pa.types.is_list(arrow) and kind == VariantType.ARRAY:
+        slots = [slot_of(element, arrow.value_type) for element in elements_of_array(variant)]
+        return None if None in slots else slots
+    if pa.types.is_struct(arrow) and kind == VariantType.OBJECT:
+        fields = fields_of_object(variant)
+        if fields.keys() != {field.name for field in arrow}:
+            return None
+        slots = {field.name: slot_of(fields[field.name], field.type) for field in arrow}
+        return None if None in slots.values() else slots
+    if kind in _CONTAINERS or pa.types.is_nested(arrow):
+        return None
+    if not pa.types.is_decimal(arrow):
+        target = TYPE_OF_ARROW[arrow].type
+        if target not in INTEGERS:
+            return _raw_value(variant) if kind == target else None
+        number = _number(variant, kind, 0)
+        width = TYPES[target].width
+        assert width is not None
+        return number if number is not None and -1 << (8 * width - 1) <= number < 1 << (8 * width - 1) else None
+    unscaled = _number(variant, kind, arrow.scale)
+    if unscaled is None or abs(unscaled) >= 10**arrow.precision:
+        return None
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -arrow.scale))
+
+
+def _raw_value(variant: Variant) -> Any:
+    value = variant.value
+    return read_scalar(value, 0, len(value)).raw
+
+
+def _number(variant: Variant, kind: VariantType, scale: int) -> int | None:
+    """Return the unscaled integer of an exact number at a scale, or None if digits would be lost."""
+    if kind not in EXACT_NUMERIC:
+        return None
+    raw = _raw_value(variant)
+    unscaled, value_scale = (raw, 0) if kind in INTEGERS else raw
+    if value_scale <= scale:
+        return unscaled * 10 ** (scale - value_scale)
+    quotient, remainder = divmod(unscaled, 10 ** (value_scale - scale))
+    return None if remainder else quotient
+
+
+def tree_of_slot(slot: Any, arrow: pa.DataType) -> Tree:
+    """Return the value of a slot; its type is that of the column.
+
+    Raises `MalformedVariantError` for a slot that the column's type cannot hold: a time outside the day, a decimal with
+    too many digits.
+
+    >>> tree_of_slot(Decimal("1.50"), pa.decimal128(9, 2)), tree_of_slot(7, pa.int16())
+    (<Variant decimal4: 1.5>, <Variant int16: 7>)
+    """
+    if slot is None:
+        return VARIANT_NULL
+    if pa.types.is_list(arrow):
+        return [tree_of_slot(element, arrow.value_type) for element in slot]
+    if pa.types.is_struct(arrow):
+        return {field.name: tree_of_slot(slot[field.name], field.type) for field in arrow}
+    if pa.types.is_decimal(arrow):
+        sign, digits, exponent = slot.as_tuple()
+        unscaled = int("".join(map(str, digits))) * 10 ** (exponent + arrow.scale) * (-1 if sign else 1)
+        if abs(unscaled) >= 10**arrow.precision:
+            message = f"the decimal {slot} has too many digits for decimal({arrow.precision},{arrow.scale})"
+            raise MalformedVariantError(message, reason="bad-decimal")
+        kind, raw = decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale)
+    else:
+        kind, raw = TYPE_OF_ARROW[arrow].type, slot
+    value = encode_scalar(kind, raw)
+    if kind == VariantType.TIME:
+        read_scalar(value, 0, len(value))
+    if kind == VariantType.UUID and len(raw) != TYPES[kind].width:
+        raise MalformedVariantError(f"a uuid has {len(raw)} bytes instead of 16", reason="bad-uuid")
+    return Variant(EMPTY_METADATA, value)
+
+
+# A Variant is a piece with its own metadata; a list is an array of pieces, a dict an object of pieces.
+Tree: TypeAlias = "Variant | list[Tree] | dict[str, Tree]"
+
+VARIANT_NULL = Variant(EMPTY_METADATA, b"\x00")
+
+
+def fields_of_object(variant: Variant) -> dict[str, Variant]:
+    """Return the fields of an object by name.
+
+    Raises `MalformedVariantError` if a name occurs twice (``duplicate-key``), or values share bytes (``overlap``).
+    """
+    fields = dict(variant.items())
+    check_disjoint(variant, fields.values())
+    return fields
+
+
+def elements_of_array(variant: Variant) -> list[Variant]:
+    """Return the elements of an array. Raises `MalformedVariantError` if they share bytes (``overlap``)."""
+    elements = list(variant)
+    check_disjoint(variant, elements)
+    return elements
+
+
+def bytes_of(variant: Variant) -> bytes:
+    """Return the bytes of a value without any bytes that follow it."""
+    value = variant.value
+    return value[: value_size(value, 0, len(value))]
+
+
+def check_disjoint(variant: Variant, children: Iterable[Variant]) -> None:
+    """Raise an error if the children together have more bytes than their container, so that some bytes must be shared.
+
+    Children that share bytes could make a few bytes stand for any number of values.
+    """
+    value = variant.value
+    container = read_container(value, 0, len(value))
+    assert container is not None
+    if sum(len(child.value) for child in children) > container.stop - container.values_at:
+        raise MalformedVariantError("values overlap: some bytes belong to more than one value", reason="overlap")
+
+
+def joined(metadata: bytes, tree: Tree) -> Variant:
+    """Return a Variant that keeps `metadata` and copies the bytes of its pieces, whose ids are those of `metadata`.
+
+    If `metadata` lacks a name, which the specification does not allow, the result has metadata of only its names.
+
+    >>> metadata = bytes.fromhex("01020001026261")  # b before a
+    >>> joined(metadata, {"b": VARIANT_NULL, "a": VARIANT_NULL}).value.hex()
+    '020201000001020000'
+    """
+    dictionary = dictionary_of(metadata)
+
+    def encoded(node: Tree) -> bytes:
+        if isinstance(node, Variant):
+            return bytes_of(node)
+        if isinstance(node, list):
+            return array_bytes([encoded(child) for child in node])
+        names = sorted(node)
+        ids = [dictionary.ids(name.encode())[0] for name in names]
+        return object_bytes(ids, [encoded(node[name]) for name in names])
+
+    try:
+        return Variant(metadata, encoded(tree))
+    except IndexError:
+        return Variant.from_python(tree)
+
+
+_MESSAGES = {
+    "both-set": "two columns that exclude each other are set",
+    "non-object-value": "fields are shredded, but the residual value is not an object",
+    "shredded-field-in-value": "the residual value has a field that is shredded",
+    "object-in-value": "an object is stored in the value column although objects are shredded",
+    "array-in-value": "an array is stored in the value column although arrays are shredded",
+    "array-size": "the residual value is not an array of the size of the shredded array",
+}
 
 
 class RowLayout(NamedTuple):
@@ -55,7 +218,7 @@ class RowLayout(NamedTuple):
         `variant`: the value; None is a SQL NULL.
         `schema`: the schema, or a storage type of this layout. A group of the final layout is written with its
           ``value`` also where the type lacks it.
-        Returns the row of the storage struct, with slots in the Python form of `trees`; None for a SQL NULL. Raises
+        Returns the row of the storage struct, with slots in their Python form; None for a SQL NULL. Raises
         `MalformedVariantError` for bytes that are not a Variant; `SchemaError` if a value needs a column for other
         types that the storage type of a draft does not have (``no-value``, ``no-untyped-value``).
 
@@ -95,7 +258,8 @@ class RowLayout(NamedTuple):
 
         `row`: the row of the storage struct, without the columns that the file does not have. None is a SQL NULL.
         `schema`: the schema, or the storage type.
-        `on_conflict`: ``"error"`` or ``"typed"``; see `trees.Policy`.
+        `on_conflict`: ``"error"``, or ``"typed"``: use the typed columns, as the specification requires of engines
+          that continue; a value whose typed columns are all null is used as it is stored.
         Returns None for a SQL NULL, and Variant null for a required value that is missing. Values of the final layout
         have the metadata of the row, those of the drafts metadata of only their names. Raises `ConflictError` if
         columns that exclude each other are set; `MalformedVariantError` for bytes that are not a Variant, and for
@@ -108,6 +272,7 @@ class RowLayout(NamedTuple):
         >>> draft_paths.reconstruct(row, ShreddingSchema.from_ddl("array<bigint>"))
         <Variant array: [1]>
         """
+        check_choice("on_conflict", on_conflict, get_args(OnConflict))
         _, node = self._plan(schema)
         if row is None:
             return None
@@ -118,7 +283,7 @@ class RowLayout(NamedTuple):
             raise MalformedVariantError("the row has a value, but its metadata is null", reason="null-metadata")
         if self.layout == "draft-paths":
             residual, group = None if value is None else Variant(metadata, value), row.get("paths")
-        tree = _Assembly(self.layout, metadata, Policy(on_conflict)).value(group, node, residual, ROOT)
+        tree = _Assembly(self.layout, metadata, on_conflict).value(group, node, residual, ROOT)
         tree = VARIANT_NULL if tree is None else tree
         return joined(metadata, tree) if self.layout == "final" else Variant.from_python(tree)
 
@@ -182,7 +347,14 @@ class _Assembly(NamedTuple):
 
     layout: Layout
     metadata: Any
-    policy: Policy
+    on_conflict: OnConflict
+
+    def meet(self, reason: str, path: VariantPath) -> None:
+        """Raise `ConflictError`, or return if the typed columns are to be used."""
+        if self.on_conflict == "error":
+            raise ConflictError(
+                f"{_MESSAGES[reason]}: use on_conflict='typed' to read the typed columns", reason=reason, path=str(path)
+            )
 
     def value(self, group: Any, node: StorageNode, residual: Variant | None, path: VariantPath) -> Tree | None:
         """Return the value of a group; `residual` is the part of it in the ``value`` of a row of the first draft."""
@@ -198,7 +370,7 @@ class _Assembly(NamedTuple):
             if group.get("typed_value") is not None:
                 shapes = {shape: group["typed_value"]}
             elif stored is not None and stored.type == shape:
-                self.policy.meet(f"{shape}-in-value", path)
+                self.meet(f"{shape}-in-value", path)
         else:
             if group.get("untyped_value") is not None:
                 stored = Variant.from_bytes(group["untyped_value"])
@@ -206,16 +378,16 @@ class _Assembly(NamedTuple):
             shapes = {name: group[name] for name in names if group.get(name) is not None}
             # A null in the residual is the placeholder of an element that is stored here.
             if residual is not None and residual.type != VariantType.NULL and (shapes or stored is not None):
-                self.policy.meet("both-set", path)
+                self.meet("both-set", path)
         if not shapes:
             return residual if stored is None else stored
         if len(shapes) > 1:
-            self.policy.meet("both-set", path)
+            self.meet("both-set", path)
         shape, columns = next(iter(shapes.items()))
         if shape == "object":
             return self._object(columns, node, stored, path)
         if stored is not None and (self.layout != "draft-paths" or shape == "typed_value"):
-            self.policy.meet("both-set", path)
+            self.meet("both-set", path)
         if shape == "array":
             return self._array(columns, node, stored if self.layout == "draft-paths" else None, path)
         return tree_of_slot(columns, node.typed)
@@ -224,21 +396,21 @@ class _Assembly(NamedTuple):
         assert node.fields is not None
         fields: dict[str, Tree] = {}
         if stored is not None and stored.type != VariantType.OBJECT:
-            self.policy.meet("non-object-value", path)
+            self.meet("non-object-value", path)
         elif stored is not None:
             fields = {**fields_of_object(stored)}
         for name, child in node.fields.items():
             rest = fields.pop(name, None)
             assert rest is None or isinstance(rest, Variant)
             if rest is not None and self.layout == "final":
-                self.policy.meet("shredded-field-in-value", path / name)
+                self.meet("shredded-field-in-value", path / name)
             residual = rest if self.layout == "draft-paths" else None
             field = self.value(groups.get(name), child, residual, path / name)
             if self.layout == "draft-object" and rest is not None:
                 if field is None:  # "if object[field] is null": the residual has the field, or nothing has it
                     field = rest
                 else:
-                    self.policy.meet("shredded-field-in-value", path / name)
+                    self.meet("shredded-field-in-value", path / name)
             if field is not None:
                 fields[name] = field
         return fields
@@ -250,7 +422,7 @@ class _Assembly(NamedTuple):
             if stored.type == VariantType.ARRAY and len(stored) == len(groups):
                 rests = [None if rest.type == VariantType.NULL else rest for rest in stored]
             else:
-                self.policy.meet("array-size", path)
+                self.meet("array-size", path)
         elements = [self.value(group, node.element, rests[at], path / at) for at, group in enumerate(groups)]
         return [VARIANT_NULL if element is None else element for element in elements]
 
@@ -259,12 +431,12 @@ class _Assembly(NamedTuple):
 
 
 def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
-    """Return an Arrow array of rows whose slots have the Python form of `trees`."""
+    """Return an Arrow array of rows whose slots have their Python form."""
     return pa.array(rows, number_form(storage)).cast(storage)
 
 
 def rows_of_array(array: pa.Array) -> list[Any]:
-    """Return the rows of an Arrow array as Python objects; slots have the Python form of `trees`.
+    """Return the rows of an Arrow array as Python objects.
 
     Raises `MalformedVariantError` if a string is not UTF-8 (``bad-utf8``).
     """

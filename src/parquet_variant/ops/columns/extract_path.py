@@ -100,10 +100,7 @@ class Group:
 
     @cached_property
     def checked_column(self) -> pa.Array:
-        """The same column, checked.
-
-        Raises `MalformedVariantError` for the first entry that its type does not allow.
-        """
+        """The same column, checked. Raises `MalformedVariantError` for the first entry that its type does not allow."""
         if not self.is_checked:
             refuse_faulty_slots(self.present_column, self.rows)
         return self.present_column
