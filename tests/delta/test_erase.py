@@ -146,7 +146,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     table = str(tmp_path / "t")
     pv.write(table, {"n": [1, 2, 3]}, format="delta")
     assert main(["delete", table, "--where", "n = 1", "--dry-run"]) == 0
-    assert capsys.readouterr().out == "1 row in 1 file would be deleted; nothing was changed\n"
+    assert capsys.readouterr().out == "1 row deleted; 1 of 1 file opened\nnothing was changed: this is a dry run\n"
     assert pv.open(table).delete("n = 1", dry_run=True).rows_deleted == 1
     assert len(pv.open(table).to_arrow()) == 3
     assert main(["delete", table, "--where", "n = 1"]) == 0

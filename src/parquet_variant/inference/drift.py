@@ -6,9 +6,11 @@ Owns the comparison of an existing schema with a new profile. A policy chooses t
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from parquet_variant.errors import check_number
 from parquet_variant.inference.columns import bytes_saved, typed_share
@@ -153,6 +155,24 @@ def find_drift(
     return DriftReport(
         fitting, merged or ShreddingSchema.variant(), tuple(drifts), share >= min_saving, share, saved, total
     )
+
+
+# Schema, rows, and time of the last change of a file, if it is known.
+ShreddedRows: TypeAlias = tuple[ShreddingSchema, int, datetime | None]
+
+
+def find_drift_of_files(
+    files: Sequence[ShreddedRows], profile: Profile, policy: str | Policy | None, min_saving: float
+) -> tuple[DriftReport, ShreddingSchema]:
+    """Return the drift of the values in files from the schema of most rows, and this schema; see `find_drift`."""
+    rows: Counter[str] = Counter()
+    for schema, count, _ in files:
+        rows[schema.to_json()] += count
+    text = max(rows, key=lambda text: (rows[text], text))
+    times = [time for schema, _, time in files if time is not None and schema.to_json() == text]
+    origin = SchemaOrigin(rows[text], rows.total(), min(times, default=None))
+    common = ShreddingSchema.from_json(text)
+    return replace(find_drift(common, profile, policy, min_saving=min_saving), origin=origin), common
 
 
 def _merge(

@@ -38,11 +38,3 @@ def counted(count: int, noun: str) -> str:
     ('1 file', '1,707 rows')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def rewritten(result: Any) -> str:
-    """Return the summary of an `optimize` from its counts."""
-    if not result.files_removed:
-        return "nothing to do"
-    before = f"{counted(result.files_removed, 'file')} of {counted(result.bytes_removed, 'byte')}"
-    return f"{before} became {counted(result.files_added, 'file')} of {counted(result.bytes_added, 'byte')}"

@@ -126,7 +126,7 @@ def align_table(
       fields of structs, elements of lists and values of maps that must not be null.
     Raises `TableError`: reason ``"type-mismatch"`` if a column cannot be converted to its type; ``"null-value"``.
     """
-    alignment = _Alignment(match, on_variant, on_missing, stored, exact)
+    alignment = Alignment(match, on_variant, on_missing, stored, exact)
     fields, columns = [], []
     for f in schema.fields:
         index = match(table.schema, f)
@@ -134,7 +134,7 @@ def align_table(
             continue
         chunks = [on_missing(f, len(table))] if index < 0 else table.column(index).chunks
         aligned = _same_type([alignment.column(chunk, f.type, (f.name,)) for chunk in chunks or [pa.nulls(0)]])
-        fields.append(alignment.field(f, aligned[0].type))
+        fields.append(alignment._field(f, aligned[0].type))
         columns.append(pa.chunked_array(aligned))
     return pa.table(columns, schema=pa.schema(fields))
 
@@ -181,31 +181,18 @@ def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matche
             check_known(part, f.type, match, (*place, f.name))
 
 
-def align_column(
-    array: pa.Array,
-    kind: TableType,
-    match: Matcher,
-    on_variant: OnVariant,
-    place: Place,
-    on_missing: OnMissing = nulls,
-    *,
-    exact: bool = False,
-) -> pa.Array:
-    """Return one column, or a part of one, converted to a type; see `align_table`."""
-    return _Alignment(match, on_variant, on_missing, False, exact).column(array, kind, place)
-
-
 @dataclass(frozen=True)
-class _Alignment:
+class Alignment:
     """The options of `align_table`."""
 
     match: Matcher
-    on_variant: OnVariant
-    on_missing: OnMissing
-    stored: bool
-    exact: bool
+    on_variant: OnVariant = unchanged
+    on_missing: OnMissing = nulls
+    stored: bool = False
+    exact: bool = False
 
     def column(self, array: pa.Array, kind: TableType, place: Place) -> pa.Array:
+        """Return one column, or a part of one, converted to a type; see `align_table`."""
         if kind == VARIANT:
             return self._variant(array, place)
         if kind == VOID and not self.exact:
@@ -220,7 +207,7 @@ class _Alignment:
             return self._map(array, kind, place)
         return _primitive(array, kind, place, self.exact)
 
-    def field(self, f: Field, kind: pa.DataType) -> pa.Field:
+    def _field(self, f: Field, kind: pa.DataType) -> pa.Field:
         return arrow_field(f, kind, physical=self.stored, with_ids=self.stored)
 
     def _variant(self, array: pa.Array, place: Place) -> pa.Array:
@@ -243,14 +230,14 @@ class _Alignment:
             children.append(self.column(child, f.type, (*place, f.name)))
             if self.exact and not f.nullable and children[-1].null_count > array.null_count:
                 raise _null_value(f"column {'.'.join((*place, f.name))}")
-            fields.append(self.field(f, children[-1].type))
+            fields.append(self._field(f, children[-1].type))
         return struct_like(array, fields, children)
 
     def _list(self, array: pa.Array, kind: ArrayType, place: Place) -> pa.Array:
         if not pa.types.is_list(array.type):
             array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
         values = self.column(array.values, kind.element, (*place, "element"))
-        aligned = with_entries(array, pa.list_(self.field(parts(kind)[0], values.type)), values)
+        aligned = _with_entries(array, pa.list_(self._field(parts(kind)[0], values.type)), values)
         if self.exact and not kind.contains_null and list_elements(aligned).null_count:
             raise _null_value(f"the elements of column {'.'.join(place)}")
         return aligned
@@ -259,15 +246,14 @@ class _Alignment:
         columns, fields = [], []
         for f, part in zip(parts(kind), (array.keys, array.items), strict=True):
             columns.append(self.column(part, f.type, (*place, f.name)))
-            fields.append(self.field(f, columns[-1].type))
-        aligned = with_entries(array, pa.map_(*fields), pa.StructArray.from_arrays(columns, fields=fields))
+            fields.append(self._field(f, columns[-1].type))
+        aligned = _with_entries(array, pa.map_(*fields), pa.StructArray.from_arrays(columns, fields=fields))
         if self.exact and not kind.value_contains_null and list_elements(entry_lists(aligned)[1]).null_count:
             raise _null_value(f"the values of column {'.'.join(place)}")
         return aligned
 
 
-def with_entries(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
-    """Return a list or map array of a type with other entries in the same places."""
+def _with_entries(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], array.null_count, array.offset, [values])
 
 

@@ -28,7 +28,7 @@ from parquet_variant.query.selection import Selected, TableColumns
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.columns import align_column, by_given_name, by_logical_name, check_known, unchanged
+from parquet_variant.tables.columns import Alignment, by_given_name, by_logical_name, check_known
 from parquet_variant.tables.schema import VARIANT, Field, StructType, arrow_type, reachable_variants
 from parquet_variant.types.path import VariantPath
 
@@ -346,7 +346,7 @@ def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -
                 literal = pa.array([value], pa.timestamp("ns", inferred.tz) if is_nanosecond else inferred)
                 if inferred.tz is None and kind.tz is not None:
                     literal = _instants(literal, zone)
-                return align_column(literal, field.type, by_logical_name, unchanged, place, exact=True)[0]
+                return Alignment(by_logical_name, exact=True).column(literal, field.type, place)[0]
             return pa.scalar(value, kind)
         check_known(value.type, field.type, by_given_name, place)
         if pa.types.is_timestamp(value.type) and pa.types.is_timestamp(kind):
@@ -355,8 +355,9 @@ def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -
                 value = _instants(value, zone)
             elif value.type.tz is not None and kind.tz is None:
                 value = pc.local_timestamp(value.cast(pa.timestamp(value.type.unit, zone)))
+        alignment = Alignment(by_given_name, exact=True)
         chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
-        aligned = [align_column(chunk, field.type, by_given_name, unchanged, place, exact=True) for chunk in chunks]
+        aligned = [alignment.column(chunk, field.type, place) for chunk in chunks]
         return pa.chunked_array(aligned, None if aligned else kind)
     except (pa.ArrowException, OverflowError) as error:
         raise TableError(

@@ -25,7 +25,7 @@ from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.columns import (
-    align_column,
+    Alignment,
     align_table,
     by_logical_name,
     nulls,
@@ -124,7 +124,7 @@ class DataFileColumns(ABC):
     def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
         """Return a nested column of the file under the table's names and types."""
         f = self._field(selected)
-        return align_column(column, f.type, self.find, unchanged, (f.name,), self.missing)
+        return Alignment(self.find, on_missing=self.missing).column(column, f.type, (f.name,))
 
     def _field(self, selected: Selected) -> Field:
         f = self.schema.get(selected.stored_name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -116,25 +116,12 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[di
     texts = [partition_texts(table[name]) for name in columns]
     for index, key in enumerate(zip(*texts, strict=True)):
         rows.setdefault(key, []).append(index)
-    _warn_of_partitions(columns, rows, texts, table)
-    data = table.drop_columns(list(columns))
-    if len(rows) == 1:
-        return [(dict(zip(columns, next(iter(rows)), strict=True)), data)]
-    return [(dict(zip(columns, key, strict=True)), data.take(pa.array(at))) for key, at in rows.items()]
-
-
-def _warn_of_partitions(
-    columns: Sequence[str],
-    keys: Collection[tuple[str | None, ...]],
-    texts: Sequence[Sequence[str | None]],
-    table: pa.Table,
-) -> None:
-    """Warn, before anything is written, of partition values that are probably not meant."""
-    if len(keys) > _MANY_PARTITIONS:
+    # Warn, before anything is written, of partition values that are probably not meant.
+    if len(rows) > _MANY_PARTITIONS:
         warnings.warn(
-            f"the rows belong to {len(keys):,} partitions, each with files of its own: partition by fewer values, "
+            f"the rows belong to {len(rows):,} partitions, each with files of its own: partition by fewer values, "
             "such as a date instead of a time",
-            stacklevel=4,
+            stacklevel=3,
         )
     for name, column in zip(columns, texts, strict=True):
         kind = table[name].type
@@ -142,14 +129,18 @@ def _warn_of_partitions(
         if is_text and None in column and table[name].null_count < column.count(None):
             warnings.warn(
                 f"empty strings in the partition column {name!r} become null, because partitions cannot hold them",
-                stacklevel=4,
+                stacklevel=3,
             )
         if _HIVE_NULL in column:
             warnings.warn(
                 f"the partition column {name!r} holds {_HIVE_NULL!r}, the name of the null partition: readers of "
                 "directories return null",
-                stacklevel=4,
+                stacklevel=3,
             )
+    data = table.drop_columns(list(columns))
+    if len(rows) == 1:
+        return [(dict(zip(columns, next(iter(rows)), strict=True)), data)]
+    return [(dict(zip(columns, key, strict=True)), data.take(pa.array(at))) for key, at in rows.items()]
 
 
 def warn_of_null_partitions(values: Mapping[str, Iterable[Any]], rows: int) -> None:

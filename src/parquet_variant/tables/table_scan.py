@@ -96,7 +96,7 @@ class TableScanReport(Report):
 
     def to_dict(self) -> dict[str, object]:
         """Return the report for programs."""
-        return asdict(self) | {"files_pruned": self.files_pruned}
+        return super().to_dict() | {"files_pruned": self.files_pruned}
 
     def __str__(self) -> str:
         return (

@@ -89,7 +89,7 @@ def optimize(
             result = opened.optimize(drop_shredding=True, file_bytes=options["file_bytes"], progress=progress)
         else:
             result = opened.optimize(schema=read_schema(schema), progress=progress, **options)
-    version, drift = getattr(result, "version", None), getattr(result, "drift", None)
+    version, drift = result.version, result.drift
     counts = ("files_removed", "files_added", "bytes_removed", "bytes_added")
     document = {} if version is None else {"version": version}
     document |= {name: getattr(result, name) for name in counts}

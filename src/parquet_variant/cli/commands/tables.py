@@ -6,9 +6,9 @@ Owns the options and the reports. Leaves the work to the methods of `Table`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import typer
 from typer import Argument, BadParameter, Option
@@ -16,11 +16,10 @@ from typer import Argument, BadParameter, Option
 from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Version, read_pairs
 from parquet_variant.cli.options.sources import open_table
 from parquet_variant.cli.output import human_bytes, print_grid, print_json, print_result, report_warning
-from parquet_variant.errors import TableError, VariantError
+from parquet_variant.errors import TableError
 from parquet_variant.support.report_text import counted
 
 if TYPE_CHECKING:
-    from parquet_variant.sql_query.tables import BoundTable
     from parquet_variant.tables.changes.operations import ChangeResult
     from parquet_variant.tables.table.iceberg import IcebergTable
 
@@ -45,20 +44,18 @@ def vacuum(
         raise BadParameter(f"invalid --hours {hours}: {error}") from None
     opened = open_table(table, catalog)
     verb = "would be deleted" if dry_run else "deleted"
+    document: dict[str, Any] = {}
     if opened.format != "iceberg":
         files = opened.vacuum(retention=retention, dry_run=dry_run, force=force)
-        lines = [*files, f"{counted(len(files), 'file')} {verb}"]
-        print_result({"files": files, "deleted": not dry_run}, lines, as_json=as_json)
-        return
-    older_than = None if retention is None else datetime.now(UTC) - retention
-    result = cast("IcebergTable", opened).expire_snapshots(older_than=older_than, dry_run=dry_run)
-    orphans = cast("IcebergTable", opened).remove_orphan_files(
-        older_than=older_than if force else None, dry_run=dry_run
-    )
-    files = [*result.files, *orphans]
-    expired = f"{counted(len(result.snapshots), 'snapshot')} {'would expire' if dry_run else 'expired'}"
-    lines = [*(files if dry_run else ()), f"{expired}, {counted(len(files), 'file')} {verb}"]
-    print_result({"snapshots": list(result.snapshots), "files": files, "deleted": not dry_run}, lines, as_json=as_json)
+        shown, expired = files, ""
+    else:
+        iceberg, older_than = cast("IcebergTable", opened), None if retention is None else datetime.now(UTC) - retention
+        result = iceberg.expire_snapshots(older_than=older_than, dry_run=dry_run)
+        files = [*result.files, *iceberg.remove_orphan_files(older_than=older_than if force else None, dry_run=dry_run)]
+        document["snapshots"], shown = list(result.snapshots), files if dry_run else []
+        expired = f"{counted(len(result.snapshots), 'snapshot')} {'would expire' if dry_run else 'expired'}, "
+    lines = [*shown, f"{expired}{counted(len(files), 'file')} {verb}"]
+    print_result(document | {"files": files, "deleted": not dry_run}, lines, as_json=as_json)
 
 
 def history(
@@ -69,26 +66,27 @@ def history(
 ) -> None:
     """List the commits of a Delta table, or the snapshots of an Iceberg table, newest first."""
     opened = open_table(table, catalog)
-    commits = opened.history(limit)
-    if as_json:
-        for commit in commits:
-            print_json(commit)
-        return
     names = ["version", "timestamp", "operation", "engineInfo"]
     if opened.format == "iceberg":
         names = ["snapshot_id", "timestamp", "operation", "references"]
-        commits = [{**commit, "references": ", ".join(commit["references"])} for commit in commits]
-    print_grid(names, [[commit.get(name) for name in names] for commit in commits], right=names[:1])
+    _print_records(opened.history(limit), names, as_json=as_json, right=names[:1])
 
 
 def loads(table: Table, catalog: Catalog = None, as_json: AsJson = False) -> None:
     """List the files that ingest --only-new has loaded into a table or directory, the last load first."""
-    files = open_table(table, catalog).loads()
+    _print_records(open_table(table, catalog).loads(), ["path", "size", "modified", "loaded"], as_json=as_json)
+
+
+def _print_records(
+    records: list[dict[str, Any]], names: list[str], *, as_json: bool, right: Iterable[str] = ()
+) -> None:
+    """Print records as JSON, one per line, or some of their fields as a grid."""
     if as_json:
-        for file in files:
-            print_json(file)
+        for record in records:
+            print_json(record)
         return
-    print_grid(["path", "size", "modified", "loaded"], [list(file.values()) for file in files])
+    texts = [{name: ", ".join(v) if isinstance(v, list) else v for name, v in record.items()} for record in records]
+    print_grid(names, [[record.get(name) for name in names] for record in texts], right=right)
 
 
 def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> None:
@@ -131,13 +129,7 @@ def delete(
 ) -> None:
     """Delete rows of a Delta or Iceberg table."""
     _check_rows(where, every_row)
-    result = open_table(table, catalog).delete(where, dry_run=dry_run)
-    _refuse_missing_paths(result)
-    if not dry_run or as_json:
-        _report(result, as_json=as_json)
-        return
-    rows, files = counted(result.rows_deleted, "row"), counted(result.files_removed, "file")
-    print(f"{rows} in {files} would be deleted; nothing was changed")
+    _report(open_table(table, catalog).delete(where, dry_run=dry_run), as_json=as_json, dry_run=dry_run)
 
 
 def erase(
@@ -170,9 +162,7 @@ def update(
 ) -> None:
     """Update rows of a Delta or Iceberg table."""
     _check_rows(where, every_row)
-    result = open_table(table, catalog).update(_assignments(set_), where)
-    _refuse_missing_paths(result)
-    _report(result, as_json=as_json)
+    _report(open_table(table, catalog).update(_assignments(set_), where), as_json=as_json)
 
 
 def merge(
@@ -199,8 +189,6 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
-    from parquet_variant.sql_query.binding import bind_table
-
     if set_ and matched != "update":
         raise BadParameter("--set needs --matched update")
     for condition, clause, option in (
@@ -210,9 +198,7 @@ def merge(
     ):
         if condition and not clause:
             raise BadParameter(f"{option}-where needs {option}")
-    opened = open_table(table, catalog)
-    bound = bind_table(opened, table)
-    plan = opened.merge(open_table(source), on)
+    plan = open_table(table, catalog).merge(open_table(source), on)
     if matched == "update":
         updates = plan.when_matched_update_all(matched_where)
         plan = plan.when_matched_update(_assignments(set_), matched_where) if set_ else updates
@@ -224,28 +210,10 @@ def merge(
         plan = plan.when_not_matched_by_source_delete(not_matched_by_source_where)
     if not plan.clauses:
         raise BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
-    _check_condition({"target": bound, "source": bind_table(plan.join.source, "the source")}, on)
-    _report(plan.execute(dry_run=dry_run), as_json=as_json, dry_run=dry_run)
-
-
-def _check_condition(tables: dict[str, BoundTable], on: str) -> None:
-    """Check the paths in the condition of a merge, whose rows would otherwise all be inserted.
-
-    Raises `VariantError` for a path that no row has and that is similar to one; warns of other paths.
-    """
-    from parquet_variant.query.path_hints import is_correction
-    from parquet_variant.query.sql_expression import needed_path_hints, read_expression
-
-    condition = read_expression(on, {name: table.columns for name, table in tables.items()})
-    for name, table in tables.items():
-
-        def known_keys(column: str, table: BoundTable = table) -> frozenset[str] | None:
-            return table.keys(column) or None  # None for a table without objects, such as an empty one
-
-        for hint in needed_path_hints(known_keys, condition, name):
-            if is_correction(hint):
-                raise VariantError(f"--on: in the {name} {hint}", reason="no-such-path")
-            report_warning(f"--on: in the {name} {hint}")
+    result = plan.execute(dry_run=dry_run)
+    for hint in result.hints:
+        report_warning(f"the condition of the merge matches no row: {hint}")
+    _report(replace(result, hints=()), as_json=as_json, dry_run=dry_run)
 
 
 def _check_rows(where: str | None, every_row: bool) -> None:
@@ -261,19 +229,18 @@ def _assignments(texts: Iterable[str]) -> dict[str, str]:
     return assignments
 
 
-def _refuse_missing_paths(result: ChangeResult) -> None:
-    """Raise `TableError` if no row matched because no row has a path of the condition."""
+def _report(result: ChangeResult, *, as_json: bool, dry_run: bool = False) -> None:
+    """Print the result of a change, or of counting what it would change.
+
+    Raises `TableError` if no row matched because no row has a path of the condition.
+    """
     for hint in result.hints:
         raise TableError(f"the condition matches no row: {hint}", reason="no-such-path")
-
-
-def _report(result: ChangeResult, *, as_json: bool, dry_run: bool = False) -> None:
-    """Print the result of a change, or of counting what it would change."""
     counts = (("deleted", result.rows_deleted), ("updated", result.rows_updated), ("inserted", result.rows_inserted))
     changes = ", ".join(f"{counted(rows, 'row')} {verb}" for verb, rows in counts if rows)
     opened = f"{result.files_opened} of {counted(result.files_total, 'file')} opened"
     last = "nothing was changed: this is a dry run" if dry_run else f"version {result.version}"
     lines = [f"{changes or 'no row changed'}; {opened}", last]
-    if result.bytes_removed:
+    if result.bytes_removed and not dry_run:
         lines.append(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
     print_result(asdict(result), lines, as_json=as_json)

@@ -1,7 +1,7 @@
 """The interface of row changes to a table format: `ChangeableTable` on the driver, and `ChangePlan` in every task.
 
 Owns the interfaces and the records that pass between them. A format implements both; the operations are in
-`operations` and `merge_run`, the changes of one file in `file_changes` and `patching`.
+`operations`, the changes of one file in `row_changes` and `patching`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
+from typing import Any, ClassVar, Generic, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ from parquet_variant.arrays.parts import empty_table
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.tables.columns import (
@@ -34,9 +33,6 @@ from parquet_variant.tables.schema import Place, StructType
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.write_plan import File, Identities, TableWritePlan
-
-if TYPE_CHECKING:  # SQL is an optional part.
-    from parquet_variant.query.selection import Selected
 
 # A format's collection of data files: it has a length, and only the format looks inside.
 FileSet: TypeAlias = Any
@@ -128,20 +124,6 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
     uses_vectors: bool
     records_changes: bool
     erases: bool = False
-
-    def read_kept_rows(self, file: File, row_mask: Mask | None) -> pa.Table:
-        """Read the rows of `read_rows` for a new file: if the plan erases, unshredded and with their own keys only."""
-        rows = self.read_rows(file, row_mask)
-        if not self.erases:
-            return rows
-        table = align_table(
-            rows, self.schema, by_logical_name, lambda _, array: variant_normalize(array.to_unshredded())
-        )
-        return with_other_columns(table, rows)
-
-    def write_like(self, rows: pa.Table) -> TableWritePlan[File]:
-        """Return the plan of the file that `read_kept_rows` rows are written to."""
-        return replace(self.write, shredding={}) if self.erases else self.like_file(rows)
 
     @property
     def schema(self) -> StructType:

@@ -6,14 +6,14 @@ Owns the report and the steps that read and write data files. Removing history a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from parquet_variant.errors import TableError, VariantError
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.report_text import Report, counted
 from parquet_variant.tables.changes.change_plan import ChangeableTable, TableChange
 from parquet_variant.tables.changes.operations import run_change
 from parquet_variant.tables.changes.row_changes import Clause, RowChange, change_rows
@@ -25,7 +25,7 @@ _WRITER_MILLIS = 3_600_000
 
 
 @dataclass(frozen=True)
-class EraseReport:
+class EraseReport(Report):
     """What an erasure did, or would do.
 
     Parameters
@@ -59,10 +59,6 @@ class EraseReport:
     versions_removed: int = 0
     log_files_removed: int = 0
     files_verified: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report for machines."""
-        return asdict(self)
 
     def __str__(self) -> str:
         rows, rewritten = counted(self.rows_erased, "row"), counted(self.files_rewritten, "file")

@@ -247,8 +247,7 @@ class Merge:
             changes, identities, options = table.plan(self.options.files), table.identities(), self.options
             rows = RowChange.of(table, changes, self.clauses, options.zone, join=self.join, dry_run=dry_run)
             change = rows.run(table, options.engine, "merge")
-            if not any(len(file.matched) for file in change.files) and table.batch is None:
-                rows.missing_paths(table)
+            matches_none = not any(len(file.matched) for file in change.files) and table.batch is None
             inserts = rows.inserted(change.files, identities)
             clauses = [
                 {"when": clause.kind, "action": clause.action, "predicate": clause.predicate} for clause in self.clauses
@@ -257,6 +256,7 @@ class Merge:
                 change,
                 rows_inserted=len(inserts),
                 source_rows=len(self.join.source),
+                hints=rows.missing_paths(table) if matches_none else (),
                 parameters={"predicate": self.join.condition, "clauses": clauses},
                 identities=identities,
             )

@@ -6,22 +6,20 @@ schema to `inference.drift`, and the commit to the formats.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.files.parquet.operations.rewrite import pack_files
-from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drift
+from parquet_variant.files.parquet.operations.rewrite import OptimizeResult, pack_files
+from parquet_variant.inference.drift import ShreddedRows, find_drift_of_files
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.report_text import rewritten
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, TableChange
 from parquet_variant.tables.columns import shredding_schemas
 from parquet_variant.tables.commits import planned_again
@@ -30,60 +28,8 @@ from parquet_variant.tables.row_input import SchemaOption, schemas_by_column
 from parquet_variant.tables.schema import reachable_variants
 from parquet_variant.tables.write_plan import Rules
 
-
-@dataclass(frozen=True)
-class ShreddedContent:
-    """The values of a Variant column in some files."""
-
-    profile: Profile
-    # By shredding schema, as JSON: the number of rows, and the time of the oldest file in milliseconds since 1970.
-    schemas: Mapping[str, tuple[int, int | None]]
-
-    def merge(self, other: ShreddedContent) -> ShreddedContent:
-        """Return the content of both sets of files."""
-        schemas = dict(self.schemas)
-        for text, (rows, millis) in other.schemas.items():
-            known_rows, known_millis = schemas.get(text, (0, None))
-            times = [time for time in (known_millis, millis) if time is not None]
-            schemas[text] = known_rows + rows, min(times, default=None)
-        return ShreddedContent(self.profile.merge(other.profile), schemas)
-
-    def report(self, policy: Any, min_saving: float) -> tuple[DriftReport, ShreddingSchema]:
-        """Return how the values have drifted from the schema of most rows, and this schema."""
-        text = max(self.schemas, key=lambda schema: (self.schemas[schema][0], schema))
-        rows, millis = self.schemas[text]
-        since = None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)
-        origin = SchemaOrigin(rows, sum(rows for rows, _ in self.schemas.values()), since)
-        schema = ShreddingSchema.from_json(text)
-        return replace(find_drift(schema, self.profile, policy, min_saving=min_saving), origin=origin), schema
-
-
-@dataclass(frozen=True, repr=False)
-class OptimizeResult:
-    """The result of a rewrite.
-
-    Parameters
-    ----------
-    version
-        The table's version afterwards: of Iceberg, the id of its snapshot.
-    files_removed, files_added, bytes_removed, bytes_added
-        Numbers of files and bytes; all are zero if there was nothing to do. Removed files remain in storage until a
-        vacuum.
-    drift
-        How the data has drifted from the shredding schema; for several Variant columns, the report of the column where
-        a change saves most. None if this was not measured.
-    """
-
-    version: int | None
-    files_removed: int = 0
-    files_added: int = 0
-    bytes_removed: int = 0
-    bytes_added: int = 0
-    drift: DriftReport | None = None
-
-    def __repr__(self) -> str:
-        drift = "" if self.drift is None else f"; {self.drift!r}"
-        return f"<OptimizeResult version {self.version}, {rewritten(self)}{drift}>"
+# The values of a Variant column in some files.
+_Content: TypeAlias = tuple[Profile, list[ShreddedRows]]
 
 
 def optimize(
@@ -119,7 +65,10 @@ def optimize(
         if files and schema is None and (infers or dry_run if table.keeps_schema else write.shred):
             parts = [(file, layout.millis) for file, layout in zip(files, layouts, strict=True)]
             contents = workers.reduce("profile", partial(_content, plan), parts, _merged)
-            reports = {name: content.report(policy, min_saving) for name, content in contents.items()}
+            reports = {
+                name: find_drift_of_files(rows, profile, policy, min_saving)
+                for name, (profile, rows) in contents.items()
+            }
             schemas = {name: report.to_shred(old, reshred=infers) for name, (report, old) in reports.items()}
             drift = max((report for report, _ in reports.values()), key=lambda report: report.saved_share, default=None)
             rewrites_all = rewrites_all or any(report.pays for report, _ in reports.values())
@@ -127,7 +76,7 @@ def optimize(
         must_rewrite = [rewrites_all or layout.must_rewrite for layout in layouts]
         packs = [] if dry_run else pack_files(keys, write.file_bytes, must_rewrite)
         if not packs and not table.changes_definition:
-            return OptimizeResult(table.version, drift=drift)
+            return OptimizeResult(version=table.version, drift=drift)
         work = partial(_rewrite_pack, replace(plan, write=replace(write, shredding=schemas)))
         results = workers.run("optimize", work, [[files[number] for number in pack] for pack in packs])
         added = [file for result in results for file in result]
@@ -142,7 +91,7 @@ def optimize(
             changes_rows=False,
         )
         return OptimizeResult(
-            table.commit("OPTIMIZE", change),
+            version=table.commit("OPTIMIZE", change),
             files_removed=len(change.files),
             files_added=len(added),
             bytes_removed=sum(layouts[number].size for number in np.flatnonzero(chosen)),
@@ -153,23 +102,22 @@ def optimize(
     return planned_again(run, table, lambda current: current.reload(), table.uri)
 
 
-def _merged(left: dict[str, ShreddedContent], right: dict[str, ShreddedContent]) -> dict[str, ShreddedContent]:
-    return {name: content.merge(right[name]) for name, content in left.items()}
+def _merged(left: dict[str, _Content], right: dict[str, _Content]) -> dict[str, _Content]:
+    return {name: (profile.merge(right[name][0]), rows + right[name][1]) for name, (profile, rows) in left.items()}
 
 
-def _content(
-    plan: ChangePlan[Any], task: int, attempt: int, part: tuple[Any, int | None]
-) -> dict[str, ShreddedContent]:
-    """Return the content of a file by the dotted name of the Variant column (the work of a task)."""
+def _content(plan: ChangePlan[Any], task: int, attempt: int, part: tuple[Any, int | None]) -> dict[str, _Content]:
+    """Return the values of each Variant column of a file, by its dotted name (the work of a task)."""
     file, millis = part
     rows = plan.read_rows(file, None)
     schemas, plain = shredding_schemas(rows.schema, plan.schema), plan.unshredded(rows)
+    time = None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)
     contents = {}
     for place in reachable_variants(plan.schema):
         name = ".".join(place)
-        text = schemas.get(name, ShreddingSchema.variant()).to_json()
         array = VariantArray.from_storage(one_chunk(column_at(plain, place)))
-        contents[name] = ShreddedContent(Profile.of_array(array), {text: (len(rows), millis)})
+        schema = schemas.get(name, ShreddingSchema.variant())
+        contents[name] = Profile.of_array(array), [(schema, len(rows), time)]
     return contents
 
 

@@ -28,7 +28,7 @@ from parquet_variant.query.selection import Selected, TableColumns
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
 from parquet_variant.tables import expressions
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
-from parquet_variant.tables.changes.patching import RowChanges, rewrite_file
+from parquet_variant.tables.changes.patching import FileRows
 from parquet_variant.tables.schema import StructType, arrow_schema
 from parquet_variant.tables.write_plan import Identities
 
@@ -208,9 +208,15 @@ class RowChange:
         Raises `TableError`, whose message ends in `advice`, if the rows have a similar path.
         """
         expression = self._expression if self.condition is None else self.condition
+
+        def keys_of_rows(column: str) -> frozenset[str] | None:
+            if column not in self.rows.column_names:
+                return None
+            return keys_of_storage(VariantArray.from_arrow(self.rows, column).to_unshredded().storage)
+
         sides: dict[str, Callable[[str], frozenset[str] | None]] = {self.target: partial(_keys, table)}
         if self.condition is not None:
-            sides[self.source] = self._keys_of_source
+            sides[self.source] = keys_of_rows
         messages: list[str] = []
         for name, keys_of in sides.items():
             hints = [] if expression is None else needed_path_hints(keys_of, expression, name)
@@ -223,11 +229,6 @@ class RowChange:
                 )
             messages += hints
         return tuple(messages)
-
-    def _keys_of_source(self, column: str) -> frozenset[str] | None:
-        if column not in self.rows.column_names:
-            return None
-        return keys_of_storage(VariantArray.from_arrow(self.rows, column).to_unshredded().storage)
 
     # ---- the rows of a file
 
@@ -355,15 +356,8 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
     if change.dry_run:
         is_changed = has_deleted or bool((deleted | updated).any())
         return FileChange(file, is_changed, rows_deleted=int(deleted.sum()), rows_updated=count, matched=matched)
-    if has_deleted and not deleted.any():
-        kept = plan.read_kept_rows(file, None)
-        added = plan.write_like(kept).write_files(iter([kept])) if len(kept) else []
-        return FileChange(file, True, tuple(added), rows_copied=len(kept))
     updates = [clause for clause in change.clauses if clause.action == "update"]
     assignments = [assignment for clause in updates for assignment in clause.assignments]
-
-    def new_rows(before: pa.Table) -> pa.Table:
-        return change._updated(before, applied[updated], source[updated])
 
     def new_values() -> list[VariantArray]:
         needed = expressions.needed_columns(assignments)
@@ -375,7 +369,15 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
             tables[change.source] = expressions.needed_table(partners, needed.get(change.source, {}))
         return expressions.path_values(assignments, tables, count, change.zone)
 
-    changes = RowChanges(
-        live, deleted, updated, new_rows, assignments, target, new_values if len(updates) == 1 else None
+    rows_of_file = FileRows(
+        plan,
+        file,
+        live,
+        deleted,
+        updated,
+        assignments,
+        target,
+        new_rows=lambda before: change._updated(before, applied[updated], source[updated]),
+        new_values=new_values if len(updates) == 1 else None,
     )
-    return replace(rewrite_file(plan, file, changes), matched=matched)
+    return replace(rows_of_file.replace_file(must_rewrite=has_deleted), matched=matched)

@@ -64,11 +64,6 @@ class OpenOptions:
     allow_outside: bool = False
     text: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def is_pinned(self) -> bool:
-        """Return whether the options name a version, so that the table does not follow new commits."""
-        return self.version is not None or self.at is not None or self.tag is not None
-
 
 class TableBase:
     """The source, the options, the operations of a format by name, and the methods that read."""

@@ -65,7 +65,8 @@ class DeltaTable(Table):
         if operation == "publish":
             return source.storage.uri if isinstance(source, Snapshot) else self._absolute(source)
         # Files that no plan of this package made can only be committed to a snapshot that the user names.
-        if operation == "commit_files" and not (options.is_pinned or options.allow_outside):
+        is_pinned = options.version is not None or options.at is not None
+        if operation == "commit_files" and not (is_pinned or options.allow_outside):
             return self._absolute(source)
         return self.snapshot
 

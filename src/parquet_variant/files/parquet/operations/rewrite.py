@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Unpack, get_args
 
@@ -30,7 +29,7 @@ from parquet_variant.files.parquet.reading.read import row_group_arrays, tagged_
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drift
+from parquet_variant.inference.drift import DriftReport, find_drift_of_files
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
@@ -44,7 +43,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
 from parquet_variant.support.choices import FileMode, Layout, OnConflict
 from parquet_variant.support.keywords import with_keywords
-from parquet_variant.support.report_text import rewritten
+from parquet_variant.support.report_text import counted
 
 _COPY_BYTES = 4 << 20
 
@@ -237,10 +236,14 @@ class OptimizeResult:
     ----------
     files_removed, files_added, bytes_removed, bytes_added
         Counts; all zero if no file was rewritten.
+        Removed files of a table remain in storage until a vacuum.
     schema
-        The shredding schema of the new files.
+        The shredding schema of the new files of a directory.
     drift
-        The drift of the data from the old schema; None if a schema was passed.
+        The drift of the data from the old schema; for several Variant columns, that of the column where a change saves
+        most. None if it was not measured.
+    version
+        The version of a table afterwards: of Iceberg, the id of its snapshot. None for a directory.
     """
 
     files_removed: int = 0
@@ -249,10 +252,15 @@ class OptimizeResult:
     bytes_added: int = 0
     schema: ShreddingSchema | None = None
     drift: DriftReport | None = None
+    version: int | None = None
 
     def __repr__(self) -> str:
-        drift = "" if self.drift is None else f"; {self.drift!r}"
-        return f"<OptimizeResult {rewritten(self)}{drift}>"
+        version = "" if self.version is None else f"version {self.version}, "
+        text = "nothing to do"
+        if self.files_removed:
+            before = f"{counted(self.files_removed, 'file')} of {counted(self.bytes_removed, 'byte')}"
+            text = f"{before} became {counted(self.files_added, 'file')} of {counted(self.bytes_added, 'byte')}"
+        return f"<OptimizeResult {version}{text}{'' if self.drift is None else f'; {self.drift!r}'}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,17 +352,10 @@ def optimize_directory(
     if not shredded:
         reshreds = False
     elif options.schema is None:
-        # The schema of most rows, and the drift of the data from it.
-        rows: Counter[str] = Counter()
-        for file in shredded:
-            rows[(file.schema or ShreddingSchema.variant()).to_json()] += file.rows
-        current = ShreddingSchema.from_json(max(rows, key=lambda text: (rows[text], text)))
         profile = engine.reduce("profile", format.profile, [file.source for file in shredded], Profile.merge)
-        drift = find_drift(current, profile, options.policy, min_saving=options.min_saving)
-        of_current = [file for file in shredded if file.schema == current]
-        infos = filesystem_of(root)[0].get_file_info([file.source.path for file in of_current])
-        oldest = min((info.mtime for info in infos if info.mtime is not None), default=None)
-        drift = replace(drift, origin=SchemaOrigin(sum(file.rows for file in of_current), rows.total(), oldest))
+        infos = filesystem_of(root)[0].get_file_info([file.source.path for file in shredded])
+        rows = [(file.schema, file.rows, info.mtime) for file, info in zip(shredded, infos, strict=True) if file.schema]
+        drift, current = find_drift_of_files(rows, profile, options.policy, options.min_saving)
         schema = drift.to_shred(current, reshred=options.reshred)
         reshreds = options.reshred or drift.pays
     else:

@@ -17,9 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError, check_count
+from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.changes.change_plan import TableChange
-from parquet_variant.tables.changes.optimizing import OptimizeResult, optimize
+from parquet_variant.tables.changes.optimizing import optimize
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import relative_path
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
@@ -209,7 +210,7 @@ class _UnshreddedTable(DeltaTable):
 def drop_shredding(table: DeltaTable, *, file_bytes: int | None = None, **options: Any) -> OptimizeResult:
     """Rewrite all files unshredded and remove the feature from the protocol, in one commit; see `Table.optimize`."""
     if not features.has_feature(table.current.protocol.reader_features, features.SHREDDING):
-        return OptimizeResult(table.version)
+        return OptimizeResult(version=table.version)
     return optimize(_UnshreddedTable(table.current), file_bytes=file_bytes, rewrite_all=True, **options)
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
+from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -30,7 +31,7 @@ from parquet_variant.tables.changes.change_plan import (
     FileLayout,
     TableChange,
 )
-from parquet_variant.tables.changes.optimizing import OptimizeResult, optimize
+from parquet_variant.tables.changes.optimizing import optimize
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.tables.iceberg.reading import planning
