@@ -14,9 +14,9 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.inference.statistics import LeafStatistics
-from parquet_variant.query.predicate import Compare
+from parquet_variant.query.predicate import Compare, In
 from parquet_variant.query.prune import ColumnStatistics, may_match
-from parquet_variant.tables.pruning import FileStatistics, keys_between, may_match_files
+from parquet_variant.tables.pruning import FileStatistics, may_match_files
 
 PAIRS = [
     (pa.int64(), 10, 20, 15),
@@ -60,8 +60,9 @@ def test_an_inverted_row_group_makes_the_bounds_of_the_file_unknown():
 
 def test_keys_are_searched_in_files_with_inverted_bounds():
     lower, upper = pa.array([20, 0]), pa.array([10, 9])
-    assert keys_between(lower, upper, pa.array([5]), 2).tolist() == [True, True]
-    assert keys_between(lower, upper, pa.array([15]), 2).tolist() == [True, False]
+    files = FileStatistics(2, lower, upper)
+    assert may_match_files(In("n", pa.array([5])), {"n": files}, 2).tolist() == [True, True]
+    assert may_match_files(In("n", pa.array([15])), {"n": files}, 2).tolist() == [True, False]
 
 
 def test_a_delta_table_with_inverted_statistics_loses_no_row(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.query.predicate import And, Compare, Constant, In, IsNull, Like, Not, Or, Predicate
 
 # A bool about one part of the data, or an array of bool with one entry per part.
-_MOST_LOOKUPS = 100  # The most values of an IN list that are looked up, in a bloom filter for instance.
+MOST_LOOKUPS = 100  # The most values of an IN list that are looked up, in a bloom filter for instance.
 Truth: TypeAlias = Any
 Side: TypeAlias = Literal["<", "<=", ">", ">="]
 _SIDES = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -51,6 +51,9 @@ class PruningStatistics(Protocol):
 
     def may_equal(self, literal: pa.Scalar) -> Truth:
         """Return whether a value can equal a literal, by facts other than the bounds, such as a bloom filter."""
+
+    def among(self, literals: Any) -> tuple[Truth, Truth]:
+        """Return whether a value can equal one of some ascending literals, and whether every value is one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,13 @@ class ColumnStatistics:
     def may_equal(self, literal: pa.Scalar) -> bool:
         """See `PruningStatistics`."""
         return self.excludes is None or not self.excludes(literal)
+
+    def among(self, literals: Any) -> tuple[bool, bool]:
+        """See `PruningStatistics`."""
+        first = bisect.bisect_left(literals, True, key=lambda literal: self.may_be("<=", literal))
+        inside = list(takewhile(lambda literal: self.may_be(">=", literal), literals[first : first + MOST_LOOKUPS]))
+        is_any = len(inside) == MOST_LOOKUPS or any(map(self.may_equal, inside))
+        return is_any, bool(inside) and not any(_compare(Compare("", "=", inside[0]), self)[1:])
 
 
 UNKNOWN = ColumnStatistics()
@@ -128,15 +138,8 @@ def _in_truths(predicate: In, column: PruningStatistics) -> tuple[Truth, Truth]:
     literals = predicate.values
     if pa.types.is_floating(literals[0].type) and math.isnan(literals[-1].as_py()):
         return True, not predicate.has_null
-    if isinstance(column.may_be("<=", literals[0]), np.ndarray):  # many parts: all values are checked at once
-        truths = [_compare(Compare(predicate.column, "=", literal), column) for literal in literals]
-        is_any, is_other = zip(*truths, strict=True)
-        return reduce(operator.or_, is_any), reduce(operator.and_, is_other) & (not predicate.has_null)
-    first = bisect.bisect_left(literals, True, key=lambda literal: bool(column.may_be("<=", literal)))
-    inside = list(takewhile(lambda literal: column.may_be(">=", literal), literals[first : first + _MOST_LOOKUPS]))
-    maybe = len(inside) == _MOST_LOOKUPS or any(column.may_equal(literal) for literal in inside)
-    only_value = bool(inside) and not any(_compare(Compare(predicate.column, "=", inside[0]), column)[1:])
-    return maybe, not (predicate.has_null or only_value)
+    maybe, is_only = column.among(literals)
+    return maybe, np.logical_not(is_only) & (not predicate.has_null)
 
 
 def _like_truths(like: Like, column: PruningStatistics) -> tuple[Truth, Truth]:

@@ -12,9 +12,11 @@ begins with version 1 in its low four bits, an object never does.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.prune import Side, Truth, cast_keeps_order, may_match
+from parquet_variant.query.prune import MOST_LOOKUPS, Side, Truth, cast_keeps_order, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ID, BasicType, VariantType
@@ -237,6 +239,27 @@ class FileStatistics:
         """Return whether any value may equal a literal; only the bounds exclude one."""
         return True
 
+    def among(self, literals: Any) -> tuple[Truth, Truth]:
+        """See `PruningStatistics`; unknown for bounds that cannot be compared with the literals."""
+        lower, upper = (None if bounds is None else _comparable(bounds) for bounds in (self.lower, self.upper))
+        known = [bounds for bounds in (lower, upper) if bounds is not None]
+        may_equal: Truth = True
+        if len(literals) <= MOST_LOOKUPS:
+            may_equal = reduce(operator.or_, (self.may_equal(literal) for literal in literals))
+        try:
+            values = literals if isinstance(literals, pa.Array) else pa.array(literals, literals[0].type)
+            values = _comparable(values).cast(known[0].type) if known else values
+            # A literal lies between the bounds if these have different positions among the literals.
+            first = 0 if lower is None else _positions(values, lower, "left", 0)
+            last = len(values) if upper is None else _positions(values, upper, "right", len(values))
+        except pa.ArrowException:
+            return may_equal, False
+        inside = first < last
+        if len(known) < len((lower, upper)):
+            return inside & may_equal, False
+        is_one = to_numpy(pc.equal(lower, upper).fill_null(scalar(False, pa.bool_())))
+        return inside & may_equal, inside & is_one & np.logical_not(self.may_be_nan)
+
     def part(self, rows: Mask | slice) -> FileStatistics:
         """Return the statistics of some of the files."""
         numbers = np.arange(self.files)[rows]
@@ -400,30 +423,18 @@ def _headers(kinds: Collection[VariantType]) -> Mask:
     return headers
 
 
-def keys_between(lower: pa.Array | None, upper: pa.Array | None, keys: Any, files: int) -> Mask:
-    """Return, for each file, whether one of some keys lies between the bounds of a column; True where unknown."""
-    unknown = np.ones(files, dtype=bool)
-    if lower is None or upper is None or pa.types.is_floating(lower.type) or pa.types.is_nested(lower.type):
-        return unknown
-    lower, upper = without_inverted(lower, upper)
-    try:
-        values = keys.cast(lower.type)
-    except pa.ArrowException:
-        return unknown
-    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    values = pc.drop_null(values)
-    ordered = values.take(pc.sort_indices(values))
-    is_known = np.asarray(pc.and_(lower.is_valid(), upper.is_valid()))
-    may_hold = unknown.copy()
-    # A key lies between the bounds if these have different positions among the ordered keys.
-    first = _positions(ordered, lower, "left")
-    last = _positions(ordered, upper, "right")
-    may_hold[is_known] = (first < last)[is_known]
-    return may_hold
+def _comparable(values: pa.Array) -> pa.Array:
+    """Return values in a type that can be ranked, in which equal numbers have one form."""
+    if values.type == pa.uuid():
+        return values.cast(pa.binary(16))
+    if pa.types.is_boolean(values.type):
+        return values.cast(pa.int8())
+    return pc.add(values, scalar(0, values.type)) if pa.types.is_floating(values.type) else values
 
 
-def _positions(ordered: pa.Array, bounds: pa.Array, side: str) -> npt.NDArray[np.int64]:
+def _positions(ordered: pa.Array, bounds: pa.Array, side: str, unknown: int) -> npt.NDArray[np.int64]:
     """Return the positions of bounds among ordered values, from the ranks of both together, for values of any type."""
     both = pa.concat_arrays([ordered, bounds.cast(ordered.type)])
     ranks = pc.rank(both, sort_keys="ascending", tiebreaker="dense").to_numpy()
-    return np.searchsorted(ranks[: len(ordered)], ranks[len(ordered) :], side=side)  # type: ignore[call-overload]
+    positions = np.searchsorted(ranks[: len(ordered)], ranks[len(ordered) :], side=side)  # type: ignore[call-overload]
+    return np.where(to_numpy(bounds.is_valid()), positions, unknown)

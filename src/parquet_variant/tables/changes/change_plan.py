@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import empty_table
+from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.query.predicate import And, Predicate, bind, columns_of
+from parquet_variant.query.predicate import And, Constant, In, Predicate, bind, columns_of
 from parquet_variant.query.selection import Selected
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.columns import (
     align_table,
     by_logical_name,
@@ -29,7 +30,7 @@ from parquet_variant.tables.columns import (
     with_other_columns,
 )
 from parquet_variant.tables.file_metrics import FileMetrics
-from parquet_variant.tables.schema import Place, StructType
+from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.write_plan import File, Identities, TableWritePlan
@@ -264,17 +265,18 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
     def file_layouts(self) -> list[FileLayout]:
         """Return what decides how each file is rewritten, in the order of `to_files(files)`."""
 
-    def may_hold_keys(self, files: FileSet, needed: Selected, name: str, keys: Any, zone: str) -> Mask:
-        """Return, for each file, whether a column may hold one of some keys; True where that is unknown."""
+    def holding_keys(self, files: FileSet, needed: Selected, name: str, keys: Any, zone: str) -> FileSet:
+        """Return those of some files in which a column may hold one of some keys."""
         query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
-        (selected,) = query.selection
-        if selected.output is None:
-            return np.ones(len(files), dtype=bool)
-        return self.bounds_hold(files, selected, query.place, keys)
-
-    @abstractmethod
-    def bounds_hold(self, files: FileSet, selected: Selected, place: Place | None, keys: Any) -> Mask:
-        """Return, for each file, whether a column's bounds hold one of some keys; `place`: that of the Variant."""
+        kind = query.selection[0].output
+        if kind is None or pa.types.is_nested(kind):
+            return files
+        try:
+            values = pc.drop_null(pc.unique(one_chunk(keys).cast(pa.binary(16) if kind == pa.uuid() else kind)))
+        except pa.ArrowException:
+            return files
+        values = values.take(pc.sort_indices(values))
+        return self.prune(files, In(name, values) if len(values) else Constant(name, False), query)
 
     @abstractmethod
     def filtered(self, files: FileSet, mask: Mask) -> FileSet:

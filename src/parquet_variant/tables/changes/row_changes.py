@@ -186,8 +186,7 @@ class RowChange:
         ):
             if not len(files):
                 break
-            mask = table.may_hold_keys(files, columns[left], left, self.keys[right], self.zone)
-            files = table.filtered(files, mask)
+            files = table.holding_keys(files, columns[left], left, self.keys[right], self.zone)
         return files
 
     def run(

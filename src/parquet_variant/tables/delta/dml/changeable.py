@@ -20,7 +20,6 @@ from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.changes.change_plan import (
@@ -39,7 +38,7 @@ from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Txn
 from parquet_variant.tables.delta.protocol.features import check_writable, enabled, has_feature
 from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_DATA_PROPERTY, check_change_data_names
-from parquet_variant.tables.delta.reading.pruning import column_bounds, prune_files
+from parquet_variant.tables.delta.reading.pruning import prune_files
 from parquet_variant.tables.delta.reading.read import (
     PLACES,
     DeltaScan,
@@ -51,9 +50,8 @@ from parquet_variant.tables.delta.writing import write as writing
 from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.tables.delta.writing.write import plan
 from parquet_variant.tables.file_metrics import FileMetrics
-from parquet_variant.tables.pruning import keys_between
 from parquet_variant.tables.row_input import ChangeOptions, all_rows, first_rows
-from parquet_variant.tables.schema import Place, StructType, from_arrow_schema
+from parquet_variant.tables.schema import StructType, from_arrow_schema
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
@@ -173,11 +171,6 @@ class DeltaTable(ChangeableTable[Add]):
             FileLayout(key, add.size, add.deletion_vector is not None, add.modification_time)
             for key, add in zip(keys, files, strict=True)
         ]
-
-    def bounds_hold(self, files: pa.Table, selected: Selected, place: Place | None, keys: Any) -> Mask:
-        """See `ChangeableTable.bounds_hold`."""
-        lower, upper = column_bounds(replace(self.current, files=files), selected, place)
-        return keys_between(lower, upper, keys, len(files))
 
     def filtered(self, files: pa.Table, mask: Mask) -> pa.Table:
         """See `ChangeableTable.filtered`."""

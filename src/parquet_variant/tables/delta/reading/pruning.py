@@ -55,17 +55,6 @@ def prune_files(
     return pruned
 
 
-def column_bounds(
-    current: Snapshot, selected: Selected, place: Place | None
-) -> tuple[pa.Array | None, pa.Array | None]:
-    """Return the bounds of one column in each file: null, or None for all files, if unknown; see `prune_files`."""
-    statistics = _partition_statistics(current, current.files, selected)
-    if statistics is None:
-        by_column = _statistics(current, current.files, place, {selected.name: selected})
-        statistics = by_column.get(selected.name, pruning.FileStatistics(current.num_files))
-    return statistics.lower, statistics.upper
-
-
 def _statistics(
     current: Snapshot, files: pa.Table, place: Place | None, selection: Mapping[str, Selected]
 ) -> dict[str, pruning.FileStatistics]:

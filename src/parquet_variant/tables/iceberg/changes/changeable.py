@@ -22,7 +22,6 @@ from parquet_variant.io.engine import Progress
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.selection import Selected
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
@@ -46,8 +45,7 @@ from parquet_variant.tables.iceberg.writing.write_plan import (
     IcebergWritePlan,
     plan_write,
 )
-from parquet_variant.tables.pruning import keys_between
-from parquet_variant.tables.schema import Place, StructType, arrow_field, variant_paths
+from parquet_variant.tables.schema import StructType, arrow_field, variant_paths
 from parquet_variant.tables.storage import Storage, open_storage
 from parquet_variant.tables.table_scan import TableScan
 
@@ -181,17 +179,6 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
             must_rewrite = is_former or bool(file.deletes)
             layouts.append(FileLayout(key, file.size, must_rewrite, times.get(file.entry.snapshot_id or 0)))
         return layouts
-
-    def bounds_hold(self, files: list[snapshots.TableFile], selected: Selected, place: Place | None, keys: Any) -> Mask:
-        """See `ChangeableTable.bounds_hold`."""
-        columns = planning.QueryColumns(self.current.schema, None, {selected.name: selected}, place)
-        possible: set[str] = set()
-        f = columns.field(selected)
-        for part in self._parts(files, frozenset() if f is None else frozenset({f.id})):
-            lower, upper = planning.column_bounds(columns, selected.name, [file.file for file in part])
-            mask = keys_between(lower, upper, keys, len(part))
-            possible |= {file.path for file, may_hold in zip(part, mask, strict=True) if may_hold}
-        return np.array([file.path in possible for file in files], dtype=bool)
 
     def filtered(self, files: list[snapshots.TableFile], mask: Mask) -> list[snapshots.TableFile]:
         """See `ChangeableTable.filtered`."""

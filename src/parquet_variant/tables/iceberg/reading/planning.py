@@ -123,16 +123,6 @@ def matching_manifests(query: QueryColumns, metadata: TableMetadata, manifests: 
     return answer
 
 
-def column_bounds(query: QueryColumns, name: str, files: Sequence[DataFile]) -> tuple[pa.Array | None, pa.Array | None]:
-    """Return the bounds of a column or path in each file, null or None where unknown."""
-    selected = query.selection[name]
-    f = query.field(selected)
-    if f is None:
-        return None, None
-    statistics = _metrics(files, f, selected)
-    return statistics.lower, statistics.upper
-
-
 # ---- bounds and counts
 
 
