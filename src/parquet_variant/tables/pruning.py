@@ -16,20 +16,24 @@ import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.arrays.parts import binary_parts
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.metadata import metadata_length
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.inference.statistics import ValueBounds
-from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
+from parquet_variant.kernels.arrow_buffers import Mask, filled_binary, from_numpy, scalar, to_numpy
+from parquet_variant.kernels.memory import copy_spans
+from parquet_variant.kernels.operations.edit import metadata_sizes
+from parquet_variant.kernels.operations.get import ABSENT, measure
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.prune import MOST_LOOKUPS, Side, Truth, cast_keeps_order, may_match
@@ -40,7 +44,6 @@ from parquet_variant.types.path import VariantPath
 
 _VERSION_MASK = 0x0F
 _VERSION = 1
-_OBJECT_BITS = 0b10
 _BOUNDS = pa.struct([("metadata", pa.large_binary()), ("value", pa.large_binary())])
 
 
@@ -99,19 +102,19 @@ def split_bounds(data: bytes) -> tuple[bytes, bytes]:
 
 def bounds_array(blobs: pa.Array) -> pa.StructArray:
     """Return a column of bounds as a struct of metadata and value; unreadable bytes become null (unknown)."""
-    first = blobs.offset
-    offsets = np.frombuffer(blobs.buffers()[1], dtype=np.int64)[first : first + len(blobs) + 1]
-    data = np.frombuffer(blobs.buffers()[2] or b"", dtype=np.uint8)
-    starts, stops = offsets[:-1], offsets[1:]
-    middles, ends, good = _cut(data, starts, stops)
+    parts = binary_parts(blobs)
+    starts, stops = parts.address + parts.offsets[:-1], parts.address + parts.offsets[1:]
     valid = to_numpy(blobs.is_valid())
-    if not np.array_equal(good, valid):
+    starts = np.where(valid, starts, -1)
+    lengths, value_lengths = np.empty(len(blobs), np.int64), np.empty(len(blobs), np.int64)
+    metadata_sizes(starts, stops, lengths)
+    middles = np.where(valid, starts + lengths, ABSENT)
+    if (lengths < 0).any() or measure(middles, stops, value_lengths) >= 0:
         # The RFC's byte order, or damage: rare enough to read one by one.
         return split_rows(blobs.to_pylist())
-    null = from_numpy(~valid)
-    return pa.StructArray.from_arrays(
-        [_slices(data, starts, middles), _slices(data, middles, ends)], ["metadata", "value"], mask=null
-    )
+    spans = [(starts, lengths), (middles, value_lengths)]
+    pieces = [filled_binary(sizes, partial(copy_spans, at, sizes), arrow_type=pa.large_binary()) for at, sizes in spans]
+    return pa.StructArray.from_arrays(pieces, ["metadata", "value"], mask=from_numpy(~valid))
 
 
 def split_rows(rows: Sequence[bytes | None]) -> pa.StructArray:
@@ -138,62 +141,6 @@ def parsed_bounds(storage: pa.StructArray) -> pa.StructArray:
     pieces = [pc.cast(pc.struct_field(unshredded, [name]), pa.large_binary()) for name in _BOUNDS.names]
     is_known = pc.and_(unshredded.is_valid(), pc.and_(pieces[0].is_valid(), pieces[1].is_valid()))
     return pa.StructArray.from_arrays(pieces, fields=list(_BOUNDS), mask=pc.invert(is_known))
-
-
-def _cut(
-    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return where the metadata and the value of each row end, and whether the row is metadata and an object."""
-    header, inside = _byte(data, starts, stops)
-    good = inside & (header & _VERSION_MASK == _VERSION)
-    width = (header >> 6).astype(np.int64) + 1
-    count = _uint(data, starts + 1, width, stops)
-    middles = starts + 1 + (count + 2) * width + _uint(data, starts + 1 + (count + 1) * width, width, stops)
-    good &= middles < stops
-    head, inside = _byte(data, middles, stops)
-    good &= inside & (head & 0b11 == _OBJECT_BITS)
-    offset_width = ((head >> 2) & 0b11).astype(np.int64) + 1
-    id_width = ((head >> 4) & 0b11).astype(np.int64) + 1
-    count_width = np.where(head >> 6 & 1, 4, 1)
-    fields = _uint(data, middles + 1, count_width, stops)
-    last = middles + 1 + count_width + fields * (id_width + offset_width)
-    ends = last + offset_width + _uint(data, last, offset_width, stops)
-    good &= ends <= stops
-    return np.where(good, middles, starts), np.where(good, ends, starts), good
-
-
-def _byte(
-    data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    inside = at < stops
-    if not len(data):
-        return np.zeros(len(at), dtype=np.uint8), inside
-    return np.where(inside, data[np.where(inside, at, 0)], np.uint8(0)), inside
-
-
-def _uint(
-    data: npt.NDArray[np.uint8],
-    at: npt.NDArray[np.int64],
-    width: npt.NDArray[np.int64],
-    stops: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int64]:
-    """Return little-endian numbers of one to four bytes; zero if they would extend beyond the row."""
-    number = np.zeros(len(at), dtype=np.int64)
-    for k in range(int(width.max(initial=0))):
-        byte, inside = _byte(data, at + k, stops)
-        number += np.where(inside & (k < width), byte.astype(np.int64) << (8 * k), 0)
-    return number
-
-
-def _slices(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> pa.Array:
-    # Slices and the gaps between them cover the data, so taking every second span returns the slices.
-    bounds = np.empty(2 * len(starts) + 1, dtype=np.int64)
-    bounds[0:-1:2], bounds[1::2] = starts, stops
-    bounds[-1] = len(data)
-    spans = pa.Array.from_buffers(
-        pa.large_binary(), 2 * len(starts), [None, pa.py_buffer(bounds.tobytes()), pa.py_buffer(data)]
-    )
-    return pc.take(spans, from_numpy(np.arange(len(starts)) * 2))
 
 
 # Number of files whose statistics are in memory as columns at a time.
