@@ -15,9 +15,9 @@ from fuzz.seeds import random_source, tries
 from parquet_variant.cli.app import main
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import as_target
-from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import TableColumns
 from parquet_variant.query.sql_expression import read_expression
+from parquet_variant.query.sql_pushdown import parse_predicate
 from parquet_variant.tables.delta.z85 import decode, encode
 
 

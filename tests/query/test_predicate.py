@@ -28,8 +28,8 @@ from parquet_variant.query.predicate import (
     evaluate,
     is_in,
 )
-from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.prune import ColumnStatistics, may_match
+from parquet_variant.query.sql_pushdown import parse_predicate
 
 
 def answers(text, array):
@@ -51,7 +51,22 @@ def test_a_path_with_its_type_is_a_column(text, column):
     assert columns_of(parse_predicate(text)) == {column}
 
 
-@pytest.mark.parametrize("text", ["v:a::int > 5", "a.b > 5", "a['b'] > 5"])
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("v:a.b > 5", "v:$['a']['b']"),
+        ("5 < v:`a b`[0]::int", "v:$['a b'][0]:int"),
+        ("v:a::decimal(9, 2) in (1, 2)", "v:$['a']:decimal(9,2)"),
+        ("v:a::string like 'x%'", "v:$['a']:string"),
+        ("order between 1 and 2", "order"),
+        ("not (`a``b` is null or \"a`b\" = X'')", "a`b"),
+    ],
+)
+def test_paths_of_sql_and_any_name_are_columns(text, column):
+    assert columns_of(parse_predicate(text)) == {column}
+
+
+@pytest.mark.parametrize("text", ["a.b > 5", "a['b'] > 5"])
 def test_other_notations_of_paths_are_reported_how_it_is_written(text):
     with pytest.raises(PredicateError, match=r"a path is written \$\.a\.b:int"):
         parse_predicate(text)
@@ -167,22 +182,24 @@ def test_float_columns_compare_as_double():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected a column"),
-        ("x >", "expected a literal"),
-        ("x > 5 y", "expected AND, OR or the end"),
-        ("x like 5", "a pattern in single quotes"),
-        ("x > 'open", "invalid filter"),
-        ("x not > 5", "IN, LIKE or BETWEEN"),
-        ("(" * 500, "nested deeper|nests deeper"),
+        ("", "the filter is empty"),
+        ("x >", "invalid filter: an operand is missing"),
+        ("x > 5 y", "invalid filter: .* Unexpected token .near '\"y\"'"),
+        ("x like 5", "invalid filter: .* LIKE '…'"),
+        ("x > 'open", "invalid filter: a quote or a comment is not closed"),
+        ("x not > 5", "invalid filter"),
+        ("(" * 500, "nested"),
         ("x = date 'soon'", "ISO 8601"),
         ("x = timestamp '2024-01-01 00:00:00.1234567'", "more than six fractional digits"),
         ("x = 5abc", "invalid filter"),
+        ("lower(x) = 'a'", "compare a column or path with literals"),
+        ("x in (select 1)", "invalid filter"),
+        ("x = y", "compare a column or path with literals"),
     ],
 )
-def test_bad_text_is_refused_with_its_place(text, message):
-    with pytest.raises(PredicateError, match=message) as caught:
+def test_bad_text_is_refused(text, message):
+    with pytest.raises(PredicateError, match=message):
         parse_predicate(text)
-    assert caught.value.offset is not None
 
 
 @pytest.mark.parametrize("text", ["x = 'a'", "y = 5", "x like 'a%'", "x = true"])
@@ -325,3 +342,26 @@ def test_row_groups_without_any_value_of_a_list_are_skipped():
     assert not may_match(Not(wanted), lambda _: inside)  # NULL among the values: never true
     without_null = bind(is_in("x", [4_001, 5]), {"x": pa.int64()})
     assert [bool(may_match(Not(without_null), lambda _, part=part: part)) for part in (odd, inside)] == [False, True]
+
+
+@pytest.mark.parametrize("source", ["rows", "parquet", "delta"])
+def test_paths_of_a_filter_have_the_type_of_their_values(tmp_path, source):
+    pv_rows = [{"n": n, "s": f"s{n}", "mixed": n if n % 2 else "x"} for n in range(100)]
+    opened = values = pv.from_python(pv_rows)
+    if source != "rows":
+        name = "t" if source == "delta" else "a.parquet"
+        pv.write(tmp_path / name, {"v": values}, format=source)
+        opened = tmp_path / name
+    table = pv.open(opened)
+    for where, expected in {
+        "v:n > 97": [98, 99],
+        "$.n in (3, 200) and v:s like 's%'": [3],
+        "v:n::bigint between 1 and 2 or not $.n <> 5": [1, 2, 5],
+        "v:none is null and n = 7": [7],
+    }.items():
+        assert table.scan({"n": "$.n:int"}, where).to_arrow()["n"].to_pylist() == expected
+    assert table.scan({"n": "$.n:int"}, [("$.s", "=", "s4")]).to_arrow()["n"].to_pylist() == [4]
+    with pytest.raises(PredicateError, match="is variant, which cannot be compared"):
+        table.scan({"n": "$.n:int"}, "v:mixed > 5")
+    with pytest.raises(PredicateError, match="a path into w, and the scan reads paths into v"):
+        table.scan({"n": "$.n:int"}, "w:n > 5")

@@ -1,8 +1,8 @@
 """Row predicates over extracted columns: the tree, its binding to column types, and its exact evaluation.
 
 Owns the meaning of predicates: SQL's three-valued logic, NaN equal to itself and greater than every number (as in Spark
-and DuckDB), and literals that are never rounded. Leaves the text form to `predicate_text`, and skipping by statistics
-to `prune`.
+and DuckDB), and literals that are never rounded. Leaves reading text to `sql_pushdown`, and skipping by
+statistics to `prune`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import datetime as dt
 import math
 import re
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -188,6 +188,57 @@ def columns_of(predicate: Predicate) -> set[str]:
     if isinstance(predicate, (And, Or)):
         return set().union(*(columns_of(part) for part in predicate.parts))
     return columns_of(predicate.part) if isinstance(predicate, Not) else {predicate.column}
+
+
+def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = None) -> str:
+    r"""Return a predicate as text that a scan reads.
+
+    `predicate`: a predicate that is not bound yet, so its literals are Python values.
+    `column`: returns the text of a column name; by default the name in double quotes.
+
+    >>> predicate_text(And((Compare("a", ">", 5), Not(Or((Like("b", "x%"), IsNull("c")))))))
+    '"a" > 5 and not ("b" like \'x%\' or "c" is null)'
+    """
+    shown = column or (lambda name: '"' + name.replace('"', '""') + '"')
+    if isinstance(predicate, (And, Or)):
+        parts = [predicate_text(part, column) for part in predicate.parts]
+        word = " and " if isinstance(predicate, And) else " or "
+        return word.join(
+            f"({text})" if isinstance(part, (And, Or)) else text
+            for part, text in zip(predicate.parts, parts, strict=True)
+        )
+    if isinstance(predicate, Not):
+        inner = predicate_text(predicate.part, column)
+        return f"not ({inner})" if isinstance(predicate.part, (And, Or)) else f"not {inner}"
+    if isinstance(predicate, IsNull):
+        return f"{shown(predicate.column)} is null"
+    if isinstance(predicate, Like):
+        return f"{shown(predicate.column)} like {_literal_text(predicate.pattern)}"
+    if isinstance(predicate, In):
+        return f"{shown(predicate.column)} in ({', '.join(map(_literal_text, predicate.values))})"
+    assert not isinstance(predicate, Constant)
+    return f"{shown(predicate.column)} {predicate.op} {_literal_text(predicate.literal)}"
+
+
+def _literal_text(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dt.datetime):
+        return f"timestamp '{value.isoformat(' ')}'"
+    if isinstance(value, dt.date):
+        return f"date '{value.isoformat()}'"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return f"{value}" if isinstance(value, (int, float, Decimal)) else "'" + str(value).replace("'", "''") + "'"
+
+
+def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+    """Return a predicate over columns with other names; `names` has the new name of each column that gets one."""
+    if isinstance(predicate, (And, Or)):
+        return type(predicate)(tuple(renamed(part, names) for part in predicate.parts))
+    if isinstance(predicate, Not):
+        return Not(renamed(predicate.part, names))
+    return replace(predicate, column=names.get(predicate.column, predicate.column))
 
 
 # ---- binding

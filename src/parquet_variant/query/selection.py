@@ -22,7 +22,6 @@ from parquet_variant.errors import VariantError, VariantFileError, check_column_
 from parquet_variant.layouts.type_grammar import as_target, result_type, value_target
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
-from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.types.path import AnyPath, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -129,6 +128,15 @@ def _typed_path(name: str, path: AnyPath, type_name: object) -> Selected:
     return Selected(name, parsed, None if target is None else value_target(target, parsed))
 
 
+def read_filter(where: object) -> Predicate | None:
+    """Read a filter as a user writes it: text, tuples, or a predicate; see `Table.scan`."""
+    if not isinstance(where, str):
+        return None if where is None else all_of(where if isinstance(where, list) else [where])
+    from parquet_variant.query.sql_pushdown import parse_predicate
+
+    return parse_predicate(where)
+
+
 def distinct_names(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
     """Number names, so that no two differ only in letter case; one without capitals is not numbered.
 
@@ -180,10 +188,7 @@ class Question:
         selection = read_selection(columns)
         if not selection:
             raise VariantFileError("no columns are selected: name at least one", reason="no-columns")
-        if where is None or isinstance(where, str):
-            predicate = None if where is None else parse_predicate(where)
-        else:
-            predicate = all_of(where if isinstance(where, list) else [where])
+        predicate = read_filter(where)
         outputs = {column.name for column in selection}
         hidden = sorted(columns_of(predicate) - outputs) if predicate is not None else []
         return cls(selection, read_selection({name: name for name in hidden}), predicate)

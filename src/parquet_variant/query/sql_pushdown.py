@@ -1,15 +1,15 @@
-"""Pushdown: the part of a SQL condition by which a scan can skip rows, as a `Predicate` over columns.
+"""SQL conditions as a `Predicate` over columns: the filter of a scan, and the part of a condition that can skip rows.
 
-Owns which comparisons mean the same in the engine and in `predicate`; all others are evaluated by the engine alone.
-The predicate is true for every row for which the condition is true.
+Owns which comparisons mean the same in the engine and in `predicate`. A filter has no others; of the condition of a
+query or change, the engine evaluates the others alone, and the predicate is true for every row for which it is true.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.encoding.cast.texts import zone_of
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import PredicateError, VariantError
+from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined
+from parquet_variant.query.sql_dialect import SqlError, parse_sql, written
+from parquet_variant.query.sql_types import sql_type, sql_type_name
+from parquet_variant.types.path import VariantPath
 
 # Callback: an expression -> the name and Arrow type (None for a Variant) of the scan's column that it is, or None.
 FindColumn = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]
@@ -41,10 +45,11 @@ def pushdown(condition: exp.Expr, find_column: FindColumn, zone: str = "UTC") ->
     return _Pushdown(find_column, zone).implied(condition)
 
 
-@dataclass(frozen=True, slots=True)
 class _Pushdown:
-    find_column: FindColumn
-    zone: str
+    """Reads conditions over columns of known types, as far as the engine means the same."""
+
+    def __init__(self, find_column: FindColumn, zone: str) -> None:
+        self.find_column, self.zone = find_column, zone
 
     def implied(self, condition: exp.Expr) -> Predicate | None:
         """Return a predicate that is true wherever the condition is true."""
@@ -85,10 +90,13 @@ class _Pushdown:
         elif isinstance(node, exp.Like):
             pattern = node.expression
             is_literal = isinstance(pattern, exp.Literal) and pattern.is_string
-            predicate = Like(column[0], pattern.name) if column[1] == pa.string() and is_literal else None
-        elif column[1] == pa.bool_():
+            predicate = Like(column[0], pattern.name) if is_literal and self.may_be(column, pa.string()) else None
+        elif self.may_be(column, pa.bool_()):
             predicate = Compare(column[0], "=", True)
         return Not(predicate) if predicate is not None and node.args.get("negate") else predicate
+
+    def may_be(self, column: tuple[str, pa.DataType | None], kind: pa.DataType) -> bool:
+        return column[1] == kind
 
     def comparison(self, op: str, first: exp.Expr, second: exp.Expr) -> Predicate | None:
         if (compared := self.find_column(_without_parentheses(first))) is not None:
@@ -111,6 +119,92 @@ class _Pushdown:
         return compare
 
 
+class _Filter(_Pushdown):
+    """Reads a filter, whose columns have no types yet, and whose literals are exact; refuses all other SQL."""
+
+    def exact(self, node: exp.Expr) -> Predicate | None:
+        predicate = super().exact(node)
+        if predicate is None:
+            raise PredicateError(
+                f"invalid filter: {written(node)[:100]}: compare a column or path with literals, or use IN (…), "
+                "BETWEEN, LIKE '…' or IS NULL; a path is written $.a.b:int, and a name with a dot in double quotes"
+            )
+        return predicate
+
+    def may_be(self, column: tuple[str, pa.DataType | None], kind: pa.DataType) -> bool:
+        return True
+
+    def compare_with(self, compared: tuple[str, pa.DataType | None], op: str, other: exp.Expr) -> Compare | None:
+        literal = literal_value(_without_parentheses(other), exact=True)
+        return None if literal is NO_LITERAL else Compare(compared[0], op, literal)  # type: ignore[arg-type]
+
+
+_FILTER_NAMES = re.compile(
+    r"""(?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|::\s*\w+)
+    | [xX](?P<hex>'(?:[0-9a-fA-F]{2})*')
+    | (?P<path>\$(?:\['(?:\\.|[^'\\])*'\]|\["(?:\\.|[^"\\])*"\]|\[[\d*]+\]|[^\s\[\]<>=!(),:'"`])*
+        (?::\w+(?:\(\d+(?:,\s*\d+)?\))?)?)
+    | (?<![\w:.])(?!(?:and|or|not|in|is|null|like|between|true|false)\b)(?P<name>[^\W\d]\w*)\b(?!\s*['(])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def parse_predicate(text: str) -> Predicate:
+    """Read the filter of a scan.
+
+    Parameters
+    ----------
+    text
+        Comparisons (``= <> != < <= > >=``), ``IN (…)``, ``BETWEEN … AND …``, ``LIKE 'x%'``, ``IS NULL`` of columns with
+        literals, joined by AND, OR, NOT and parentheses. Literals: numbers, ``'text'``, TRUE, FALSE, NULL,
+        ``DATE '2024-01-31'``, ``TIMESTAMP '2024-01-31 12:00:00'``, ``X'0A0B'``. A path can take the place of a column:
+        ``$.a.b:int`` or ``v:a.b::int``. Column names that are not identifiers are written in double quotes or
+        backticks. In a LIKE pattern a backslash escapes ``%``, ``_`` and itself, as in Spark. Keywords have any case.
+
+    Raises
+    ------
+    PredicateError
+        If the text is not a filter.
+
+    Examples
+    --------
+    >>> parse_predicate("mag > 5 and place like 'x%'")
+    And(parts=(Compare(column='mag', op='>', literal=5), Like(column='place', pattern='x%')))
+    >>> parse_predicate("mag >")
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.PredicateError: invalid filter: an operand is missing (near '>')
+    """
+
+    def quoted(match: re.Match[str]) -> str:
+        if match["hex"]:
+            return f"unhex({match['hex']})"
+        return match[0] if match["kept"] else '"' + match[0].replace('"', '""') + '"'
+
+    try:  # names are quoted, because names of columns can be any words
+        predicate = _Filter(_column_of_filter, "UTC").exact(
+            parse_sql(_FILTER_NAMES.sub(quoted, text), what="expression")
+        )
+    except SqlError as error:
+        message = re.sub(r"^invalid SQL( at line \d+, column \d+)?", "invalid filter", str(error))
+        raise PredicateError(message.replace("the SQL", "the filter")) from None
+    assert predicate is not None
+    return predicate
+
+
+def _column_of_filter(node: exp.Expr) -> tuple[str, None] | None:
+    """Return the name of a column, or of a path with its type, which is written as ``v:$.a:int``."""
+    if isinstance(node, exp.Column) and not node.table:
+        return node.name, None
+    kind = ""
+    if isinstance(node, exp.Cast):
+        target, node = sql_type(node.to), _without_parentheses(node.this)
+        kind = ":variant" if target is None else f":{sql_type_name(target)}"
+    if isinstance(node, exp.JSONExtract) and isinstance(node.this, exp.Column):
+        return f"{node.this.name}:{VariantPath(steps_of(node))}{kind}", None
+    return None
+
+
 def _all_of(kind: type[And] | type[Or], parts: Iterable[Predicate | None]) -> Predicate | None:
     """Join predicates; None if one of them is None."""
     predicates = list(parts)
@@ -123,11 +217,16 @@ def _without_parentheses(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def literal_value(node: exp.Expr) -> Any:
-    """Return the Python value of a literal, or `NO_LITERAL` for any other expression."""
+def literal_value(node: exp.Expr, *, exact: bool = False) -> Any:
+    """Return the Python value of a literal, or `NO_LITERAL` for any other expression.
+
+    `exact`: whether a number is never a float, and `PredicateError` is raised for a literal without a Python value.
+    """
     if isinstance(node, exp.Neg):
-        inner = literal_value(_without_parentheses(node.this))
-        return -inner if isinstance(inner, (int, Decimal, float)) and not isinstance(inner, bool) else NO_LITERAL
+        inner = literal_value(_without_parentheses(node.this), exact=exact)
+        if isinstance(inner, Decimal):
+            return inner.copy_negate()  # -inner would round
+        return -inner if isinstance(inner, (int, float)) and not isinstance(inner, bool) else NO_LITERAL
     if isinstance(node, exp.Boolean):
         return bool(node.this)
     if isinstance(node, exp.Null):
@@ -135,24 +234,38 @@ def literal_value(node: exp.Expr) -> Any:
     if isinstance(node, exp.Literal):
         if node.is_string:
             return node.name
-        text = node.name
-        if "e" in text.lower():
-            return float(text)
-        return Decimal(text) if "." in text else int(text) if text.isdecimal() and len(text) < 40 else NO_LITERAL
+        return _number(node.name, exact)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "unhex" and exact:
+        return bytes.fromhex(node.expressions[0].name)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
-        return _moment(node)
+        return _moment(node, exact)
     return NO_LITERAL
 
 
-def _moment(node: exp.Cast) -> Any:
-    """Return the value of ``DATE '2024-01-31'`` or ``TIMESTAMP '…'``."""
+def _number(text: str, exact: bool) -> Any:
+    if text.isdecimal() and len(text) < (39 if exact else 40):
+        return int(text)
+    if not exact and ("e" in text.lower() or "." not in text):
+        return float(text) if "e" in text.lower() else NO_LITERAL
     try:
-        if node.to.this == exp.DataType.Type.DATE:
-            return dt.date.fromisoformat(node.this.name)
-        if node.to.this in (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPNTZ):
-            return dt.datetime.fromisoformat(node.this.name)
+        return Decimal(text)
+    except InvalidOperation:
+        raise PredicateError(f"the number {text[:40]} is out of range") from None
+
+
+def _moment(node: exp.Cast, exact: bool) -> Any:
+    """Return the value of ``DATE '2024-01-31'`` or ``TIMESTAMP '…'``."""
+    text = node.this.name
+    if exact and re.search(r"[.,]\d{7}", text):
+        raise PredicateError(f"{text!r} has more than six fractional digits: write the literal as a plain string")
+    try:
+        if node.is_type("date"):
+            return dt.date.fromisoformat(text)
+        if node.is_type("timestamptz", "timestampntz"):
+            return dt.datetime.fromisoformat(text)
     except ValueError:
-        pass
+        if exact:
+            raise PredicateError(f"{text!r} is not a valid ISO 8601 {node.to.this.value.lower()}") from None
     return NO_LITERAL
 
 

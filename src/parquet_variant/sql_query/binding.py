@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import PredicateError, VariantError, VariantFileError
+from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
-from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
-from parquet_variant.query.selection import Selected, TableColumns, split_type
+from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
+from parquet_variant.query.selection import Selected, TableColumns, read_filter, split_type
 from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, ScanOptions, memory_scan, side_by_side
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
@@ -68,20 +69,32 @@ def bind_table(source: Any, name: str) -> BoundTable:
     )
 
 
-def with_common_types(table: Table, columns: Any, column: str | None) -> Any:
-    """Return the columns of a scan; a path without a type has the type of all its values, if they have one, as in SQL.
+def with_common_types(table: Table, columns: Any, where: Any, column: str | None) -> tuple[Any, Predicate | None]:
+    """Return the columns and the filter of a scan, in which a path without a type has that of its values, as in SQL.
 
     The path of a whole value remains without a type. `column`: the Variant column of the paths.
     """
+    predicate = read_filter(where)
     paths = {name: _untyped_path(request) for name, request in columns.items()} if isinstance(columns, Mapping) else {}
-    if not any(paths.values()):
-        return columns
+    hidden = [] if predicate is None else sorted(columns_of(predicate).difference(columns))
+    of_filter = {name: ("", *name.partition("$")[1:]) if name[:1] == "$" else name.partition(":$") for name in hidden}
+    if not any(paths.values()) and not any(sign == ":$" or _untyped_path(n) for n, (_, sign, _) in of_filter.items()):
+        return columns, predicate
     bound = bind_table(table, table.uri)
     variant = column or next(iter(bound.columns.variants), "")
-    return {
+    names = {}
+    for name, (root, sign, path) in of_filter.items():
+        if not sign or name in bound.order:
+            continue
+        if root not in ("", variant):
+            raise PredicateError(f"the filter has a path into {root}, and the scan reads paths into {variant}")
+        kind = None if (untyped := _untyped_path(f"${path}")) is None else bound.common_type(variant, untyped)
+        names[name] = f"${path}" if kind is None or pa.types.is_nested(kind) else f"${path}:{ddl_name(kind)}"
+    typed = {
         name: columns[name] if path is None else Selected(name, path, bound.common_type(variant, path))
         for name, path in paths.items()
     }
+    return typed or columns, None if predicate is None else renamed(predicate, names)
 
 
 def _untyped_path(request: object) -> VariantPath | None:
@@ -253,20 +266,12 @@ def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate 
     # The filter of the scan needs its columns, which get names that no output has.
     hidden_names = {column.name: f"\x00{number}" for number, column in enumerate((*plan.selection, *plan.hidden))}
     hidden = tuple(replace(column, name=hidden_names[column.name]) for column in (*plan.selection, *plan.hidden))
-    filter_of_scan = None if plan.predicate is None else _renamed(plan.predicate, hidden_names)
+    filter_of_scan = None if plan.predicate is None else renamed(plan.predicate, hidden_names)
     types = {column.name: column.output for column in outputs}
     filter_of_query = None if predicate is None else bind(predicate, types, plan.zone)
     filters = [part for part in (filter_of_scan, filter_of_query) if part is not None]
     both = joined(And, filters) if filters else None
     return replace(plan, selection=tuple(outputs), hidden=hidden if filter_of_scan is not None else (), predicate=both)
-
-
-def _renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
-    if isinstance(predicate, (And, Or)):
-        return type(predicate)(tuple(_renamed(part, names) for part in predicate.parts))
-    if isinstance(predicate, Not):
-        return Not(_renamed(predicate.part, names))
-    return replace(predicate, column=names[predicate.column])
 
 
 # ---- JSON and Arrow data

@@ -26,7 +26,7 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import hint_of_other_depth, missing_path_hints
-from parquet_variant.query.predicate_text import predicate_text
+from parquet_variant.query.predicate import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, unique_names
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError

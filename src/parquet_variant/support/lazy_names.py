@@ -23,7 +23,6 @@ _CONTRACTS = "'parquet-variant[contracts]'"
 _INSTALL = {
     "yaml": _CONTRACTS,
     "open_data_contract_standard": _CONTRACTS,
-    "sqlglot": _SQL,
     "duckdb": _SQL,
     "pandas": "pandas",
     "polars": "polars",
@@ -99,10 +98,10 @@ def optional_libraries(user: str) -> Iterator[None]:
     `user`: the feature that needs the library.
 
     >>> with optional_libraries("pv.sql"):
-    ...     raise ModuleNotFoundError(name="sqlglot")
+    ...     raise ModuleNotFoundError(name="duckdb")
     Traceback (most recent call last):
         ...
-    parquet_variant.errors.VariantError: pv.sql needs sqlglot: run: pip install 'parquet-variant[sql]'
+    parquet_variant.errors.VariantError: pv.sql needs duckdb: run: pip install 'parquet-variant[sql]'
     """
     try:
         yield

@@ -27,7 +27,6 @@ from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_vari
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.columns import (
     align_table,
     by_given_name,
@@ -99,10 +98,9 @@ class Rules:
 
 
 def _evaluate(name: str, text: str, table: pa.Table) -> pa.Array:
-    # An SQL engine is only needed for tables with rules.
-    with optional_libraries(name):
-        from parquet_variant.query.sql_expression import read_expression
-        from parquet_variant.tables.expressions import columns_of_data, evaluate, needed_table
+    # Only tables with rules need an SQL engine.
+    from parquet_variant.query.sql_expression import read_expression
+    from parquet_variant.tables.expressions import columns_of_data, evaluate, needed_table
 
     try:
         expression = read_expression(text, {"t": columns_of_data(table)}, engine="spark")

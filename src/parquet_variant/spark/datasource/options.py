@@ -18,8 +18,7 @@ from parquet_variant.errors import VariantError, bad_option, choice_of
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.query.predicate_text import parse_predicate
-from parquet_variant.query.selection import split_type
+from parquet_variant.query.selection import read_filter, split_type
 from parquet_variant.tables.opening import format_of_table
 
 # Options that Spark adds, or that users set for Spark.
@@ -247,8 +246,7 @@ class ReadOptions:
             raise _bad_value(names[1], texts.value(names[1]), hint)
         values = texts.values(_parsers(cls))
         zone_of(values.get("zone", "UTC"))  # raises in the driver
-        if (where := values.get("where")) is not None:
-            parse_predicate(where)  # raises before the query runs
+        read_filter(values.get("where"))  # raises before the query runs
         return cls(sources=sources, format=format_name, catalog=texts.catalog, **values)
 
 

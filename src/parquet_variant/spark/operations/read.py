@@ -24,9 +24,9 @@ from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, locate, open_file
 from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.query.predicate_text import parse_predicate, predicate_text
+from parquet_variant.query.predicate import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse
-from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.query.selection import Selected, read_filter, read_selection
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.task_errors import from_spark_errors
@@ -80,8 +80,7 @@ def read(
     from parquet_variant.spark.datasource.source import VariantDataSource
 
     check_choice("engine", engine, ("auto", "python", "jvm"))
-    if where is not None:
-        parse_predicate(where)  # raises before Spark plans the read
+    read_filter(where)  # raises before Spark plans the read
     spark: SparkSession = table.options.engine
     spark.dataSource.register(VariantDataSource)
     source, options = _data_source_options(table)

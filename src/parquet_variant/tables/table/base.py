@@ -228,7 +228,8 @@ class TableBase:
             if they have several types, and in Spark; ``"$.path:variant"`` always is. By default all columns.
         where
             A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a
-            predicate. It names output columns, ordinary columns, or paths with their type: ``$.a.b:int = 3``.
+            predicate. It names output columns, ordinary columns, or paths: ``$.a.b:int = 3`` or ``v:a.b = 3``, which
+            has the type of its values.
         column
             The Variant column of the paths, if there are several (default: that of `pv.open`).
         skipping
@@ -265,8 +266,8 @@ class TableBase:
 
         def make_plan() -> Any:
             selected = {f.name: f.name for f in self.schema} if columns is None else columns
-            selected = registered_method("Scan.with_common_types")(self, selected, column)
-            return self._run("scan", selected, where, column=column, zone=zone, threads=threads, **options)
+            selected, predicate = registered_method("Scan.with_common_types")(self, selected, where, column)
+            return self._run("scan", selected, predicate, column=column, zone=zone, threads=threads, **options)
 
         if type(self._options.engine).__module__.startswith("pyspark."):
             return Scan(make_plan, partial(registered_method("Scan.to_spark"), self, columns, where, column=column))

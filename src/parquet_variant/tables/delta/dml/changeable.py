@@ -21,7 +21,6 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.support.choices import Mode
-from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
     ChangePlan,
@@ -280,8 +279,7 @@ def write(
             raise DeltaError(
                 f"{unsupported[0]}= cannot be combined with replace_where=: leave it out", reason="bad-argument"
             )
-        with optional_libraries("replace_where"):
-            from parquet_variant.tables.changes.operations import replace_where as replace_matching
+        from parquet_variant.tables.changes.operations import replace_where as replace_matching
 
         result = replace_matching(DeltaTable(current), ChangeOptions.of(**options), data, replace_where)
         return CommitResult(result.version, committed=result.version > current.version)
@@ -294,9 +292,8 @@ def replace_partitions(table: DeltaTable, options: ChangeOptions, data: Any) -> 
 
     See `Table.overwrite`.
     """
-    with optional_libraries("replace_partitions"):
-        from parquet_variant.tables.changes.operations import run_change, with_inserts
-        from parquet_variant.tables.changes.row_changes import Clause, RowChange
+    from parquet_variant.tables.changes.operations import run_change, with_inserts
+    from parquet_variant.tables.changes.row_changes import Clause, RowChange
 
     rows = all_rows(data)
     if not table.current.partition_columns:
