@@ -18,9 +18,8 @@ from parquet_variant.query.rewriting.expressions import ExpressionRewriter
 from parquet_variant.query.rewriting.scopes import Relation, Scope, TableUse
 from parquet_variant.query.rewriting.values import QueryContext
 from parquet_variant.query.selection import TableColumns, TableFacts
-from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
+from parquet_variant.query.sql_dialect import SqlError, parse_sql, sql_type_named, to_sql
 from parquet_variant.query.sql_expression import read_expression, run_sql
-from parquet_variant.query.sql_types import sql_type_named
 
 
 def term(text: str, engine: Any = "duckdb") -> tuple[str, str] | None:

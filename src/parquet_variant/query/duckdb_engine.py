@@ -113,10 +113,8 @@ def duckdb_zone(zone: str) -> str:
         return str(timezone)
     hours, seconds = divmod(int(timezone.utcoffset(None).total_seconds()), 3600)
     if seconds or not -12 <= hours <= 14:
-        raise VariantError(
-            f"DuckDB has no time zone {zone!r}: use a region such as 'Asia/Kolkata', or whole hours",
-            reason="bad-zone",
-        )
+        problem = f"DuckDB has no time zone {zone!r}: use a region such as 'Asia/Kolkata', or whole hours"
+        raise VariantError(problem, reason="bad-zone")
     return f"Etc/GMT{-hours:+d}"
 
 

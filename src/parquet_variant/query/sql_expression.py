@@ -6,21 +6,21 @@ their scopes, to `sql_query`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.duckdb_engine import connect, interruptible
-from parquet_variant.query.local_times import with_earlier_instants
-from parquet_variant.query.path_hints import KeysOf, missing_path_hints, rejects_nulls
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
-from parquet_variant.query.rewriting.scopes import Relation, Scope, TableUse
+from parquet_variant.query.rewriting.scopes import KeysOf, Relation, Scope, TableUse, missing_path
 from parquet_variant.query.rewriting.values import QueryContext
 from parquet_variant.query.selection import Selected, TableColumns, TableFacts
+from parquet_variant.query.spark_meaning import as_spark_means, with_earlier_instants
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.variant_functions import CallContext, register_calls
 from parquet_variant.support.choices import SqlEngine
@@ -57,8 +57,6 @@ def read_expression(
     """
     tree = parse_sql(text, engine, what="expression")
     if engine == "spark":
-        from parquet_variant.query.spark_meaning import as_spark_means
-
         tree = as_spark_means(
             tree, {name: kind for columns in tables.values() for name, kind in columns.ordinary.items()}
         )
@@ -90,11 +88,11 @@ def needed_path_hints(keys_of: KeysOf, condition: SqlExpression, table: str) -> 
 
     A path of ``v:a = 1 OR v:b = 2`` may be missing if another path exists, and that of ``v:a IS NULL`` always.
     """
+    keys_of = cache(keys_of)
     hints = {
         name: hint
         for name, column in condition.columns.get(table, {}).items()
-        if column.path is not None
-        for hint in missing_path_hints(keys_of, [(column.stored_name, column.path)])
+        if column.path is not None and (hint := missing_path(keys_of, column.stored_name, column.path)) is not None
     }
     if not hints or not rejects_nulls(condition.text, table, hints):
         return []
@@ -131,3 +129,51 @@ def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Ta
             if failures:
                 raise failures[0] from None
             raise SqlError(f"the SQL cannot be run: {str(error).strip().splitlines()[0]}") from None
+
+
+# ---- conditions that cannot be true where some columns are null
+
+# Operators and functions that are null if one of their operands is null.
+_OPERATORS = (
+    exp.Paren, exp.Cast, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod,
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike,
+)  # fmt: skip
+_FUNCTIONS = {
+    "lower", "upper", "trim", "length", "substring", "substr", "starts_with", "ends_with", "contains", "abs", "round",
+    "floor", "ceil", "year", "month", "day", "hour", "date_trunc", "date_part", "regexp_matches",
+}  # fmt: skip
+
+
+def rejects_nulls(condition: str, table: str, columns: Collection[str]) -> bool:
+    """Return whether a condition in DuckDB's SQL is true for no row in which the columns of a table are all null.
+
+    >>> rejects_nulls("t.a > 1 AND t.b = 2", "t", ["a"]), rejects_nulls("t.a > 1 OR t.b = 2", "t", ["a"])
+    (True, False)
+    >>> rejects_nulls("NOT LOWER(t.a) = 'x'", "t", ["a"]), rejects_nulls("COALESCE(t.a, 1) = 1", "t", ["a"])
+    (True, False)
+    """
+    return _excludes(parse_sql(condition, what="expression"), True, table, columns)
+
+
+def _excludes(node: exp.Expr, truth: bool, table: str, columns: Collection[str]) -> bool:
+    """Return whether a condition never has a truth value."""
+    if isinstance(node, exp.Paren):
+        return _excludes(node.this, truth, table, columns)
+    if isinstance(node, exp.Not):
+        return _excludes(node.this, not truth, table, columns)
+    if isinstance(node, (exp.And, exp.Or)):
+        parts = [_excludes(part, truth, table, columns) for part in (node.this, node.expression)]
+        return any(parts) if isinstance(node, exp.And) == truth else all(parts)
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        is_true = not node.args.get("negate")
+        return is_true != truth and _is_null(node.this, table, columns)
+    return _is_null(node, table, columns)
+
+
+def _is_null(node: exp.Expr, table: str, columns: Collection[str]) -> bool:
+    if isinstance(node, exp.Column):
+        return node.table == table and node.name in columns
+    if isinstance(node, (exp.Between, exp.In)):
+        return _is_null(node.this, table, columns)
+    is_strict = node.name.lower() in _FUNCTIONS if isinstance(node, exp.Anonymous) else isinstance(node, _OPERATORS)
+    return is_strict and any(_is_null(part, table, columns) for part in node.iter_expressions())

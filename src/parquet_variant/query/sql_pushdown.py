@@ -20,8 +20,7 @@ from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined
-from parquet_variant.query.sql_dialect import SqlError, parse_sql, written
-from parquet_variant.query.sql_types import sql_type, sql_type_name
+from parquet_variant.query.sql_dialect import SqlError, parse_sql, sql_type, sql_type_name, written
 from parquet_variant.types.path import VariantPath
 
 # Callback: an expression -> the name and Arrow type (None for a Variant) of the scan's column that it is, or None.

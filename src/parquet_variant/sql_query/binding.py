@@ -63,10 +63,8 @@ def bind_table(source: Any, name: str) -> BoundTable:
         return replace(_vortex_table(os.fspath(table.source), name), path=table.source)
     if table.format == "parquet":
         return replace(_parquet_table(table.source, name, options.filesystem), path=table.source)
-    raise VariantError(
-        f"the table {name} is a Spark DataFrame: give a path, a scan, a VariantArray or Arrow data",
-        reason="not-a-table",
-    )
+    problem = f"the table {name} is a Spark DataFrame: give a path, a scan, a VariantArray or Arrow data"
+    raise VariantError(problem, reason="not-a-table")
 
 
 def with_common_types(table: Table, columns: Any, where: Any, column: str | None) -> tuple[Any, Predicate | None]:

@@ -146,17 +146,11 @@ def _refuse_data_file(file: Path, sources: Iterable[Any]) -> None:
     for folder in path.parents:
         is_table = (folder / "_delta_log").is_dir() or any((folder / "metadata").glob("*.metadata.json"))
         if is_table or (folder in paths and path.exists()):
-            raise VariantError(
-                f"{file} is inside the table {folder}: write the result to another directory",
-                reason="bad-option",
-                file=os.fspath(file),
-            )
+            problem = f"{file} is inside the table {folder}: write the result to another directory"
+            raise VariantError(problem, reason="bad-option", file=os.fspath(file))
     if path in paths:
-        raise VariantError(
-            f"{file} is a file that the query reads: write the result to another file",
-            reason="bad-option",
-            file=os.fspath(file),
-        )
+        problem = f"{file} is a file that the query reads: write the result to another file"
+        raise VariantError(problem, reason="bad-option", file=os.fspath(file))
 
 
 def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:

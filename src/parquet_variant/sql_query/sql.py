@@ -25,12 +25,10 @@ from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
-from parquet_variant.query.path_hints import hint_of_other_depth, missing_path_hints
 from parquet_variant.query.predicate import predicate_text
-from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, unique_names
+from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, path_hint, unique_names
 from parquet_variant.query.selection import Selected
-from parquet_variant.query.sql_dialect import SqlError
-from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.query.sql_dialect import SqlError, sql_type_name
 from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.result import SqlResult, copy_statement, with_json, with_variants, write_result
@@ -253,10 +251,8 @@ class SqlQuery:
                 if not all(has_values):
                     self.warnings += self._path_hints()
                 if self._states() != before:
-                    raise VariantFileError(
-                        "files that the query reads several times were replaced while it ran: run the query again",
-                        reason="files-changed",
-                    )
+                    problem = "files that the query reads several times were replaced while it ran: run the query again"
+                    raise VariantFileError(problem, reason="files-changed")
             except duckdb.InterruptException:
                 raise SqlError(
                     f"the query was stopped after {seconds:g} seconds: narrow it with WHERE or LIMIT, or join on a key",
@@ -277,14 +273,13 @@ class SqlQuery:
 
     def _path_hints(self) -> list[str]:
         """Return hints about paths that no row has; a column without values, or an empty result, gives a reason."""
-        hints: dict[str, None] = {}
+        hints: dict[str | None, None] = {}
         for use in self.rewritten.uses:
-            paths = [(column.stored_name, column.path) for column in use.needed.values() if column.path is not None]
             keys_of = cache(use.table.keys)
-            for place in paths:
-                elsewhere = hint_of_other_depth(use.table, *place)
-                hints |= dict.fromkeys(missing_path_hints(keys_of, [place]) if elsewhere is None else [elsewhere])
-        return list(hints)
+            for column in use.needed.values():
+                if column.path is not None:
+                    hints[path_hint(use.table, column.stored_name, column.path, keys_of)] = None
+        return [hint for hint in hints if hint is not None]
 
     def _presented(self, part: pa.Table, as_text: bool) -> pa.Table:
         if self.rewritten.describes:

@@ -415,10 +415,8 @@ class BoundTable(TableFacts):
                 kind = ordinary.get(added.column)
             else:
                 if variant is None and len(self.columns.variants) != 1:
-                    raise VariantFileError(
-                        f"{self.name} has {len(self.columns.variants)} Variant columns: name that of {added.path}",
-                        reason="several-variant-columns",
-                    )
+                    problem = f"{self.name} has {len(self.columns.variants)} Variant columns: name that of {added.path}"
+                    raise VariantFileError(problem, reason="several-variant-columns")
                 stored = variant or self.columns.variants[0]
                 derived[added.name] = Selected.of(stored, added.path, added.type, exact=added.exact)
                 kind = added.output

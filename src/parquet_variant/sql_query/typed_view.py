@@ -184,10 +184,8 @@ def sql_view(
     path = opened.uri
     if opened.format not in ("parquet", "delta"):
         kind = {"memory": "rows in memory", "json": "JSON"}.get(opened.format, opened.format.capitalize())
-        raise VariantError(
-            f"{path} is {kind}: a view needs Parquet files or a Delta table; convert it with `variant ingest`",
-            reason="not-parquet",
-        )
+        problem = f"{path} is {kind}: a view needs Parquet files or a Delta table; convert it with `variant ingest`"
+        raise VariantError(problem, reason="not-parquet")
     table = bind_table(opened, path)
     variants = [name for name in table.columns.variants if column in (None, name)]
     if len(variants) != 1:
@@ -224,10 +222,8 @@ def _check_columns(selected: Sequence[Selected], names: Sequence[str], path: str
                 "a view column has an empty name, which no engine allows: name it", reason="bad-selection"
             )
         if column.name.lower() in seen:
-            raise VariantError(
-                f"two view columns are called {column.name} (engines ignore letter case): rename one of them",
-                reason="bad-selection",
-            )
+            problem = f"two view columns are called {column.name} (engines ignore letter case): rename one of them"
+            raise VariantError(problem, reason="bad-selection")
         if column.path is None and column.stored_name not in names:
             raise VariantError(
                 f"{path} has no column {column.stored_name}: choose from {', '.join(names)}, or give a path: $.a.b",
@@ -295,7 +291,7 @@ def _all_columns(table: BoundTable, variant: str, path: str) -> tuple[Selected, 
 def _value(column: Selected, variant: str, engine: str) -> str:
     from sqlglot import exp
 
-    from parquet_variant.query.sql_types import sql_type_name
+    from parquet_variant.query.sql_dialect import sql_type_name
 
     if column.path is None:
         return _name(column.stored_name, engine)

@@ -58,7 +58,7 @@ def schema(
 
     PATH can also be JSON, or - for standard input.
     """
-    from parquet_variant.query.sql_types import sql_type_name
+    from parquet_variant.query.sql_dialect import sql_type_name
 
     with queryable(path, column=column, version=version, at=at) as table:
         view = table.typed(names=names)
@@ -247,7 +247,7 @@ def _answer_paths(
     table: Table, selects: dict[str, str], where: str | None, reading: dict[str, Any], output: _Output
 ) -> None:
     """Run or explain a query by paths; `reading` has options of `Table.scan`."""
-    from parquet_variant.query.path_hints import missing_path_hints
+    from parquet_variant.query.rewriting.scopes import missing_path
     from parquet_variant.query.selection import Question
     from parquet_variant.sql_query.binding import bind_table
 
@@ -280,9 +280,12 @@ def _answer_paths(
     variant = table.options.column or next(iter(bound.columns.variants), None)
     if variant is None:
         return
-    paths = [(variant, selected.path) for selected in Question.of(selects, where).columns if selected.path is not None]
-    for warning in missing_path_hints(bound.keys, paths, as_path=True):
-        report_warning(warning)
+    paths = dict.fromkeys(selected.path for selected in Question.of(selects, where).columns)
+    keys = bound.keys(variant)
+    for path in paths:
+        warning = None if path is None else missing_path(lambda _: keys, variant, path, as_path=True)
+        if warning is not None:
+            report_warning(warning)
 
 
 def _answer_sql(table: Table | None, sql: str, reading: dict[str, Any], output: _Output) -> None:

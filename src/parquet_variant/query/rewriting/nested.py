@@ -20,8 +20,7 @@ from parquet_variant.query.path_dialect import key_in_brackets, steps_of, with_s
 from parquet_variant.query.rewriting.scopes import unknown_name
 from parquet_variant.query.rewriting.values import PathRewriter, Value, VariantTerm, copies, engine_call, value_of
 from parquet_variant.query.selection import Kind, element_of, field_of, holds_variants, is_variant
-from parquet_variant.query.sql_dialect import SqlError, from_template, written
-from parquet_variant.query.sql_types import sql_type, sql_type_named
+from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type, sql_type_named, written
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -331,10 +330,8 @@ def _cast_term(term: VariantTerm, kind: pa.DataType | None, node: exp.Expr, engi
     """Add a cast to a term; with wildcards the type is that of the whole list, as in ``v:items[*].n::array<int>``."""
     for _ in range(wildcard_count(term.path) if kind is not None else 0):
         if kind is None or not pa.types.is_list(kind):
-            raise SqlError(
-                f"{written(node, engine)}: the result of a path with [*] is an array: cast it to array<type>",
-                reason="bad-type",
-            )
+            problem = f"{written(node, engine)}: the result of a path with [*] is an array: cast it to array<type>"
+            raise SqlError(problem, reason="bad-type")
         kind = kind.value_type
     return replace(term, type=kind, cast=True)
 

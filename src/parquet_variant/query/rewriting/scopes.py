@@ -1,11 +1,11 @@
 """Name resolution: the relations of each SELECT, their columns, and the scope in which a name is found.
 
-Owns relations, scopes and looking up names. Leaves the traversal of a query to `query`.
+Owns relations, scopes, looking up names, and hints for paths that no row has. Leaves traversing a query to `query`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, TypeAlias
@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.layouts.similar_paths import missing_path_hint
+from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import And, Predicate, joined
 from parquet_variant.query.selection import Kind, Selected, TableFacts, field_of, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError
@@ -352,3 +354,35 @@ def merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
                 )
             if (use := hit.relation.use) is not None:
                 use.needed[hit.column.name or name] = use.table.needs(hit.column.name or name)
+
+
+# ---- hints for paths that no row has
+
+KeysOf = Callable[[str], "frozenset[str] | None"]
+
+
+def missing_path(keys_of: KeysOf, column: str, path: VariantPath, *, as_path: bool = False) -> str | None:
+    """Return a message for a path with a key that no object of its Variant column has; None for other paths.
+
+    `keys_of`: returns the keys of the objects in a column; None if they are unknown.
+    `as_path`: write paths as ``$.a.b``, not as in SQL.
+
+    >>> missing_path(lambda column: frozenset(["user", "id"]), "v", VariantPath.parse("$.usr.id"))
+    'no row has the path v:usr.id: did you mean v:user.id?'
+    """
+    keys = keys_of(column)
+    shown = None if as_path else (lambda path: with_steps(column, path.segments))
+    return None if keys is None else missing_path_hint(path, keys, shown)
+
+
+def path_hint(table: TableFacts, column: str, path: VariantPath, keys_of: KeysOf | None = None) -> str | None:
+    """Return a message for a path that no row has, which may name another path with its last key."""
+    if (meant := table.path_elsewhere(column, path)) is None:
+        return missing_path(keys_of or table.keys, column, path)
+    missing, suggested = (with_steps(column, shown.segments) for shown in (path, meant))
+    return f"no row has the path {missing}: did you mean {suggested}?"
+
+
+def is_correction(hint: str) -> bool:
+    """Return whether a hint names a similar path."""
+    return "did you mean" in hint

@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.path_hints import hint_of_other_depth, missing_path_hints
 from parquet_variant.query.rewriting.scopes import (
     USE,
     OutputColumn,
@@ -26,11 +25,12 @@ from parquet_variant.query.rewriting.scopes import (
     StoredPath,
     TableUse,
     check_distinct,
+    missing_path,
+    path_hint,
     unknown_name,
 )
 from parquet_variant.query.selection import Kind, Selected, field_of, is_variant, only_variants
-from parquet_variant.query.sql_dialect import SqlError, written
-from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.query.sql_dialect import SqlError, sql_type_name, written
 from parquet_variant.query.variant_functions import call_name, unknown_function
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import VariantPath
@@ -112,12 +112,17 @@ class Value:
             return None
         return self.as_typed(nulls)
 
-    def missing_path_hint(self) -> str | None:
-        """Return the hint for a path that no row has; None for a path that exists, and for other expressions."""
+    def missing_path_hint(self, *, elsewhere: bool = False) -> str | None:
+        """Return the hint for a path that no row has; None for a path that exists, and for other expressions.
+
+        `elsewhere`: whether other paths with its last key are looked for.
+        """
         place = self.place or self.origin
         if place is None or place.inside or not place.path.segments:
             return None
-        return next(iter(missing_path_hints(place.table.keys, [(place.column, place.path)])), None)
+        if elsewhere:
+            return path_hint(place.table, place.column, place.path)
+        return missing_path(place.table.keys, place.column, place.path)
 
     def typed_or_null(self) -> Value | None:
         """Return the Variant as `typed` does, and NULL for a path that no row has."""
@@ -256,11 +261,8 @@ class PathRewriter(ABC):
         call = parent if isinstance(parent, exp.Anonymous) and self.engine == "duckdb" else None
         if call is not None and (message := unknown_function(call.name)) is not None:
             return SqlError(message)
-        place = value.place or value.origin
-        if place is not None and not place.inside:
-            elsewhere = hint_of_other_depth(place.table, place.column, place.path)
-            if (hint := elsewhere or value.missing_path_hint()) is not None:
-                return SqlError(hint)
+        if (hint := value.missing_path_hint(elsewhere=True)) is not None:
+            return SqlError(hint)
         if not value.is_variant:
             return SqlError(
                 f"{text} holds Variants, which cannot be computed with: give them types, as in ::array<string>"

@@ -27,7 +27,7 @@ from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.predicate import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse
 from parquet_variant.query.selection import Selected, read_filter, read_selection
-from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.query.sql_dialect import sql_type_name
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.task_errors import from_spark_errors
 from parquet_variant.sql_query.sql import SqlQuery, plan_sql

@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlglot import exp
 
-from parquet_variant.query.local_times import with_earlier_instants
 from parquet_variant.query.predicate import columns_of
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
 from parquet_variant.query.rewriting.scopes import (
@@ -27,6 +26,7 @@ from parquet_variant.query.rewriting.scopes import (
 )
 from parquet_variant.query.rewriting.values import QueryContext, copies, engine_call
 from parquet_variant.query.selection import is_variant
+from parquet_variant.query.spark_meaning import with_earlier_instants
 from parquet_variant.query.sql_dialect import SqlError, from_template, parse_sql, to_sql, written
 from parquet_variant.query.variant_functions import EXPLODES
 from parquet_variant.sql_query.rewriting.select_list import SelectList

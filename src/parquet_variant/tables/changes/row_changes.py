@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.scanning.projection import keys_of_files
 from parquet_variant.io.engine import Engine
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.path_dialect import with_steps
-from parquet_variant.query.path_hints import is_correction
+from parquet_variant.query.rewriting.scopes import is_correction
 from parquet_variant.query.selection import Selected, TableColumns
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
 from parquet_variant.tables import expressions
