@@ -105,10 +105,12 @@ def whole(high: int, low: int) -> int:
 def test_128_bit_arithmetic(number: int, power: int) -> None:
     high, low = halves(number)
     assert digits_of(high, low) == len(str(abs(number)))
-    exact, *quotient = divide_by_power(high, low, power)
+    exact, *quotient = divide_by_power(high, low, power, False)
     assert exact == (number % 10**power == 0)
     if exact:
         assert whole(*quotient) == number // 10**power
+    rounded = (abs(number) + 10**power // 2) // 10**power
+    assert whole(*divide_by_power(high, low, power, True)[1:]) == (rounded if number >= 0 else -rounded)
     fits, *product = multiply_power(high, low, power)
     assert fits == (abs(number) * 10**power < 10**38)
     if fits:

@@ -94,36 +94,23 @@ def divide_small(high: int, low: int, divisor: int) -> tuple[int, int, int]:
 
 
 @kernel
-def divide_by_power(high: int, low: int, power: int) -> tuple[bool, int, int]:
-    """Return ``(exact, high, low)``: number / 10**power, exact if the remainder is 0."""
+def divide_by_power(high: int, low: int, power: int, rounds: bool) -> tuple[bool, int, int]:
+    """Return ``(exact, high, low)``: number / 10**power, exact if the remainder is 0.
+
+    An inexact quotient is rounded, halves away from zero, if ``rounds``, and is undefined otherwise.
+    """
     negative = high < 0
     if negative:
         high, low = negate(high, low)
-    exact = True
-    while power > 0 and exact:
+    exact, dropped = True, 0
+    while power > 0 and (exact or rounds):
         step = min(power, 9)
         high, low, remainder = divide_small(high, low, POWER_LOW[step])
-        exact = remainder == 0
-        power -= step
-    if negative:
-        high, low = negate(high, low)
-    return exact, high, low
-
-
-@helper
-def round_by_power(high: int, low: int, power: int) -> tuple[int, int]:
-    """Return ``(high, low)``: number / 10**power, with halves rounded away from zero."""
-    negative = high < 0
-    if negative:
-        high, low = negate(high, low)
-    dropped = 0
-    while power > 0:
-        step = min(power, 9)
-        high, low, remainder = divide_small(high, low, POWER_LOW[step])
+        exact = exact and remainder == 0
         dropped = remainder // POWER_LOW[step - 1]  # the first removed digit decides
         power -= step
-    if dropped >= 5:
+    if rounds and dropped >= 5:
         high, low = multiply_add(high, low, 1, 1)
     if negative:
         high, low = negate(high, low)
-    return high, low
+    return exact, high, low

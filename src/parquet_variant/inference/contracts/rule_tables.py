@@ -21,7 +21,18 @@ from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import FORMATS, PathRules, order_of
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.memory import KIND, address_of
-from parquet_variant.kernels.tapes.check import FORBIDDEN, NO_RULES, RULE, SCALES
+from parquet_variant.kernels.tapes.check import (
+    BOUNDS,
+    DAYS,
+    DOUBLES,
+    FORBIDDEN,
+    ITEMS,
+    MICROS,
+    NANOS,
+    NO_RULES,
+    RULE,
+    SCALES,
+)
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.types import TYPES
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
@@ -118,22 +129,9 @@ def _row(rules: PathRules) -> list[int]:
     row[RULE.WHOLE] = rules.whole_numbers
     row[RULE.NULLABLE] = rules.allows_null
     bounded = [bound for bound in (rules.min, rules.max) if bound is not None]
-    row[RULE.TIMES] = any(isinstance(bound, dt.date) for bound in bounded)
-    row[RULE.NUMBERS] = bool(bounded) and not row[RULE.TIMES]
-    if row[RULE.NUMBERS]:
-        row[RULE.DOUBLE_MIN] = _SMALLEST if rules.min is None else _double_bound(rules.min, -1)
-        row[RULE.DOUBLE_MAX] = _LARGEST if rules.max is None else _double_bound(rules.max, 1)
-    if row[RULE.TIMES]:
-        low, high = (None if bound is None else order_of(bound) for bound in (rules.min, rules.max))
-        row[RULE.MICROS_MIN] = _SMALLEST if low is None else low
-        row[RULE.MICROS_MAX] = _LARGEST if high is None else high
-        row[RULE.DATE_MIN] = _SMALLEST if low is None else -(-low // MICROS_PER_DAY)
-        row[RULE.DATE_MAX] = _LARGEST if high is None else high // MICROS_PER_DAY
-        row[RULE.NANOS_MIN] = _SMALLEST if low is None else _clipped(low * 1000)
-        row[RULE.NANOS_MAX] = _LARGEST if high is None else _clipped(high * 1000)
-    row[RULE.LENGTH_MIN], row[RULE.ITEMS_MIN] = rules.min_length or 0, rules.min_items or 0
+    row[RULE.NUMBERS] = bool(bounded) and not any(isinstance(bound, dt.date) for bound in bounded)
+    row[RULE.LENGTH_MIN] = rules.min_length or 0
     row[RULE.LENGTH_MAX] = _LARGEST if rules.max_length is None else rules.max_length
-    row[RULE.ITEMS_MAX] = _LARGEST if rules.max_items is None else rules.max_items
     row[RULE.FORM] = -1 if rules.format is None else FORMATS[rules.format]
     row[RULE.UNDECIDED_OTHERS] = rules.values is not None
     row[RULE.UNDECIDED_STRINGS] = rules.pattern is not None or (rules.values is not None and not choices_of(rules))
@@ -150,12 +148,19 @@ def _kinds(rules: PathRules) -> Iterator[int]:
 
 
 def _bounds(rules: PathRules) -> list[int]:
-    """Return the bounds of unscaled values by scale."""
-    low, high = (None if b is None or isinstance(b, dt.date) else Decimal(b) for b in (rules.min, rules.max))
-    return [
-        *(_SMALLEST if low is None else _clipped(math.ceil(_shifted(low, scale))) for scale in range(SCALES)),
-        *(_LARGEST if high is None else _clipped(math.floor(_shifted(high, scale))) for scale in range(SCALES)),
-    ]
+    """Return the lower bounds of values, then the upper bounds, in the order of the kernel's columns."""
+    lower, upper = [_SMALLEST] * BOUNDS, [_LARGEST] * BOUNDS
+    for bound, bounds, rounded, side in ((rules.min, lower, math.ceil, -1), (rules.max, upper, math.floor, 1)):
+        if isinstance(bound, dt.date):
+            micros = order_of(bound)
+            bounds[DAYS] = -(-micros // MICROS_PER_DAY) if side < 0 else micros // MICROS_PER_DAY
+            bounds[MICROS], bounds[NANOS] = micros, _clipped(micros * 1000)
+        elif bound is not None:
+            bounds[:SCALES] = [_clipped(rounded(_shifted(Decimal(bound), scale))) for scale in range(SCALES)]
+            bounds[DOUBLES] = _double_bound(bound, side)
+    lower[ITEMS] = rules.min_items or 0
+    upper[ITEMS] = _LARGEST if rules.max_items is None else rules.max_items
+    return lower + upper
 
 
 def _shifted(value: Decimal, scale: int) -> Decimal:

@@ -30,7 +30,7 @@ from parquet_variant.kernels.native_vectors import (
     reserve_rows,
     sort_with,
 )
-from parquet_variant.kernels.tapes.dictionaries import add_set, metadata_column, no_runs, write_dictionaries
+from parquet_variant.kernels.tapes.dictionaries import add_set, metadata_column, no_sets, write_dictionaries
 from parquet_variant.kernels.values.reading import NameTable, metadata_header, widest_dictionary
 from parquet_variant.types import MAX_OFFSET
 
@@ -289,7 +289,7 @@ def least_names(
     """
     widest = widest_dictionary(names)
     number, stamp, used = new_vector(memory, widest), filled_vector(memory, widest, -1), new_vector(memory, widest)
-    sets, count = no_runs(memory), 0
+    sets, count = no_sets(memory), 0
     for row in range(len(of_row)):
         of_row[row] = size = 0
         for i in range(row_start[row], row_start[row + 1]):

@@ -24,19 +24,21 @@ from parquet_variant.kernels.pages.runs import signed, varint
 _TRUE, _FALSE, _I8, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 4, 6, 7, 8, 9, 10, 12
 _BYTE_ARRAY = 6
 _LAST_CODEC = 7  # LZ4_RAW
-# The nested structs, and the field of each that leads to the next: FileMetaData.row_groups,
-# RowGroup.columns, ColumnChunk.meta_data, ColumnMetaData.size_statistics.
-_CHUNK, _META, _SIZE, _LEVELS = 2, 3, 4, 5
-_INTO = (4, 1, 3, 16)
+# The structs of a footer that are checked, and the field that leads to each from the struct that contains it.
+# FileMetaData.row_groups and RowGroup.columns are lists.
+_FILE, _GROUP, _CHUNK, _META, _STATISTICS, _SIZES, _OTHER = range(7)
+_LEADS_TO = ((_FILE, 4, _GROUP), (_GROUP, 1, _CHUNK), (_CHUNK, 3, _META), (_META, 12, _STATISTICS), (_META, 16, _SIZES))
 _SCHEMA = 2  # of FileMetaData
 _ROWS = 3  # of FileMetaData and RowGroup
 _CRYPTO_METADATA = 8  # of ColumnChunk
-# Fields of ColumnMetaData, of Statistics (max, min, max_value, min_value), and of SizeStatistics.
-_TYPE, _CODEC, _STATISTICS = 1, 4, 12
-_BOUNDS = (1, 2, 5, 6)
-_OLD_BOUNDS, _NEW_BOUNDS = 1 << 1 | 1 << 2, 1 << 5 | 1 << 6
+# Fields of ColumnMetaData and of SizeStatistics, and the pairs of bounds in Statistics, which pyarrow reads together.
+_TYPE, _CODEC = 1, 4
 _UNENCODED, _REPETITION, _DEFINITION = 1, 2, 3
-_DEEPEST = 32
+_OLD_BOUNDS, _NEW_BOUNDS = 1 << 1 | 1 << 2, 1 << 5 | 1 << 6
+# Columns of the stack of open structs and lists: the remaining items (-1 in a struct), their type, the last field of a
+# struct, and which struct it is, or the items of a list are.
+_LEFT, _ITEM, _LAST, _PLACE = range(4)
+_DEEPEST = 40
 _DAMAGED, _SOUND, _ENCRYPTED = range(3)
 
 
@@ -71,152 +73,113 @@ def _items(at: int, stop: int) -> tuple[int, int, int]:
 
 
 @helper
-def _skipped(at: int, stop: int, kind: int, stack: Int64s) -> int:
-    """Return where a value ends; -1 if it is malformed.
-
-    The stack holds the open containers: remaining items (-1 in a struct) and their type.
-    """
-    if kind == _TRUE or kind == _FALSE:
-        return at
-    depth = 1
-    stack[0], stack[1] = 1, kind
-    while depth > 0:
-        top = 2 * depth - 2
-        kind = stack[top + 1]
-        if stack[top] < 0:
-            kind, _, at = _field(at, stop, 0)
-            if at < 0:
-                return -1
-            if kind == 0:
-                depth -= 1
-                continue
-            if kind == _TRUE or kind == _FALSE:
-                continue
-        elif stack[top] == 0:
-            depth -= 1
-            continue
-        else:
-            stack[top] -= 1
-        count, item = -2, 0
-        if kind <= _I8:
-            at += 1
-        elif kind <= _I64:
-            _, at = varint(at, stop)
-        elif kind == _DOUBLE:
-            at += 8
-        elif kind == _BINARY:
-            size, at = varint(at, stop)
-            if at < 0 or size < 0 or size > stop - at:
-                return -1
-            at += size
-        elif kind == _LIST or kind == _SET:
-            count, item, at = _items(at, stop)
-        elif kind == _STRUCT:
-            count = -1
-        else:
-            return -1
-        if at < 0 or at > stop:
-            return -1
-        if count > -2:
-            if depth == _DEEPEST:
-                return -1
-            stack[2 * depth], stack[2 * depth + 1] = count, item
-            depth += 1
-    return at
+def _inner_place(place: int, field: int, kind: int) -> int:
+    """Return which struct a field of a struct is, or contains."""
+    for outer, step, inner in _LEADS_TO:
+        if place == outer and field == step and kind == (_LIST if outer < _CHUNK else _STRUCT):
+            return inner
+    return _OTHER
 
 
 @helper
-def _bounds_fit(at: int, stop: int, width: int, stack: Int64s) -> bool:
-    """Return whether the bounds of a chunk's statistics are as long as a value; a width of 0 accepts all lengths."""
-    field = present = short = 0
-    while True:
-        kind, field, at = _field(at, stop, field)
-        if at < 0 or kind == 0:
-            # pyarrow reads bounds in pairs.
-            old = short & _OLD_BOUNDS and present & _OLD_BOUNDS == _OLD_BOUNDS
-            new = short & _NEW_BOUNDS and present & _NEW_BOUNDS == _NEW_BOUNDS
-            return at >= 0 and not old and not new
-        if kind == _BINARY and field in _BOUNDS:
-            size, _ = varint(at, stop)
-            present |= 1 << field
-            if size < width:
-                short |= 1 << field
-        at = _skipped(at, stop, kind, stack)
-
-
-@helper
-def _fits(at: int, stop: int, level: int, field: int, kind: int, column: Int64s, stack: Int64s) -> bool:
+def _fits(place: int, field: int, kind: int, number: int, count: int, column: Int64s) -> bool:
     """Return whether a field of a chunk's metadata or size statistics fits its column."""
-    physical, repetition, definition, width = column[0], column[1], column[2], column[3]
-    if level == _META and field == _STATISTICS and kind == _STRUCT:
-        return _bounds_fit(at, stop, width, stack)
-    if level == _META and (field == _TYPE or field == _CODEC):
-        number, _ = varint(at, stop)
-        number = signed(number)
-        return number == physical if field == _TYPE else 0 <= number <= _LAST_CODEC
-    if level == _SIZE and field == _UNENCODED:
+    physical, repetition, definition = column[0], column[1], column[2]
+    if place == _META and field == _TYPE:
+        return number == physical
+    if place == _META and field == _CODEC:
+        return 0 <= number <= _LAST_CODEC
+    if place == _SIZES and field == _UNENCODED:
         return physical == _BYTE_ARRAY
-    if level == _SIZE and (field == _REPETITION or field == _DEFINITION):
-        count, _, _ = _items(at, stop)
+    if place == _SIZES and (field == _REPETITION or field == _DEFINITION):
         return kind == _LIST and (count == 0 or count == (repetition if field == _REPETITION else definition) + 1)
     return True
 
 
 @kernel
-def _agree(data: ReadOnlyUInt8s, columns: Int64Table, stack: Int64s) -> int:
+def _agree(data: ReadOnlyUInt8s, columns: Int64Table, stack: Int64Table) -> int:
     """Return whether every column chunk fits its column, or one is encrypted."""
-    open_fields, remaining = stack[:_LEVELS], stack[_LEVELS : 2 * _LEVELS]
-    open_fields[0] = remaining[0] = 0
     at = address_in(data)
     stop = at + len(data)
-    level = leaf = schemas = rows = claimed = 0
+    stack[0, _LEFT], stack[0, _LAST], stack[0, _PLACE] = -1, 0, _FILE
+    depth, leaf = 1, -1
+    schemas = rows = claimed = bounds = short = 0
     while True:
-        kind, field, at = _field(at, stop, open_fields[level])
-        if at < 0:
-            return _DAMAGED
-        open_fields[level] = field
-        if kind == 0:  # the end of a struct: continue with the next item of its list, or with the parent
-            open_fields[level] = 0
-            if remaining[level] > 0:
-                remaining[level] -= 1
-                leaf = leaf + 1 if level == _CHUNK else 0
-            elif level == 0:
-                return (
-                    _SOUND if claimed == 0 or claimed == rows else _DAMAGED
-                )  # parquet-rs 0.3 writes 0 rows for every file.
-            else:
-                level -= 1
-            continue
-        if level == _CHUNK and field == _CRYPTO_METADATA:
-            return _ENCRYPTED
-        if level < _CHUNK and field == _ROWS and kind == _I64:
-            count, _ = varint(at, stop)
-            count = signed(count)
-            if count < 0:
-                return _DAMAGED
-            if level == 0:
-                claimed = count
-            else:
-                rows += count
-        schemas += level == 0 and field == _SCHEMA
-        if schemas > 1:
-            return _DAMAGED
-        if level >= _META and not _fits(at, stop, level, field, kind, columns[leaf], stack[2 * _LEVELS :]):
-            return _DAMAGED
-        if level == _SIZE or field != _INTO[level] or kind != (_LIST if level < _CHUNK else _STRUCT):
-            at = _skipped(at, stop, kind, stack[2 * _LEVELS :])
+        top = depth - 1
+        place, field, inner = stack[top, _PLACE], 0, stack[top, _PLACE]
+        is_field = stack[top, _LEFT] < 0
+        if is_field:
+            kind, field, at = _field(at, stop, stack[top, _LAST])
             if at < 0:
                 return _DAMAGED
+            stack[top, _LAST] = field
+            if kind == 0:
+                if place == _STATISTICS:
+                    for pair in (_OLD_BOUNDS, _NEW_BOUNDS):
+                        if short & pair and bounds & pair == pair:
+                            return _DAMAGED
+                    bounds = short = 0
+                depth -= 1
+                if depth == 0:
+                    # parquet-rs 0.3 writes 0 rows for every file.
+                    return _SOUND if claimed == 0 or claimed == rows else _DAMAGED
+                continue
+            inner = _inner_place(place, field, kind)
+        elif stack[top, _LEFT] == 0:
+            depth -= 1
             continue
-        count = 1
-        if kind == _LIST:
-            count, _, at = _items(at, stop)
-            if at < 0 or (level + 1 == _CHUNK and count != len(columns)):
+        else:
+            stack[top, _LEFT] -= 1
+            kind = stack[top, _ITEM]
+            leaf += place == _CHUNK
+        number, size, count, item = -1, 0, -1, 0
+        if kind == _TRUE or kind == _FALSE:
+            at += 0 if is_field else 1
+        elif kind == _I8:
+            at += 1
+        elif kind <= _I64:
+            number, at = varint(at, stop)
+            number = signed(number)
+        elif kind == _DOUBLE:
+            at += 8
+        elif kind == _BINARY:
+            size, at = varint(at, stop)
+            if at < 0 or size < 0 or size > stop - at:
                 return _DAMAGED
-            leaf = 0
-        if count > 0:
-            level += 1
-            open_fields[level], remaining[level] = 0, count - 1
+            at += size
+        elif kind == _LIST or kind == _SET:
+            count, item, at = _items(at, stop)
+        elif kind != _STRUCT:
+            return _DAMAGED
+        if at < 0 or at > stop:
+            return _DAMAGED
+        if is_field:
+            if place == _CHUNK and field == _CRYPTO_METADATA:
+                return _ENCRYPTED
+            if place < _CHUNK and field == _ROWS and kind == _I64:
+                if number < 0:
+                    return _DAMAGED
+                if place == _FILE:
+                    claimed = number
+                else:
+                    rows += number
+            schemas += place == _FILE and field == _SCHEMA
+            if place == _STATISTICS and kind == _BINARY and 0 < field <= 6:
+                bounds |= 1 << field
+                short |= (1 << field) if size < columns[leaf, 3] else 0
+            if schemas > 1:
+                return _DAMAGED
+            if _META <= place < _OTHER and not _fits(place, field, kind, number, count, columns[leaf]):
+                return _DAMAGED
+            if inner == _CHUNK:
+                leaf = -1
+                if count != len(columns):
+                    return _DAMAGED
+        if kind == _STRUCT or kind == _LIST or kind == _SET:
+            if depth == _DEEPEST or (kind != _STRUCT and inner < _OTHER and count > 0 and item != _STRUCT):
+                return _DAMAGED
+            stack[depth, _LEFT], stack[depth, _ITEM], stack[depth, _LAST], stack[depth, _PLACE] = count, item, 0, inner
+            depth += 1
 
 
 def what_is_wrong(footer: bytes, columns: npt.NDArray[np.int64]) -> Literal["damaged", "encrypted"] | None:
@@ -225,6 +188,6 @@ def what_is_wrong(footer: bytes, columns: npt.NDArray[np.int64]) -> Literal["dam
     A row of ``columns`` has the physical type of a column, its largest levels (repetition, definition), and the bytes
     of a value (0 if values differ in length, or have no bounds).
     """
-    stack = np.zeros(2 * _LEVELS + 2 * _DEEPEST + 2, np.int64)
+    stack = np.zeros((_DEEPEST, 4), np.int64)
     state = _agree(np.frombuffer(footer, np.uint8), columns, stack)
     return None if state == _SOUND else "encrypted" if state == _ENCRYPTED else "damaged"

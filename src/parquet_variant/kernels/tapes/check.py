@@ -13,19 +13,29 @@ from parquet_variant.kernels.memory import KIND, equal, load_u8
 from parquet_variant.kernels.native_vectors import Memory, export_table, new_table, reserve_rows
 from parquet_variant.kernels.tapes.tape import DROPPED, path_of
 
-# Columns of the rules table, one row per rule set. KINDS is a bit set of the allowed kinds. Bounds are inclusive; those
-# of doubles are in the order of `_ordered_bits`, and those of DATE, MICROS and NANOS are in the units of the kinds.
-# CHOICES to CHOICES_END are the rows of the allowed strings, if any, in the choices table.
+# Columns of the rules table, one row per rule set. KINDS is a bit set of the allowed kinds; NUMBERS is set if numbers
+# have bounds. CHOICES to CHOICES_END are the rows of the allowed strings, if any, in the choices table.
 RULE = numbered(
-    "KINDS WHOLE NULLABLE NUMBERS TIMES DOUBLE_MIN DOUBLE_MAX DATE_MIN DATE_MAX MICROS_MIN MICROS_MAX NANOS_MIN "
-    "NANOS_MAX LENGTH_MIN LENGTH_MAX ITEMS_MIN ITEMS_MAX FORM CHOICES CHOICES_END UNDECIDED_STRINGS UNDECIDED_OTHERS"
+    "KINDS WHOLE NULLABLE NUMBERS LENGTH_MIN LENGTH_MAX FORM CHOICES CHOICES_END UNDECIDED_STRINGS UNDECIDED_OTHERS"
 )
 # Results. NONE and UNDECIDED are not violations: an undecided node has to be checked by its value.
 RESULT = numbered(
     "NONE UNDECIDED TYPE NULLABLE MIN MAX MIN_LENGTH MAX_LENGTH MIN_ITEMS MAX_ITEMS FORMAT EXTRA_FIELDS VALUES"
 )
-# Scales of decimals with 64-bit unscaled values: the bounds table has their lower bounds, then their upper bounds.
+# Columns of the table of inclusive bounds: the lower bounds of unscaled values of 64 bits by scale, of doubles in the
+# order of `_ordered_bits`, of times in the units of their kinds, and of elements of arrays; then the upper bounds.
 SCALES = 19
+DOUBLES, DAYS, MICROS, NANOS, ITEMS, BOUNDS = range(SCALES, SCALES + 6)
+# The first column of the bounds of each kind; -1 for kinds without bounds.
+_FIRST_BOUND = tuple(
+    {
+        **dict.fromkeys((KIND.INT8, KIND.INT16, KIND.INT32, KIND.INT64, KIND.DECIMAL4, KIND.DECIMAL8), 0),
+        **dict.fromkeys((KIND.TIMESTAMP, KIND.TIMESTAMP_NTZ), MICROS),
+        **dict.fromkeys((KIND.TIMESTAMP_NANOS, KIND.TIMESTAMP_NTZ_NANOS), NANOS),
+        KIND.DOUBLE: DOUBLES, KIND.DATE: DAYS, KIND.ARRAY: ITEMS,
+    }.get(kind, -1)
+    for kind in KIND
+)  # fmt: skip
 # In `rule_of_path`: a path without rules, and a path that must not exist.
 NO_RULES, FORBIDDEN = -1, -2
 
@@ -72,41 +82,6 @@ def _characters(address: int, size: int) -> int:
 
 
 @helper
-def _outside(value: int, low: int, high: int) -> int:
-    """Return the rule that a number breaks, or NONE if it is between the bounds."""
-    return RESULT.MIN if value < low else RESULT.MAX if value > high else RESULT.NONE
-
-
-@helper
-def _check_number(kind: int, scale: int, a: int, rules: Int64Table, rule: int, bounds: Int64Table) -> int:
-    """Return the first rule that a number breaks, UNDECIDED or NONE."""
-    if kind == KIND.FLOAT or kind == KIND.DECIMAL16 or scale >= SCALES:
-        decided = rules[rule, RULE.NUMBERS] == 0 and rules[rule, RULE.WHOLE] == 0
-        return RESULT.NONE if decided else RESULT.UNDECIDED
-    if rules[rule, RULE.WHOLE] != 0:
-        whole = _is_whole_double(a) if kind == KIND.DOUBLE else scale == 0 or _is_whole_decimal(a, scale)
-        if not whole:
-            return RESULT.TYPE
-    if rules[rule, RULE.NUMBERS] == 0:
-        return RESULT.NONE
-    if kind == KIND.DOUBLE:
-        return _outside(_ordered_bits(a), rules[rule, RULE.DOUBLE_MIN], rules[rule, RULE.DOUBLE_MAX])
-    return _outside(a, bounds[rule, scale], bounds[rule, SCALES + scale])
-
-
-@helper
-def _check_time(kind: int, a: int, rules: Int64Table, rule: int) -> int:
-    """Return the rule that a date or timestamp breaks, or NONE."""
-    if rules[rule, RULE.TIMES] == 0:
-        return RESULT.NONE
-    if kind == KIND.DATE:
-        return _outside(a, rules[rule, RULE.DATE_MIN], rules[rule, RULE.DATE_MAX])
-    if kind == KIND.TIMESTAMP or kind == KIND.TIMESTAMP_NTZ:
-        return _outside(a, rules[rule, RULE.MICROS_MIN], rules[rule, RULE.MICROS_MAX])
-    return _outside(a, rules[rule, RULE.NANOS_MIN], rules[rule, RULE.NANOS_MAX])
-
-
-@helper
 def _check_string(address: int, size: int, rules: Int64Table, rule: int) -> int:
     """Return the rule on length that a string breaks, or NONE."""
     shortest, longest = rules[rule, RULE.LENGTH_MIN], rules[rule, RULE.LENGTH_MAX]
@@ -132,18 +107,20 @@ def _check_value(kind: int, scale: int, a: int, b: int, rules: Int64Table, rule:
     """Return the first rule on range or length that a value of an allowed kind breaks, UNDECIDED, or NONE."""
     if kind == KIND.STRING:
         return _check_string(a, b, rules, rule)
-    if KIND.INT8 <= kind <= KIND.DECIMAL16 or kind == KIND.FLOAT:
-        return _check_number(kind, scale, a, rules, rule, bounds)
-    if kind == KIND.ARRAY:
-        if a < rules[rule, RULE.ITEMS_MIN]:
-            return RESULT.MIN_ITEMS
-        return RESULT.MAX_ITEMS if a > rules[rule, RULE.ITEMS_MAX] else RESULT.NONE
-    if (
-        kind == KIND.DATE
-        or KIND.TIMESTAMP <= kind <= KIND.TIMESTAMP_NTZ
-        or KIND.TIMESTAMP_NANOS <= kind <= KIND.TIMESTAMP_NTZ_NANOS
-    ):
-        return _check_time(kind, a, rules, rule)
+    if kind == KIND.FLOAT or kind == KIND.DECIMAL16 or scale >= SCALES:
+        decided = rules[rule, RULE.NUMBERS] == 0 and rules[rule, RULE.WHOLE] == 0
+        return RESULT.NONE if decided else RESULT.UNDECIDED
+    if rules[rule, RULE.WHOLE] != 0 and KIND.INT8 <= kind <= KIND.DECIMAL8:
+        whole = _is_whole_double(a) if kind == KIND.DOUBLE else scale == 0 or _is_whole_decimal(a, scale)
+        if not whole:
+            return RESULT.TYPE
+    if _FIRST_BOUND[kind] < 0:
+        return RESULT.NONE
+    bound, value = _FIRST_BOUND[kind] + scale, _ordered_bits(a) if kind == KIND.DOUBLE else a
+    if value < bounds[rule, bound]:
+        return RESULT.MIN_ITEMS if kind == KIND.ARRAY else RESULT.MIN
+    if value > bounds[rule, BOUNDS + bound]:
+        return RESULT.MAX_ITEMS if kind == KIND.ARRAY else RESULT.MAX
     return RESULT.NONE
 
 
@@ -165,7 +142,7 @@ def check_nodes(
 
     `rule_of_path`: the row of `rules` for each path, NO_RULES or FORBIDDEN.
     `rules`: the columns named by RULE.
-    `bounds`: the bounds of numbers by scale, as unscaled values.
+    `bounds`: the bounds of values, as described above.
     `choices`: the addresses and sizes of allowed strings.
     `kinds`: one row per row of `rules`; the number of values of each kind is added.
     """

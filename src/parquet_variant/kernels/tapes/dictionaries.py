@@ -5,7 +5,7 @@ Owns finding the key sets and writing their bytes. Leaves the use of field ids t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,90 +14,59 @@ import pyarrow as pa
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.machine_code.functions import helper
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
-from parquet_variant.kernels.memory import KIND, MIX_A, copy, store_u8, store_u32, store_uint
+from parquet_variant.kernels.memory import KIND, copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import (
     Memory,
     address_in,
     allocate,
     filled_vector,
     new_vector,
-    refilled_vector,
     reserve,
     sort_with,
 )
-from parquet_variant.kernels.tapes.tape import KEY, SHAPE
+from parquet_variant.kernels.tapes.tape import KEY, SHAPE, HashedTable, no_pairs, pair_row
 from parquet_variant.kernels.values.reading import sort_by_name
 from parquet_variant.kernels.values.scalar_slots import uint_width
 
+# Column of the rows of a trie of pairs: the set of the numbers on the way from the root to the row, or -1.
+_SET = 2
 
-class Runs(NamedTuple):
-    """Distinct runs of numbers: a hash table of their indices, their hashes, the start of each, and the numbers."""
 
-    slots: Int64s
-    hashes: Int64s
+class Sets(NamedTuple):
+    """Distinct sets of numbers: a trie of a row and the next number, the start of each set, and the numbers."""
+
+    trie: HashedTable
     starts: Int64s
     values: Int64s
 
 
 @helper
-def no_runs(memory: Memory) -> Runs:
-    """Return an empty table of runs."""
-    slots, starts = filled_vector(memory, 256, -1), filled_vector(memory, 64, 0)
-    return Runs(slots, new_vector(memory, 64), starts, new_vector(memory, 256))
+def _new_trie(memory: Memory) -> HashedTable:
+    """Return a trie that has only its root, row 0."""
+    return pair_row(no_pairs(memory, 3), -1, -1)[1]
 
 
 @helper
-def _find_run(runs: Runs, hashed: int, run: Int64s, size: int) -> int:
-    """Return the index of an equal run of numbers, or -1 - slot where it would be stored."""
-    mask = len(runs.slots) - 1
-    slot_number = hashed & mask
-    while runs.slots[slot_number] >= 0:
-        entry = runs.slots[slot_number]
-        start = runs.starts[entry]
-        if runs.hashes[entry] == hashed and runs.starts[entry + 1] - start == size:
-            same = True
-            for i in range(size):
-                if runs.values[start + i] != run[i]:
-                    same = False
-                    break
-            if same:
-                return entry
-        slot_number = (slot_number + 1) & mask
-    return -1 - slot_number
+def no_sets(memory: Memory) -> Sets:
+    """Return an empty table of sets."""
+    return Sets(_new_trie(memory), filled_vector(memory, 64, 0), new_vector(memory, 256))
 
 
 @helper
-def _add_run(runs: Runs, count: int, slot: int, hashed: int, run: Int64s, size: int) -> Runs:
-    """Append a run, for which `_find_run` returned ``slot``; return the table."""
-    hashes = reserve(runs.hashes, count + 2)
-    starts = reserve(runs.starts, count + 2)
-    values = reserve(runs.values, starts[count] + size)
-    slots = runs.slots
-    hashes[count] = hashed
+def add_set(sets: Sets, count: int, numbers: Int64s, size: int) -> tuple[int, Sets]:
+    """Find or append a set of numbers in order; return ``(index, sets)``."""
+    at, trie = 0, sets.trie
     for i in range(size):
-        values[starts[count] + i] = run[i]
+        at, trie = pair_row(trie, at, numbers[i])
+    if trie.rows[at, _SET] >= 0:
+        return trie.rows[at, _SET], Sets(trie, sets.starts, sets.values)
+    starts = reserve(sets.starts, count + 2)
+    values = reserve(sets.values, starts[count] + size)
+    for i in range(size):
+        values[starts[count] + i] = numbers[i]
     starts[count + 1] = starts[count] + size
-    slots[-1 - slot] = count
-    if (count + 1) * 2 > len(slots):
-        slots = refilled_vector(slots, 4 * len(slots), -1)
-        mask = len(slots) - 1
-        for entry in range(count + 1):
-            at = hashes[entry] & mask
-            while slots[at] >= 0:
-                at = (at + 1) & mask
-            slots[at] = entry
-    return Runs(slots, hashes, starts, values)
-
-
-_RUN_HASH: Any = np.int64(7)
-_SET_HASH: Any = np.int64(11)
-
-
-@helper
-def _mix(value: int, number: int) -> int:
-    """Return a hash of a hash and a number."""
-    value = (value ^ (number + 0x51ED270B)) * MIX_A
-    return (value ^ ((value >> 30) & 0x3FFFFFFFF)) & 0x3FFFFFFFFFFFFFFF
+    trie.rows[at, _SET] = count
+    return count, Sets(trie, starts, values)
 
 
 @helper
@@ -121,37 +90,8 @@ def _keys_of_shapes(
     return count
 
 
-@helper(inline=True)
-def _shapes_of_row(
-    row: int, stamp: int, nodes: Int64Table, row_start: Int64s, shape_stamp: Int64s, run: Int64s, size: int
-) -> tuple[int, int]:
-    """Append the distinct shapes of the objects in a row to a run; return ``(size, hash)``."""
-    hashed = _RUN_HASH
-    for i in range(row_start[row], row_start[row + 1]):
-        if (nodes[i, 0] & 0xFF) == KIND.OBJECT:
-            shape = nodes[i, 2]
-            if shape_stamp[shape] != stamp:
-                shape_stamp[shape] = stamp
-                run[size] = shape
-                size += 1
-                hashed = _mix(hashed, shape)
-    return size, hashed
-
-
 @helper
-def add_set(sets: Runs, count: int, keys: Int64s, key_count: int) -> tuple[int, Runs]:
-    """Find or append a set of keys; return ``(index, sets)``."""
-    hashed = _SET_HASH
-    for i in range(key_count):
-        hashed = _mix(hashed, keys[i])
-    index = _find_run(sets, hashed, keys, key_count)
-    if index >= 0:
-        return index, sets
-    return count, _add_run(sets, count, index, hashed, keys, key_count)
-
-
-@helper
-def _metadata_size(sets: Runs, d: int, lengths: Int64s) -> tuple[int, int]:
+def _metadata_size(sets: Sets, d: int, lengths: Int64s) -> tuple[int, int]:
     """Return the bytes and the offset width of the metadata of a set of names."""
     size = 0
     for i in range(sets.starts[d], sets.starts[d + 1]):
@@ -163,7 +103,7 @@ def _metadata_size(sets: Runs, d: int, lengths: Int64s) -> tuple[int, int]:
 
 @helper
 def write_dictionaries(
-    memory: Memory, sets: Runs, count: int, addresses: Int64s, lengths: Int64s, max_bytes: int
+    memory: Memory, sets: Sets, count: int, addresses: Int64s, lengths: Int64s, max_bytes: int
 ) -> tuple[int, int]:
     """Write the metadata of some sets of names, which are numbers of names in order; return address and size.
 
@@ -205,32 +145,34 @@ def _find_dictionaries(
     order: Int64s,
     per_batch: bool,
     of_row: Int32s,
-) -> tuple[int, Runs]:
+) -> tuple[int, Sets]:
     """Fill ``of_row``; return the number of dictionaries, and the keys of each."""
     shape_stamp, key_stamp = filled_vector(memory, len(shapes), -1), filled_vector(memory, len(rank), -1)
     run, keys = new_vector(memory, len(shapes)), new_vector(memory, len(rank))
-    # Distinct runs of shapes with the dictionary of each, and the dictionaries.
-    runs, sets, dictionary_of = no_runs(memory), no_runs(memory), new_vector(memory, 64)
-    count = set_count = size = 0
+    # The distinct runs of shapes of rows, with the dictionary of each, and the dictionaries.
+    runs, sets = _new_trie(memory), no_sets(memory)
+    set_count = size = 0
     for row in range(len(row_start) - 1):
-        of_row[row] = 0
+        of_row[row] = at = 0
         if row_start[row] == row_start[row + 1]:
             continue
+        stamp = 0 if per_batch else row
+        size = size if per_batch else 0
+        for i in range(row_start[row], row_start[row + 1]):
+            shape = nodes[i, 2]
+            if (nodes[i, 0] & 0xFF) == KIND.OBJECT and shape_stamp[shape] != stamp:
+                shape_stamp[shape] = stamp
+                run[size] = shape
+                size += 1
+                if not per_batch:
+                    at, runs = pair_row(runs, at, shape)
         if per_batch:
-            size, _ = _shapes_of_row(row, 0, nodes, row_start, shape_stamp, run, size)
             continue
-        size, hashed = _shapes_of_row(row, row, nodes, row_start, shape_stamp, run, 0)
-        entry = _find_run(runs, hashed, run, size)
-        if entry < 0:
-            key_count = _keys_of_shapes(run, size, shapes, key_stamp, count, rank, order, keys)
-            index, sets = add_set(sets, set_count, keys, key_count)
-            set_count = max(set_count, index + 1)
-            dictionary_of = reserve(dictionary_of, count + 1)
-            dictionary_of[count] = index
-            runs = _add_run(runs, count, entry, hashed, run, size)
-            entry = count
-            count += 1
-        of_row[row] = dictionary_of[entry]
+        if runs.rows[at, _SET] < 0:
+            key_count = _keys_of_shapes(run, size, shapes, key_stamp, at, rank, order, keys)
+            runs.rows[at, _SET], sets = add_set(sets, set_count, keys, key_count)
+            set_count = max(set_count, runs.rows[at, _SET] + 1)
+        of_row[row] = runs.rows[at, _SET]
     if set_count == 0:  # one dictionary for the batch, or no rows
         key_count = _keys_of_shapes(run, size, shapes, key_stamp, 0, rank, order, keys)
         _, sets = add_set(sets, 0, keys, key_count)

@@ -181,66 +181,54 @@ def add_key(keys: HashedTable, address: int, length: int, plain: int, hashed: in
     return count, HashedTable(rows, slots, count + 1)
 
 
-# Paths and shapes are both found by a pair: the parent, and the key that leads from the parent to them.
+# Paths and shapes are found by a pair of numbers, their first two columns: the parent, and the key that leads from the
+# parent to them. `tapes.dictionaries` finds sets of numbers in the same way.
 
 
 @helper(inline=True)
-def _find_pair(rows: Int64Table, slots: Int64s, left_column: int, right_column: int, left: int, right: int) -> int:
+def _find_pair(rows: Int64Table, slots: Int64s, left: int, right: int) -> int:
     """Return the row of a table that holds a pair, or -1 - slot where it would be stored."""
     mask = len(slots) - 1
     hashed = (left * MIX_A + right) * MIX_B
     slot = (hashed ^ (hashed >> 31) & 0x1FFFFFFFF) & mask
     while slots[slot] >= 0:
         row = slots[slot]
-        if rows[row, left_column] == left and rows[row, right_column] == right:
+        if rows[row, 0] == left and rows[row, 1] == right:
             return row
         slot = (slot + 1) & mask
     return -1 - slot
 
 
 @helper
-def _fill_slots(rows: Int64Table, slots: Int64s, count: int, left: int, right: int) -> None:
+def _fill_slots(rows: Int64Table, slots: Int64s, count: int) -> None:
     """Store the rows of a table in an empty hash table."""
     for row in range(count):
-        slots[-1 - _find_pair(rows, slots, left, right, rows[row, left], rows[row, right])] = row
+        slots[-1 - _find_pair(rows, slots, rows[row, 0], rows[row, 1])] = row
 
 
 @helper
-def _add_pair(
-    table: HashedTable, left_column: int, right_column: int, left: int, right: int
-) -> tuple[int, HashedTable]:
-    """Add the row of a pair that the table does not have yet; return ``(row, table)``."""
+def pair_row(table: HashedTable, left: int, right: int) -> tuple[int, HashedTable]:
+    """Find or add the row of a pair; return ``(row, table)``. The other columns of a new row are -1."""
     rows, slots, count = table.rows, table.slots, table.count
+    row = _find_pair(rows, slots, left, right)
+    if row >= 0:
+        return row, table
     if count == len(rows):
         rows = reserve_rows(rows, count + 1)
         slots = refilled_vector(slots, 4 * len(rows), -1)
-        _fill_slots(rows, slots, count, left_column, right_column)
-    slots[-1 - _find_pair(rows, slots, left_column, right_column, left, right)] = count
-    rows[count, left_column] = left
-    rows[count, right_column] = right
+        _fill_slots(rows, slots, count)
+        row = _find_pair(rows, slots, left, right)
+    slots[-1 - row] = count
+    rows[count, 0], rows[count, 1] = left, right
+    for column in range(2, rows.shape[1]):
+        rows[count, column] = -1
     return count, HashedTable(rows, slots, count + 1)
 
 
 @helper
-def _path(paths: HashedTable, parent: int, key: int) -> tuple[int, HashedTable]:
-    """Find or add a path; return ``(path, paths)``."""
-    path = _find_pair(paths.rows, paths.slots, PATH.PARENT, PATH.KEY, parent, key)
-    if path >= 0:
-        return path, paths
-    path, paths = _add_pair(paths, PATH.PARENT, PATH.KEY, parent, key)
-    paths.rows[path, PATH.ELEMENT] = -1
-    paths.rows[path, PATH.ROOT_SHAPE] = -1
-    paths.rows[path, PATH.LAST_NODE] = -1
-    return path, paths
-
-
-@helper
-def _add_shape(shapes: HashedTable, parent: int, key: int, path: int) -> tuple[int, HashedTable]:
-    """Add a shape; return ``(shape, shapes)``."""
-    shape, shapes = _add_pair(shapes, SHAPE.PARENT, SHAPE.KEY, parent, key)
-    shapes.rows[shape, SHAPE.PATH] = path
-    shapes.rows[shape, SHAPE.NEXT] = -1
-    return shape, shapes
+def no_pairs(memory: Memory, columns: int) -> HashedTable:
+    """Return an empty table of pairs."""
+    return HashedTable(new_table(memory, 256, columns), filled_vector(memory, 1024, -1), 0)
 
 
 @helper
@@ -248,10 +236,11 @@ def _add_children(tables: Interned, path: int, kind: int) -> Interned:
     """Return the tables with the root shape or element path that `children_of` looks for."""
     if kind == KIND.OBJECT:
         # A root has no parent; -1 - path distinguishes the roots of different paths.
-        shape, shapes = _add_shape(tables.shapes, -1 - path, _ELEMENT_KEY, path)
+        shape, shapes = pair_row(tables.shapes, -1 - path, _ELEMENT_KEY)
+        shapes.rows[shape, SHAPE.PATH] = path
         tables.paths.rows[path, PATH.ROOT_SHAPE] = shape
         return Interned(tables.keys, tables.paths, shapes)
-    element, paths = _path(tables.paths, path, _ELEMENT_KEY)
+    element, paths = pair_row(tables.paths, path, _ELEMENT_KEY)
     paths.rows[path, PATH.ELEMENT] = element
     return Interned(tables.keys, paths, tables.shapes)
 
@@ -268,11 +257,10 @@ def children_of(tables: Interned, path: int, kind: int) -> tuple[int, Interned]:
 @helper
 def successor(tables: Interned, shape: int, key: int, path: int) -> tuple[int, Interned]:
     """Find or add the shape after one more key in an object at a path; return ``(next shape, tables)``."""
-    next_shape = _find_pair(tables.shapes.rows, tables.shapes.slots, SHAPE.PARENT, SHAPE.KEY, shape, key)
-    if next_shape >= 0:
-        return next_shape, tables
-    child, paths = _path(tables.paths, path, key)
-    next_shape, shapes = _add_shape(tables.shapes, shape, key, child)
+    next_shape, shapes = pair_row(tables.shapes, shape, key)
+    paths = tables.paths
+    if shapes.count > tables.shapes.count:
+        shapes.rows[next_shape, SHAPE.PATH], paths = pair_row(paths, path, key)
     return next_shape, Interned(tables.keys, paths, shapes)
 
 
@@ -280,7 +268,7 @@ def successor(tables: Interned, shape: int, key: int, path: int) -> tuple[int, I
 def shape_after(tables: Interned, shape: int, key: int, path: int) -> tuple[int, Interned]:
     """Do the same as `successor`, and predict that this key will follow again."""
     shapes = tables.shapes
-    following = _find_pair(shapes.rows, shapes.slots, SHAPE.PARENT, SHAPE.KEY, shape, key)
+    following = _find_pair(shapes.rows, shapes.slots, shape, key)
     if following < 0:
         following, tables = successor(tables, shape, key, path)
     tables.shapes.rows[shape, SHAPE.NEXT] = following
@@ -290,11 +278,8 @@ def shape_after(tables: Interned, shape: int, key: int, path: int) -> tuple[int,
 @helper
 def new_tables(memory: Memory) -> Interned:
     """Return empty tables of keys and shapes, and a table of paths with the root, which is path 0."""
-    keys = HashedTable(new_table(memory, 256, 4), filled_vector(memory, 1024, -1), 0)
-    paths = HashedTable(new_table(memory, 256, 5), filled_vector(memory, 1024, -1), 0)
-    shapes = HashedTable(new_table(memory, 256, 4), filled_vector(memory, 1024, -1), 0)
-    _, paths = _path(paths, _ELEMENT_KEY, _ELEMENT_KEY)
-    return Interned(keys, paths, shapes)
+    _, paths = pair_row(no_pairs(memory, len(PATH)), _ELEMENT_KEY, _ELEMENT_KEY)
+    return Interned(no_pairs(memory, len(KEY)), paths, no_pairs(memory, len(SHAPE)))
 
 
 @helper
@@ -310,7 +295,7 @@ def export_tables(tables: Interned) -> tuple[tuple[int, int, int], tuple[int, in
 
 
 @helper
-def _hashed_copy(memory: Memory, table: Int64Table, left: int, right: int) -> HashedTable:
+def _hashed_copy(memory: Memory, table: Int64Table) -> HashedTable:
     """Return a copy of a table with a hash table, which may grow."""
     room = 256
     while room < len(table):
@@ -318,7 +303,7 @@ def _hashed_copy(memory: Memory, table: Int64Table, left: int, right: int) -> Ha
     copied = new_table(memory, room, table.shape[1])
     copy(address_in(copied), address_in(table), 8 * table.size)
     slots = filled_vector(memory, 4 * room, -1)
-    _fill_slots(copied, slots, len(table), left, right)
+    _fill_slots(copied, slots, len(table))
     return HashedTable(copied, slots, len(table))
 
 
@@ -346,9 +331,9 @@ def compact(
 
     An object that lost fields gets the shape of its remaining fields.
     """
-    new_paths = _hashed_copy(memory, paths, PATH.PARENT, PATH.KEY)
+    new_paths = _hashed_copy(memory, paths)
     # The keys do not change, so the paths stand in for their table, which is not used.
-    tables = Interned(new_paths, new_paths, _hashed_copy(memory, shapes, SHAPE.PARENT, SHAPE.KEY))
+    tables = Interned(new_paths, new_paths, _hashed_copy(memory, shapes))
     count, longest_row = 0, 0
     for row in range(len(row_start) - 1):
         longest_row = max(longest_row, row_start[row + 1] - row_start[row])

@@ -8,7 +8,7 @@ slots that a cast does not handle, to `ops.columns.slot_casts`.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power, round_by_power
+from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power
 from parquet_variant.kernels.json.scan import decimal_kind, int_kind
 from parquet_variant.kernels.json.string_forms import FORM, string_form
 from parquet_variant.kernels.machine_code.functions import helper, kernel
@@ -28,17 +28,6 @@ def _is_int(kind: int) -> bool:
 
 
 @helper
-def _int_fits(value: int, code: int) -> bool:
-    if code == KIND.INT64:
-        return True
-    if code == KIND.INT32:
-        return -0x80000000 <= value <= 0x7FFFFFFF
-    if code == KIND.INT16:
-        return -0x8000 <= value <= 0x7FFF
-    return -0x80 <= value <= 0x7F
-
-
-@helper
 def exact_slot(
     kind: int, a: int, b: int, scale: int, code: int, precision: int, slot_scale: int
 ) -> tuple[bool, int, int]:
@@ -48,10 +37,10 @@ def exact_slot(
     """
     if _is_int(code):
         if _is_int(kind):
-            return _int_fits(a, code), a, 0
+            return int_kind(a) <= code, a, 0
         if _is_decimal(kind):
-            exact, high, low = divide_by_power(b, a, scale)
-            return exact and fits_int64(high, low) and _int_fits(low, code), low, 0
+            exact, high, low = divide_by_power(b, a, scale, False)
+            return exact and fits_int64(high, low) and int_kind(low) <= code, low, 0
         return False, 0, 0
     if _is_decimal(code):
         if _is_int(kind):
@@ -63,7 +52,7 @@ def exact_slot(
         if scale < slot_scale:
             ok, high, low = multiply_power(high, low, slot_scale - scale)
         elif scale > slot_scale:
-            ok, high, low = divide_by_power(high, low, scale - slot_scale)
+            ok, high, low = divide_by_power(high, low, scale - slot_scale, False)
         else:
             ok = True
         return ok and digits_of(high, low) <= precision, low, high
@@ -109,31 +98,16 @@ def write_scalar(at: int, kind: int, a: int, b: int, scale: int) -> None:
             copy(at + 5, a, b)
         return
     store_u8(at, kind << 2)
-    if kind <= KIND.FALSE:
-        return
-    if kind == KIND.INT8:
-        store_u8(at + 1, a)
-    elif kind == KIND.INT16:
-        store_u16(at + 1, a)
-    elif kind == KIND.INT32 or kind == KIND.DATE or kind == KIND.FLOAT:
-        store_u32(at + 1, a)
-    elif kind == KIND.DECIMAL4:
-        store_u8(at + 1, scale)
-        store_u32(at + 2, a)
-    elif kind == KIND.DECIMAL8:
-        store_u8(at + 1, scale)
-        store_u64(at + 2, a)
-    elif kind == KIND.DECIMAL16:
-        store_u8(at + 1, scale)
-        store_u64(at + 2, a)
-        store_u64(at + 10, b)
-    elif kind == KIND.UUID:
-        copy(at + 1, a, 16)
-    elif kind == KIND.BINARY:
+    if kind == KIND.BINARY:
         store_u32(at + 1, b)
         copy(at + 5, a, b)
-    else:
-        store_u64(at + 1, a)
+    elif kind == KIND.UUID:
+        copy(at + 1, a, 16)
+    elif KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
+        store_u8(at + 1, scale)
+        store_slot(at + 2, PAYLOAD[kind] - 1, a, b)
+    elif kind > KIND.FALSE:
+        store_slot(at + 1, PAYLOAD[kind], a, b)
 
 
 @helper(inline=True)
@@ -208,7 +182,7 @@ def decimal_slots(
     for i in positions:
         high, low, digits = b[i], a[i], scales[i]
         if rounds and KIND.DECIMAL4 <= kinds[i] <= KIND.DECIMAL16 and digits > scale:
-            high, low = round_by_power(high, low, digits - scale)
+            _, high, low = divide_by_power(high, low, digits - scale, True)
             digits = scale
         done[i], low, high = exact_slot(kinds[i], low, high, digits, KIND.DECIMAL4, precision, scale)
         store_u64(target + i * 16, low)

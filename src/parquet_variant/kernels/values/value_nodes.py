@@ -346,7 +346,7 @@ def _same_number(high: int, low: int, scale: int, other_high: int, other_low: in
     """Return whether two decimals are equal: the one of larger scale, divided exactly, is the other one."""
     if scale < other_scale:
         high, low, scale, other_high, other_low, other_scale = other_high, other_low, other_scale, high, low, scale
-    exact, high, low = divide_by_power(high, low, scale - other_scale)
+    exact, high, low = divide_by_power(high, low, scale - other_scale, False)
     return exact and high == other_high and low == other_low
 
 
