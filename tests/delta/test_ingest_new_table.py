@@ -49,15 +49,14 @@ def test_what_fails_leaves_nothing(bad: Path, tmp_path: Path, mode: str) -> None
 def test_what_fails_takes_nothing_of_others_along(bad: Path, good: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """Another writer makes the table, and puts files of its own there, while the ingest is at work."""
     table = tmp_path / "t"
-    work = DeltaDestination.work
+    begin = DeltaDestination.begin
 
-    def meanwhile(self: DeltaDestination, *args: Any) -> Any:
-        found = work(self, *args)
+    def meanwhile(self: DeltaDestination, *args: Any, **options: Any) -> None:
+        begin(self, *args, **options)
         pv.write(table, {"v": pv.parse_json(['{"other": 1}'])}, format="delta")
         (table / "notes.txt").write_text("mine")
-        return found
 
-    monkeypatch.setattr(DeltaDestination, "work", meanwhile)
+    monkeypatch.setattr(DeltaDestination, "begin", meanwhile)
     with pytest.raises(VariantError):
         ingest(bad, table, schema="n bigint")
     assert pv.open(table).read().to_pylist() == [{"other": 1}]
@@ -69,10 +68,10 @@ def test_two_that_make_the_same_table(good: Path, tmp_path: Path, monkeypatch: A
     table = tmp_path / "t"
     commit = DeltaDestination.commit
 
-    def raced(self: DeltaDestination, written: Any) -> Any:
+    def raced(self: DeltaDestination, *args: Any) -> Any:
         monkeypatch.setattr(DeltaDestination, "commit", commit)
         pv.write(table, {"v": pv.parse_json(['{"n": 1}'] * 100)}, format="delta")
-        return commit(self, written)
+        return commit(self, *args)
 
     monkeypatch.setattr(DeltaDestination, "commit", raced)
     ingest(good, table, mode="append")

@@ -92,7 +92,16 @@ def test_a_bloom_filter_of_what_is_not_shredded_is_refused_before_a_file_is_begu
 
 
 def test_the_keywords_are_those_of_the_request_and_of_the_files():
-    own = {item.name for item in fields(IngestRequest)} - {"sources", "dest", "format", "text", "write", "rows"}
+    own = {item.name for item in fields(IngestRequest)} - {
+        "sources",
+        "dest",
+        "format",
+        "text",
+        "write",
+        "rows",
+        "branch",
+        "columns",
+    }
     text = {item.name for item in fields(TextOptions)} - {"json", "chunk_bytes", "layout", "texts", "of_dataframe"}
     text -= {"json_paths"}
     text |= {"parse", "input_format", "root", "types", "detect_timestamps", "infer_types"}

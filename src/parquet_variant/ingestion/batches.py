@@ -229,7 +229,7 @@ class Pass(Generic[Result]):
                     null_on_error=not fail,
                 )
                 faults = parsed.faults
-                strings = ParsedStrings(None, [], [])
+                strings = ParsedStrings()
                 if options.json_paths and (null or not faults):
                     strings = parse_strings(parsed.tape, options.json_paths, options.json)
                     faults = faults if not strings.faults else strings.faults
@@ -262,12 +262,8 @@ class Pass(Generic[Result]):
                 text, error = texts.original(index, fault)
                 line = texts.number(index)
                 if fail:
-                    raise JsonError(
-                        f"{texts.unit} {line}: {error.message}; {_advice(texts.file, options, line, text)}",
-                        reason=error.reason,
-                        file=texts.file,
-                        offset=error.offset,
-                    ) from None
+                    problem = f"{texts.unit} {line}: {error.message}; {_advice(texts.file, options, line, text)}"
+                    raise JsonError(problem, reason=error.reason, file=texts.file, offset=error.offset) from None
                 if is_null is not None:
                     is_null[index] = True
                 else:
@@ -286,12 +282,11 @@ class Pass(Generic[Result]):
         shown = text.decode()
         shown = shown if len(shown) <= _SHOWN_DIGITS else f"{shown[:_SHOWN_DIGITS]}…"
         if self.options.on_inexact == "fail":
-            raise JsonError(
+            problem = (
                 f"{texts.unit} {line}: the number {shown} cannot be kept exactly (it becomes {float(text)!r}); store "
-                "it as a string, or accept the loss with on_inexact='report'",
-                reason="inexact-number",
-                file=texts.file,
+                "it as a string, or accept the loss with on_inexact='report'"
             )
+            raise JsonError(problem, reason="inexact-number", file=texts.file)
         return len(numbers), f"{shown} at {texts.unit} {line} of {texts.file}"
 
     def _values_of(

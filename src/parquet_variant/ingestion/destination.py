@@ -1,56 +1,106 @@
-"""`Destination`: where the tasks of an ingest write, and how the result becomes visible as a whole or not at all.
+"""`Destination`: where the tasks of a job write files, and how the result becomes visible as a whole or not at all.
 
-The base class is a directory whose files are staged; `FileDestination` is one file, and `TableDestination` a table
-whose files the driver commits once. The modules in `destinations` adapt them to the output formats.
+`pv.ingest` on any engine and the data source of Spark write with it. The base class is a directory whose files are
+staged; `FileDestination` is one file, and `TableDestination` a table whose files the driver commits once. The modules
+in `destinations` implement the output formats.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.errors import TableError, VariantError, VariantFileError
+from parquet_variant.arrays.variant_array import trusted_array
+from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.loads import LoadedFile, directory_load_files, stage_records
-from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.sources.splits import Split
-from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
+from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.io.commit_journal import visible_files
 from parquet_variant.io.filesystems import filesystem_of, info_of, write_errors
-from parquet_variant.io.staging import BAD_RECORDS, LOADS, Staging, check_target, staging_beside
+from parquet_variant.io.staging import BAD_RECORDS, LOADS, StagedFile, Staging, check_target, staging_beside
 from parquet_variant.io.temporaries import keep_mode, linked_file
+from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.choices import Mode, OutputFormat
+from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.commits import is_uncommitted
+from parquet_variant.tables.row_input import Batch
+from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.write_plan import TableWritePlan
-from parquet_variant.types.targets import VARIANT_STORAGE
+
+# The columns of some rows by name: Arrow arrays, `VariantArray`, or Variants as the shredding kernel returns them.
+Columns: TypeAlias = "Mapping[str, Any]"
+# The name, which no column has, of the JSON text of the Variants.
+JSON_TEXT = "/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest:
+    """The destination of rows, and the options of its files. It can be pickled.
+
+    `column`: the Variant column, with the paths of `partition_by`.
+    `columns`: the names of the other columns of the rows; None if they are not known yet.
+    `write`: options of the data files.
+    `branch`: the branch of an Iceberg table; by default ``main``.
+    """
+
+    dest: str
+    format: OutputFormat = "parquet"
+    mode: Mode = "error"
+    column: str = "v"
+    columns: tuple[str, ...] | None = ()
+    partition_by: PartitionBy = field(default_factory=PartitionBy)
+    one_file: bool = False
+    preview: bool = False
+    catalog: Any = field(default=None, repr=False)
+    branch: str | None = None
+    write: Mapping[str, Any] = field(default_factory=dict)
+
+    def open(self) -> Destination | None:
+        """Check and open the destination; return None if it holds data and the mode is ``"ignore"``."""
+        destination: Destination | None = registered_method(f"ingest.{self.format}")(self)
+        return destination
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Files that a task wrote and that are not visible yet: staged files, or files as a table describes them."""
+
+    files: tuple[Any, ...] = ()
+    rows: int = 0
+    bytes: int = 0
 
 
 class Destination:
-    """A directory of files that tasks stage and the driver commits.
+    """A directory of files that tasks stage and the driver commits. It can be pickled.
 
-    The destination completes `request`, for example by its partition columns. `write` writes the files of a task and
-    can be pickled.
+    The driver calls `begin`, tasks call `write`, and the driver calls `commit` or `abort`. A destination may complete
+    its `request`, for example by its partition columns.
     """
 
-    def __init__(self, request: IngestRequest, staging: Staging, write: Callable[[SplitRows], WrittenSplits]) -> None:
+    def __init__(self, request: WriteRequest, staging: Staging) -> None:
         self.dest = request.dest
-        self.request, self._staging, self._write = request, staging, write
-        self._known_loads: tuple[str, ...] | None = None  # The names of the files with the records of a directory.
+        self.request, self.staging = request, staging
         self.records: Sequence[LoadedFile] = ()  # The source files that the job loads, if they are to be recorded.
+        self._known_loads: tuple[str, ...] | None = None  # The names of the files with the records of a directory.
+        self._options: Mapping[str, Any] = {}
 
     @property
     def bad_records_path(self) -> str:
         """The directory of quarantined lines."""
-        return f"{self._staging.dest.rstrip('/')}/{BAD_RECORDS}"
+        return f"{self.staging.dest.rstrip('/')}/{BAD_RECORDS}"
+
+    @property
+    def holds_data(self) -> bool:
+        """Whether the columns of the destination are known, because it holds files or is a table."""
+        return any(visible_files(*filesystem_of(self.dest)))
 
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the Parquet files that the destination holds before the job."""
@@ -62,37 +112,65 @@ class Destination:
         self._known_loads = tuple(loads)
         return [record for records in loads.values() for record in records]
 
-    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits | None:
-        """Write what a job without rows leaves, such as a file that has the columns; return None if it must fail.
+    def check(self) -> None:
+        """Raise `TableError` if the Variants cannot be written to the column of a table, or an option is invalid."""
 
-        It succeeds if the destination holds data, so that its columns are known.
+    def begin(
+        self,
+        schema: ShreddingSchema | None,
+        columns: pa.Schema | StructType | None = None,
+        stream: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Start the job before its first task.
+
+        `schema`: the shredding schema; None if the Variants arrive shredded.
+        `columns`: the columns of the rows, for a new table.
+        `stream`: the name of a stream, one of whose batches the job may be. Its commits are made by other processes.
+        `options`: further options of the data files.
         """
-        holds_data = self.request.mode == "append" and any(visible_files(*filesystem_of(self.dest)))
-        return WrittenSplits() if holds_data else None
+        self._options = options
+        if stream is None:
+            self.staging = self.staging.begin()
+        else:
+            # Every commit removes the staging directory, so that its absence does not mean that the job has ended.
+            self.staging = replace(replace(self.staging, job=stream).begin(), begun=False)
 
-    def work(self, plan: TaskPlan) -> Callable[[int, int, list[Split]], WrittenSplits]:
-        """Start the job and return the function that every task runs; it can be pickled."""
-        self._staging = self._staging.begin()
-        return replace(plan, staging=self._staging, write=self._write).run
+    @abstractmethod
+    def write(self, batches: Iterable[Columns], task: int, attempt: int | str) -> Written:
+        """Write the rows of a task; `attempt` separates its files from those of its other attempts."""
 
-    def commit(self, written: WrittenSplits) -> list[str]:
+    def write_no_rows(self, columns: Columns) -> Written:
+        """Write what a job without rows leaves: a file that has the columns, unless the directory keeps its files."""
+        keeps_files = self.request.mode == "append" and self.holds_data
+        return Written() if keeps_files or self.request.partition_by else self.write([columns], 0, "empty")
+
+    def commit(
+        self, files: Sequence[Any], quarantine: Sequence[StagedFile] = (), batch: Batch | None = None
+    ) -> list[str]:
         """Make the files of all tasks visible, and return the paths of the data files relative to `dest`.
 
         A destination that has `loads` records `records` in the same commit.
-        """
-        return self._move_into_place(written, {})
 
-    def _move_into_place(self, written: WrittenSplits, partition_types: Mapping[str, str]) -> list[str]:
-        """Commit the files; the directory declares the types of partition columns, which are DDL, from then on."""
-        root, known = self.dest.rstrip("/") + "/", self._known_loads
-        files = [*written.files, *([] if known is None else [stage_records(self._staging, self.records)])]
-        names = self._staging.commit(files, partition_types=partition_types, loads=known)
+        `quarantine`: the staged files of quarantined lines.
+        `batch`: name of the stream and number of its batch; a batch that was committed before is not added again.
+        """
+        root, known, types = self.dest.rstrip("/") + "/", self._known_loads, self.request.partition_by.types_to_declare
+        if batch is not None:
+            self.staging.commit_once(files, *batch, types)
+            return []
+        staged = [*files, *quarantine, *([] if known is None else [stage_records(self.staging, self.records)])]
+        names = self.staging.commit(staged, partition_types=types, loads=known)
         hidden = (f"{root}{BAD_RECORDS}/", f"{root}{LOADS}/")
         return [name.removeprefix(root) for name in names if not name.startswith(hidden)]
 
-    def abort(self) -> None:
-        """Restore the state before the job. Files that other processes wrote meanwhile are kept."""
-        self._staging.abort()
+    def abort(self, files: Iterable[Any] = (), *, may_be_committed: bool = False) -> None:
+        """Restore the state before the job. Files that other processes wrote meanwhile are kept.
+
+        `files`: the files of tasks, if the job is a batch of a stream.
+        `may_be_committed`: whether a commit was tried, by this process or another.
+        """
+        self.staging.abort()
 
 
 class FileDestination(Destination):
@@ -101,132 +179,175 @@ class FileDestination(Destination):
     The staging area is next to the file.
     """
 
-    @classmethod
-    def open(cls, request: IngestRequest, write: Callable[[SplitRows], WrittenSplits]) -> FileDestination | None:
-        """Open the destination; return None if the file exists and the mode is ``"ignore"``.
+    holds_data = False  # The file is replaced.
 
-        Raises `VariantFileError` if the path is a directory, or an existing file that the mode does not overwrite.
-        """
+    @classmethod
+    def open(cls, request: WriteRequest) -> FileDestination | None:
+        """Open the destination; return None if the file exists and the mode is ``"ignore"``."""
         dest, mode = request.dest, request.mode
         filesystem, path = filesystem_of(dest)
         if mode in ("append", "ignore") and info_of(filesystem, path).type == pafs.FileType.File:
             if mode == "ignore":
                 return None
-            raise VariantFileError(
+            problem = (
                 f"{dest} already exists: rows cannot be appended to a file: append to a directory, or choose another "
-                "path",
-                reason="exists",
-                file=dest,
+                "path"
             )
+            raise VariantFileError(problem, reason="exists", file=dest)
         check_target(filesystem, path, "overwrite" if mode == "overwrite" else "error")
-        return cls(request, staging_beside(dest), write)
+        return cls(request, staging_beside(dest))
 
     @property
     def bad_records_path(self) -> str:
         """The file of quarantined lines."""
         return f"{self.dest}.bad_records.ndjson"
 
-    def commit(self, written: WrittenSplits) -> list[str]:
+    def commit(
+        self, files: Sequence[Any], quarantine: Sequence[StagedFile] = (), batch: Batch | None = None
+    ) -> list[str]:
         """Move the file to its final path; permissions of a file there and a symbolic link to it are kept."""
-        data = [file for file in written.files if not file.name.startswith(f"{BAD_RECORDS}/")]
-        if not data:
+        if not files:
             raise VariantFileError(
                 f"no line is valid JSON: nothing was written to {self.dest}; check the sources", reason="no-rows"
             )
-        targets = [(file, self.bad_records_path) for file in written.files if file not in data]
-        for file, target in [*targets, (data[0], self.dest)]:
+        for file, target in [*((bad, self.bad_records_path) for bad in quarantine), (files[0], self.dest)]:
             filesystem, path = filesystem_of(file.path)
             with write_errors(target):
                 place = linked_file(filesystem, filesystem_of(target)[1])
                 keep_mode(filesystem, path, place)
                 filesystem.move(path, place)
-        self._staging.abort()
+        self.staging.abort()
         return [self.dest.rpartition("/")[2]]
 
 
 class TableDestination(Destination):
-    """A table that an ingest appends to or overwrites. A new table is planned when the tasks start.
+    """A table that a job appends to or overwrites. A new table is planned when the job begins.
 
     Data files are written to their final place, because no reader sees them before the commit. Only quarantined lines
     are staged, below the table's location.
     """
 
-    def __init__(self, request: IngestRequest, location: str) -> None:
-        super().__init__(request, Staging.into(location), SplitRows.written)
-        self._plan: TableWritePlan[Any] | None = None
-        self._is_new = False
-        # False if a commit may name the files of this job, so that they must not be removed.
-        self._is_uncommitted = True
+    holds_data = False
+    _plan: TableWritePlan[Any] | None = None
+    _may_be_committed = False  # Whether a commit may name the files of this job, so that they must not be removed.
 
-    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits | None:
-        """Return None if the table does not exist and its schema is unknown."""
-        return None if self._is_new and self.request.schema is None else WrittenSplits()
+    def __init__(self, request: WriteRequest, location: str, *, exists: bool) -> None:
+        super().__init__(request, Staging.into(location))
+        self.holds_data = exists
 
     @abstractmethod
-    def _plan_table(self, columns: pa.Schema) -> None:
-        """Plan the table that the commit will create."""
-
-    def check_write_plan(self) -> None:
-        """Raise `TableError` if the table has no such Variant column, or an option is invalid."""
-        self._write_plan(self.request.schema or ShreddingSchema.variant())
+    def _plan_table(self, columns: pa.Schema | StructType, *, at_once: bool) -> None:
+        """Plan the table that the commit will create, or create it at once."""
 
     @abstractmethod
-    def _write_plan(self, schema: ShreddingSchema, **options: Any) -> TableWritePlan[Any]:
+    def _plan_write(self, schema: ShreddingSchema | None, **options: Any) -> TableWritePlan[Any]:
         """Return the plan by which tasks write files."""
 
     @abstractmethod
-    def _commit_files(self, files: list[Any]) -> list[str]:
-        """Commit the files of all tasks, and return their paths relative to the table."""
+    def _commit_files(self, files: list[Any], batch: Batch | None) -> bool:
+        """Commit the files of all tasks at once; return False if the batch was committed before."""
 
-    def work(self, plan: TaskPlan) -> Callable[[int, int, list[Split]], WrittenSplits]:
-        """Plan the table, and return the function that every task runs."""
-        if self._is_new:
-            variant = pa.field(self.request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-            fields = [variant if field.name == variant.name else field for field in plan.fields] or [variant]
-            self._plan_table(pa.schema([*fields, *self.request.partition_by.fields]))
-        write_plan = self._write_plan(plan.schema, threads=plan.threads, encodings=plan.encodings)
-        self._plan = replace(write_plan, job=f"{self._staging.job}-")
-        self._write = partial(_write, self._plan)
-        return super().work(plan)
+    @abstractmethod
+    def _paths(self, files: Iterable[Any]) -> list[str]:
+        """Return the paths of files relative to the table."""
 
-    def commit(self, written: WrittenSplits) -> list[str]:
-        """Commit the files of all tasks as one version of the table."""
+    @abstractmethod
+    def _delete_files(self, files: Iterable[Any]) -> None:
+        """Delete files that no version of the table will contain."""
+
+    def check(self) -> None:
+        """Raise `TableError` if the table has no such Variant column, or an option is invalid."""
+        if self.holds_data:
+            self._plan_write(ShreddingSchema.variant())
+
+    def begin(
+        self,
+        schema: ShreddingSchema | None,
+        columns: pa.Schema | StructType | None = None,
+        stream: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Plan the table and its files."""
+        if not self.holds_data:
+            assert columns is not None
+            self._plan_table(columns, at_once=stream is not None)
+        self._plan = self._plan_write(schema, **options)
+        if stream is None:
+            self.staging = self.staging.begin()
+            self._plan = replace(self._plan, job=f"{self.staging.job}-")
+
+    def write(self, batches: Iterable[Columns], task: int, attempt: int | str) -> Written:
+        """Write the data files of a task; a task that outlives its job removes them."""
+        assert self._plan is not None
+        row_count, column = 0, self.request.column
+
+        def columns() -> Iterable[Columns]:
+            nonlocal row_count
+            for batch in map(arrays_of, batches):
+                row_count += len(batch[column])
+                yield {**batch, **self.request.partition_by.values(batch[column])}
+
+        files = self._plan.write_files(columns())
         try:
-            paths = self._commit_files(list(written.adds))
-        except BaseException as error:
-            self._is_uncommitted = isinstance(error, VariantError) and is_uncommitted(error)
+            self.staging.check_running()
+        except VariantError:
+            self._remove(files)
             raise
-        self._plan = None
+        return Written(tuple(files), row_count, sum(file.size for file in files))
+
+    def write_no_rows(self, columns: Columns) -> Written:
+        """Return no files; the commit creates the table."""
+        return Written()
+
+    def commit(
+        self, files: Sequence[Any], quarantine: Sequence[StagedFile] = (), batch: Batch | None = None
+    ) -> list[str]:
+        """Commit the files of all tasks as one version of the table."""
+        self._may_be_committed = True
         try:
-            if written.files:  # the quarantined lines
-                self._staging.commit(written.files, marker=False)
-            else:
-                self._staging.abort()
+            is_committed = self._commit_files(list(files), batch)
+        except VariantError as error:
+            self._may_be_committed = not is_uncommitted(error)
+            if not self._may_be_committed:
+                self._remove(files)
+            raise
+        if not is_committed:
+            self._remove(files)
+        try:
+            if quarantine:
+                self.staging.commit(quarantine, marker=False)
+            elif self.staging.begun:
+                self.staging.abort()
         except VariantError as error:  # the rows are committed
             warnings.warn(
                 f"the rows are committed to {self.dest}, but the quarantined lines could not be written there: {error}",
                 UserWarning,
                 stacklevel=2,
             )
-        return paths
+        return self._paths(files)
 
-    def abort(self) -> None:
+    def abort(self, files: Iterable[Any] = (), *, may_be_committed: bool = False) -> None:
         """Remove the files that this job wrote, unless a commit may name them; they are then left for maintenance."""
-        with suppress(OSError, TableError):
-            if self._plan is not None and self._is_uncommitted:
+        # The staging area is removed first, so that a running task notices the end of the job.
+        self.staging.abort()
+        if self._plan is None or self._may_be_committed or may_be_committed:
+            return
+        if self._plan.job:
+            with suppress(OSError, VariantError):
                 self._plan.remove_files()
-        super().abort()
+            self.staging.abort()  # removes the directory, which is empty now
+        else:
+            self._remove(files)
+
+    def _remove(self, files: Iterable[Any]) -> None:
+        """Delete the files of tasks; maintenance of the table removes files that cannot be deleted here."""
+        with suppress(OSError, VariantError):
+            self._delete_files(files)
 
 
-def _write(write_plan: TableWritePlan[Any], split_rows: SplitRows) -> WrittenSplits:
-    """Write the data files of a task."""
-    request, row_count = split_rows.request, 0
-
-    def columns() -> Iterator[dict[str, Any]]:
-        nonlocal row_count
-        for rows in split_rows:
-            row_count += len(rows)
-            yield {**rows.columns(request.column), **request.partition_by.values(rows.variants)}
-
-    files = tuple(write_plan.write_files(columns()))
-    return split_rows.written(adds=files, rows=row_count, file_bytes=sum(file.size for file in files))
+def arrays_of(columns: Columns) -> dict[str, Any]:
+    """Return the columns with all Variants as arrays; the rows of the kernel must not be used afterwards."""
+    return {
+        name: trusted_array(column.storage(), fits_files=True) if isinstance(column, ShreddedRows) else column
+        for name, column in columns.items()
+    }

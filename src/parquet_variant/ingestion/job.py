@@ -18,8 +18,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, VariantFileError, without_secrets
+from parquet_variant.errors import VariantError, VariantFileError, bad_option, strings_of, without_secrets
+from parquet_variant.files.parquet.format.bloom import check_bloom_paths
 from parquet_variant.files.parquet.writing.conform import WriterOptions, conform_table
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, known_encodings
 from parquet_variant.files.parquet.writing.write import compared_with_unshredded
@@ -28,7 +30,7 @@ from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult, costs_of
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import StringTypes, TypedStrings
-from parquet_variant.ingestion.destination import Destination, FileDestination
+from parquet_variant.ingestion.destination import FileDestination
 from parquet_variant.ingestion.loads import NewFiles
 from parquet_variant.ingestion.option_paths import (
     check_bloom_filters,
@@ -47,7 +49,7 @@ from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, Inp
 from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
 from parquet_variant.ingestion.table_sources import (
     find_tables,
-    output_fields,
+    open_rows,
     plan_table_splits,
     split_rows,
     with_inferred_types,
@@ -55,7 +57,8 @@ from parquet_variant.ingestion.table_sources import (
 from parquet_variant.ingestion.task import TaskPlan, WrittenSplits, first_rows, profile_splits, read_arrays
 from parquet_variant.io.engine import Engine
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.ops.shred_variant import shred_variant
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _MAX_SPLIT_BYTES = 128 << 20
 _MIN_SPLIT_BYTES = 4 << 20
@@ -81,11 +84,7 @@ _TRIAL_OPTIONS = ("compression", "compression_level", "effort", "row_group_bytes
 
 
 class IngestJob:
-    """An ingest whose sources were found and whose destination was opened. Nothing is written before `run`.
-
-    Raises `VariantFileError` or `DeltaError` for a source that does not exist, or a destination that holds data or
-    cannot be written.
-    """
+    """An ingest whose sources were found and whose destination was opened. Nothing is written before `run`."""
 
     def __init__(self, request: IngestRequest) -> None:
         self._rows, text = request.rows, request.text
@@ -97,11 +96,12 @@ class IngestJob:
         # The sources are not sent to the tasks, which receive their splits.
         self._request = replace(request, sources=(), rows=None, text=text)
         self._source_names = tuple(map(without_secrets, request.sources)) or ("the rows",)
-        self._destination: Destination | None = registered_method(f"ingest.{request.format}")(self._request)
+        self._destination = self._request.open()
         self._new: NewFiles | None = None
         self._has_unknown = False  # Whether the destination has rows of files that it does not remember.
         if self._destination is not None:
-            self._request = self._destination.request
+            self._destination.check()
+            self._request = replace(self._request, partition_by=self._destination.request.partition_by)
             if request.only_new:
                 loads = self._destination.loads()
                 self._new = NewFiles.of(self._files, () if request.mode == "overwrite" else loads)
@@ -137,28 +137,34 @@ class IngestJob:
                 schema = keep_types(schema, table)
             if inference is not None:
                 check_bloom_filters(self._request, (decision.path for decision in inference.decisions))
-            self._request.check_schema(schema)
+            check_bloom_paths(schema, strings_of("bloom_filters", self._request.write.get("bloom_filters") or ()))
             tasks = self._write_tasks(engine, tasks)
             for warning in partition_warnings(self._request, tasks):
                 (warn or partial(warnings.warn, stacklevel=3))(warning)
             plan = TaskPlan(
                 self._request,
+                destination,
                 schema,
                 threads=_threads(engine, tasks),
-                encodings=planned_encodings(self._request, schema, tasks, engine.parallelism),
-                fields=fields,
                 missing=frozenset(option_paths(self._request)),
                 kept={} if table is None else {p: leaf for p, leaf in schema.leaves() if leaf.kind == "primitive"},
             )
-            parts = engine.run("write", destination.work(plan), tasks, _stored_bytes(tasks))
+            encodings = planned_encodings(self._request, schema, tasks, engine.parallelism)
+            variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
+            columns = [variant if field.name == variant.name else field for field in fields] or [variant]
+            table_columns = pa.schema([*columns, *self._request.partition_by.fields])
+            destination.begin(schema, table_columns, threads=plan.threads, encodings=encodings)
+            parts = engine.run("write", plan.run, tasks, _stored_bytes(tasks))
             written = reduce(add, parts) if parts else WrittenSplits()
             if not written.rows and not written.bad:
                 # The path of rows that no document has may be misspelled.
-                layout = self._request.text.layout
-                no_rows = destination.write_no_rows(plan)
-                if no_rows is None or (layout.root is not None and layout.prefix is None):
+                layout, is_known = self._request.text.layout, self._request.schema is not None or destination.holds_data
+                empty: dict[str, Any] = {field.name: pa.array([], field.type) for field in columns}
+                empty[variant.name] = shred_variant(VariantArray.from_pylist([]), schema)
+                if not is_known or (layout.root is not None and layout.prefix is None):
                     raise _no_value([] if self._request.text.of_dataframe else self._files, self._request.text)
-                written += no_rows
+                no_rows = destination.write_no_rows(empty)
+                written += WrittenSplits(no_rows.files, file_bytes=no_rows.bytes)
             report = None
             if (check := self._request.text.contract) is not None:
                 report = check.report(", ".join(self._source_names), written.counts.broken)
@@ -170,7 +176,7 @@ class IngestJob:
                     f"{destination.dest} held rows before its first load with only_new=, and does not remember their "
                     "files: if these are among the sources, their rows are there twice"
                 )
-            files = destination.commit(written)
+            files = destination.commit(written.files, written.quarantine)
         except BaseException:
             destination.abort()
             raise
@@ -215,20 +221,20 @@ class IngestJob:
             return tasks
         return pack_splits(splits, _MIN_THREADED_BYTES)
 
-    def _table_fields(self, tasks: list[list[Split]]) -> tuple[pa.Field, ...]:
-        """Return the output columns if the JSON is a column of a table."""
-        request = self._request
-        column = request.text.json_column
+    def _table_fields(self, tasks: list[list[Split]]) -> list[pa.Field]:
+        """Return the output columns if the JSON is a column of a table, under the name of the Variant column."""
+        request, column = self._request, self._request.text.json_column
         if column is None:
-            return ()
-        fields = output_fields(tasks, column, request.column, request.text.layout.csv)
-        table_names = {field.name.lower() for field in fields}
-        if duplicates := [name for name in request.partition_by.names if name.lower() in table_names]:
-            raise VariantError(
-                f"partition_by= and the table both have a column {duplicates[0]!r}: choose another name",
-                reason="bad-option",
+            return []
+        csv = request.text.layout.csv
+        rows = next((rows for task in tasks for split in task for rows in open_rows(split, column, csv)), None)
+        fields = [] if rows is None else list(rows.table.schema)
+        others = {field.name.lower() for field in fields if field.name != column}
+        if duplicates := [name for name in (request.column, *request.partition_by.names) if name.lower() in others]:
+            raise bad_option(
+                f"the table already has a column {duplicates[0]}: choose another name with column= or partition_by="
             )
-        return tuple(fields)
+        return [field.with_name(request.column) if field.name == column else field for field in fields]
 
     def _infer(self, engine: Engine, tasks: list[list[Split]]) -> tuple[InferenceResult, list[str]]:
         """Return the inferred schema, and hints about options that suit the data better."""

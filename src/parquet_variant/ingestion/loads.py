@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,8 @@ class LoadedFile:
 
     def to_text(self) -> str:
         """Return the record as one line of JSON."""
-        record = {"path": self.path, "size": self.size, "modified": self.modified, "loaded": self.loaded}
-        return json.dumps({name: value for name, value in record.items() if value is not None}, separators=(",", ":"))
+        record = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps(record, separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: str, loaded: str | None = None) -> list[LoadedFile]:
@@ -58,33 +58,23 @@ class LoadedFile:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as `Table.loads` lists it, with times as datetimes."""
-        times = {"modified": self.modified, "loaded": self.loaded}
-        return {"path": self.path, "size": self.size} | {
-            name: None if text is None else datetime.fromisoformat(text) for name, text in times.items()
-        }
+        times = {name: getattr(self, name) for name in ("modified", "loaded")}
+        return asdict(self) | {name: text and datetime.fromisoformat(text) for name, text in times.items()}
 
 
 def iso_time(seconds: float) -> str:
-    """Return seconds since 1970 as ISO text in UTC.
-
-    >>> iso_time(0.5)
-    '1970-01-01T00:00:00.500000+00:00'
-    """
+    """Return seconds since 1970 as ISO text in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 @dataclass(frozen=True, slots=True)
 class NewFiles:
-    """The sources of an ingest, compared with the files that were loaded before.
-
-    `records`: those of the new files, which the destination keeps.
-    `changed`: the files that were loaded and then written again, whose rows would be in the table twice.
-    """
+    """The sources of an ingest, compared with the files that were loaded before."""
 
     files: list[InputFile]
-    records: tuple[LoadedFile, ...]
+    records: tuple[LoadedFile, ...]  # Those of the new files, which the destination keeps.
     skipped: int
-    changed: tuple[str, ...]
+    changed: tuple[str, ...]  # Files that were written again after a load, whose rows would be in the table twice.
 
     @classmethod
     def of(cls, files: Iterable[InputFile], loaded: Iterable[LoadedFile]) -> NewFiles:

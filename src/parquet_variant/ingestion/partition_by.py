@@ -1,4 +1,4 @@
-"""`PartitionBy`: partition columns that are extracted from JSON paths.
+"""`PartitionBy`: partition columns, which are extracted from JSON paths or are columns of the rows.
 
 This module parses the option (``day=$.ts:date``), extracts the columns, and splits rows by partition.
 `tables.partitions` names the directories, and the destinations write the files.
@@ -19,7 +19,6 @@ from parquet_variant.io.hive import types_to_declare
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support.choices import Errors
 from parquet_variant.tables.partitions import split_by_partition
-from parquet_variant.types.path import VariantPath
 
 PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
 # A name that no partition column can have, because names of directories contain no slash.
@@ -28,7 +27,7 @@ _ROW_COLUMN = "/row"
 
 @dataclass(frozen=True, slots=True)
 class PartitionBy:
-    """The partition columns, as typed paths in the order of the directories; empty without partitions."""
+    """The partition columns in the order of the directories: typed paths, or columns of the rows (without a path)."""
 
     columns: tuple[Selected, ...] = ()
     is_derived: bool = False
@@ -77,30 +76,43 @@ class PartitionBy:
 
     @property
     def fields(self) -> list[pa.Field]:
-        """The columns as Arrow fields."""
-        return [pa.field(column.name, column.type) for column in self.columns]
+        """The columns that are extracted from paths, as Arrow fields."""
+        return [pa.field(column.name, column.type) for column in self.columns if column.path is not None]
 
     def values(self, array: VariantArray) -> dict[str, pa.Array]:
-        """Return the columns of some rows. A value that cannot be cast is null, and null is a partition.
-
-        Raises `CastError` for a value that cannot be cast to the type of a derived column.
-        """
+        """Return the columns that are extracted from some Variants. A value that cannot be cast is null."""
         from parquet_variant.ops.variant_get import variant_get
 
         errors: Errors = "raise" if self.is_derived else "null"
         return {
-            column.name: variant_get(array, column.path or VariantPath(), column.type, errors=errors)
+            column.name: variant_get(array, column.path, column.type, errors=errors)
             for column in self.columns
+            if column.path is not None
         }
 
-    def split(
-        self, array: VariantArray, columns: Mapping[str, Any]
-    ) -> Iterator[tuple[dict[str, str | None], dict[str, Any]]]:
-        """Yield the rows of each partition, with the partition values as strings."""
-        if self:
-            yield from split_columns(self.values(array), columns)
-        else:
+    def split(self, columns: Mapping[str, Any], variant: str) -> Iterator[tuple[dict[str, str | None], dict[str, Any]]]:
+        """Yield the partition values as strings and the other columns of each partition; null is a partition, too.
+
+        `columns` may be `VariantArray`; `variant` is the column of the paths.
+
+        >>> rows = {"v": VariantArray.from_pylist([1, 2, 1]), "x": pa.array(["a", "b", "c"])}
+        >>> parts = PartitionBy.of("k=$:int").split(rows, "v")
+        >>> [(values, part["x"].to_pylist()) for values, part in parts]
+        [({'k': '1'}, ['a', 'c']), ({'k': '2'}, ['b'])]
+        """
+        if not self:
             yield {}, dict(columns)
+            return
+        others = {**columns, **self.values(columns[variant])}
+        keys = {name: others.pop(name) for name in self.names}
+        rows = len(next(iter(keys.values())))
+        table = pa.table({**keys, _ROW_COLUMN: pa.array(range(rows), pa.int64())})
+        for values, part in split_by_partition(table, list(keys)):
+            if len(part) == rows:
+                yield values, others
+            else:
+                indexes = part.column(_ROW_COLUMN).combine_chunks()
+                yield values, {name: column.take(indexes) for name, column in others.items()}
 
 
 def existing_partitions(dest: str) -> dict[str, pa.DataType] | None:
@@ -112,37 +124,6 @@ def existing_partitions(dest: str) -> dict[str, pa.DataType] | None:
             return None
         raise
     return {name: value.type for name, value in sources[0].partition}
-
-
-def check_partition_names(
-    names: Sequence[str], existing: Sequence[str], dest: str, option: str = "partition_by="
-) -> None:
-    """Refuse partition columns other than those of the directory; no names are accepted by any directory."""
-    if names and tuple(names) != tuple(existing):
-        columns = f"partitioned by {', '.join(existing)}" if existing else "not partitioned"
-        raise bad_option(
-            f"{option} names {', '.join(names)}, but {dest} is {columns}: name the same columns, or write to "
-            "another directory"
-        )
-
-
-def split_columns(
-    keys: Mapping[str, pa.Array], columns: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, str | None], dict[str, Any]]]:
-    """Yield the partition values as strings and the columns, which may be `VariantArray`, of each partition.
-
-    >>> parts = split_columns({"k": pa.array([1, 2, 1])}, {"x": pa.array(["a", "b", "c"])})
-    >>> [(values, part["x"].to_pylist()) for values, part in parts]
-    [({'k': '1'}, ['a', 'c']), ({'k': '2'}, ['b'])]
-    """
-    rows = len(next(iter(keys.values())))
-    table = pa.table({**keys, _ROW_COLUMN: pa.array(range(rows), pa.int64())})
-    for values, part in split_by_partition(table, list(keys)):
-        if len(part) == rows:
-            yield values, dict(columns)
-        else:
-            indexes = part.column(_ROW_COLUMN).combine_chunks()
-            yield values, {name: column.take(indexes) for name, column in columns.items()}
 
 
 def _partition_column(column: Selected) -> Selected:

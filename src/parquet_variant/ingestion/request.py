@@ -29,7 +29,6 @@ from parquet_variant.errors import (
     check_number,
     strings_of,
 )
-from parquet_variant.files.parquet.format.bloom import check_bloom_paths
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.inference.columns import is_unreadable_by_spark
 from parquet_variant.inference.contracts.contract_check import ContractCheck
@@ -37,6 +36,7 @@ from parquet_variant.inference.infer import policy_named
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
+from parquet_variant.ingestion.destination import WriteRequest
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions, is_csv
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
@@ -196,11 +196,11 @@ class TextOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestRequest:
+class IngestRequest(WriteRequest):
     """The sources, the destination and the options of an ingest, as documented in `pv.ingest`. It can be pickled.
 
-    `write` has the options of the data files. Raises `VariantError` for invalid options, with a reason such as
-    ``"bad-option"``, ``"bad-mode"`` or ``"bad-policy"``.
+    Raises `VariantError` for invalid options, with a reason such as ``"bad-option"``, ``"bad-mode"`` or
+    ``"bad-policy"``.
 
     >>> request = IngestRequest.of("logs/*.ndjson", "logs.parquet", schema="id bigint", compression="snappy")
     >>> request.schema.to_ddl(), request.write
@@ -208,21 +208,12 @@ class IngestRequest:
     """
 
     sources: tuple[str, ...]
-    dest: str
     text: TextOptions = field(default_factory=TextOptions)
-    format: OutputFormat = "parquet"
     schema: ShreddingSchema | None = None
     policy: Policy | None = None
-    column: str = "v"
-    mode: Mode = "error"
     schema_of: SchemaOf = "table"
     only_new: bool = False
     split_bytes: int | None = None
-    preview: bool = False
-    partition_by: PartitionBy = field(default_factory=PartitionBy)
-    one_file: bool = False
-    catalog: Any = field(default=None, repr=False)
-    write: Mapping[str, Any] = field(default_factory=dict)
     rows: pa.Table | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -255,7 +246,16 @@ class IngestRequest:
             raise bad_option(
                 f"partition_by= and the Variant column have the same name {self.column!r}: choose another name"
             )
-        self._check_file_options()
+        file_options = dict(self.write)
+        if self.format == "vortex":
+            # Deferred, because loading the Vortex writer takes longer than checking the options of the other formats.
+            from parquet_variant.files.vortex.writer import check_options
+
+            check_options(**file_options)
+        else:
+            if self.format != "parquet" and (file_bytes := file_options.pop("file_bytes", 1)) < 1:
+                raise bad_option(f"file_bytes is {file_bytes}: it must be a positive number of bytes")
+            WriterOptions.of(file_options)
         if self.write.get("exact") and self.text.json_column is None:
             raise bad_option("exact= keeps the JSON text of a column of a table: name the column with json_column=")
 
@@ -275,51 +275,41 @@ class IngestRequest:
         if is_list_of_objects(sources) and text.get("json_column") is None:
             text["json_column"] = file_options.setdefault("column", "v")
             sources = {text["json_column"]: to_json(from_python(sources))}
-        column, _ = json_column_or_paths(text.get("json_column"), () if is_rows(sources) else path_texts(sources))
-        if column is not None:
-            file_options.setdefault("column", column)
-        request_options = {
-            option.name: file_options.pop(option.name) for option in fields(cls) if option.name in file_options
-        }
-        if request_options.get("only_new"):
-            request_options.setdefault("mode", "append")
-        schema, schema_types = schema_and_types(request_options.pop("schema", None))
-        policy = request_options.pop("policy", None)
+        schema, schema_types = schema_and_types(file_options.pop("schema", None))
+        policy = file_options.pop("policy", None)
         schema_types |= getattr(policy, "string_types", {})
         policy = policy_named(policy) if isinstance(policy, str) else policy
         policy = _checked_readers(file_options.pop("readers", ()), schema, policy)
         check = ContractCheck.of(file_options.pop("contract", None), file_options.pop("on_violation", "fail"))
-        paths, rows = _sources(sources, column)
+        paths = () if is_rows(sources) else tuple(path_texts(sources))
+        text_options = TextOptions.of(**text, sources=paths, schema_types=schema_types, contract=check)
+        column, rows = text_options.json_column, None
+        if column is not None:
+            file_options.setdefault("column", column)
+        if is_rows(sources):
+            if column is None:
+                raise bad_option(
+                    "rows in memory require json_column=, the name of the column that contains JSON; to write "
+                    "Variants, use pv.write"
+                )
+            rows = _with_json_text(sources, column)
+        if file_options.get("only_new"):
+            file_options.setdefault("mode", "append")
+        partition_by = PartitionBy.of(file_options.pop("partition_by", ()))
+        names = [option.name for option in fields(cls) if option.name in file_options]
         return cls(
+            **{name: file_options.pop(name) for name in names},
             sources=paths,
             rows=rows,
             dest=path_text(dest),
-            text=TextOptions.of(**text, sources=paths, schema_types=schema_types, contract=check),
+            text=text_options,
             format=format,
+            columns=() if column is None else None,
             schema=schema,
             policy=policy,
-            partition_by=PartitionBy.of(request_options.pop("partition_by", ())),
+            partition_by=partition_by,
             write=file_options,
-            **request_options,
         )
-
-    def _check_file_options(self) -> None:
-        """Raise `VariantError` if the options of the data files are invalid for the format."""
-        options = dict(self.write)
-        if self.format == "vortex":
-            # Deferred, because loading the Vortex writer takes longer than checking the options of the other formats.
-            from parquet_variant.files.vortex.writer import check_options
-
-            check_options(**options)
-            return
-        if self.format != "parquet" and (file_bytes := options.pop("file_bytes", 1)) < 1:
-            raise bad_option(f"file_bytes is {file_bytes}: it must be a positive number of bytes")
-        WriterOptions.of(options)
-
-    def check_schema(self, schema: ShreddingSchema) -> None:
-        """Check the options that depend on the schema: paths with a Bloom filter must be shredded."""
-        if paths := self.write.get("bloom_filters", ()):
-            check_bloom_paths(schema, (paths,) if isinstance(paths, str) else paths)
 
 
 _JSON_FILE = re.compile(r"\.(ndjson|jsonl|jsonlines|json|geojson)(\.(gz|zst|bz2|lz4))?$", re.IGNORECASE)
@@ -348,10 +338,7 @@ def json_column_or_paths(
 
 
 def _checked_readers(readers: Any, schema: ShreddingSchema | None, policy: Policy | None) -> Policy | None:
-    """Return the policy with the engines for which paths must be fast to read.
-
-    Raises `VariantError` for a column of the schema that plain Spark refuses, and with it the file.
-    """
+    """Return the policy with the engines for which paths must be fast to read."""
     readers = (readers,) if isinstance(readers, str) else readers
     if not isinstance(readers, Iterable):
         raise bad_option(f"readers is {readers!r}: give duckdb, spark or a list of these")
@@ -367,18 +354,6 @@ def _checked_readers(readers: Any, schema: ShreddingSchema | None, policy: Polic
     if policy is not None and not isinstance(policy, AutoPolicy):
         raise VariantError("readers= requires the policy auto: remove readers= or policy=", reason="bad-policy")
     return replace(policy or AutoPolicy(), readers=tuple(readers))
-
-
-def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa.Table | None]:
-    """Return the paths of the sources, or the rows if the sources are rows in memory."""
-    if is_rows(sources):
-        if json_column is None:
-            raise bad_option(
-                "rows in memory require json_column=, the name of the column that contains JSON; to write Variants, "
-                "use pv.write"
-            )
-        return (), _with_json_text(sources, json_column)
-    return tuple(path_texts(sources)), None
 
 
 def _with_json_text(rows: Any, json_column: str) -> pa.Table:

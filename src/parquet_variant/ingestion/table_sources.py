@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +22,11 @@ from parquet_variant.arrays.parts import BinaryParts, binary_parts, columns_of, 
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.json_reader import JsonOptions
-from parquet_variant.errors import JsonError, SchemaError, VariantError, VariantFileError
+from parquet_variant.errors import JsonError, SchemaError, VariantFileError
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions, CsvReader
 from parquet_variant.ingestion.formats.layout import start_of_text
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
-from parquet_variant.ingestion.sources.splits import Split, TablePart
+from parquet_variant.ingestion.sources.splits import Split, TablePart, plan_splits
 from parquet_variant.io.table_directories import has_delta_log, has_iceberg_metadata
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
@@ -69,10 +70,7 @@ def inferred_types(tables: Iterable[pa.Table]) -> dict[str, pa.DataType]:
 
 
 def csv_tables(file: InputFile, options: CsvOptions) -> Iterator[pa.Table]:
-    """Yield the rows of a file as tables of strings.
-
-    Raises `VariantFileError` for a file that cannot be read, with the number of a row that is invalid.
-    """
+    """Yield the rows of a file as tables of strings."""
     reader, number = CsvReader(options, file.name), 1
     with file.open_text() as stream:
         head = stream.read(_BLOCK_BYTES)
@@ -89,28 +87,21 @@ def csv_tables(file: InputFile, options: CsvOptions) -> Iterator[pa.Table]:
                 yield reader.empty_table
         except (JsonError, VariantFileError) as error:
             place = "" if error.row is None else f"row {error.row}: "
-            raise VariantFileError(
-                f"cannot read {file.name} as CSV: {place}{error.message}; fix the file",
-                reason=error.reason,
-                file=file.name,
-            ) from None
+            problem = f"cannot read {file.name} as CSV: {place}{error.message}; fix the file"
+            raise VariantFileError(problem, reason=error.reason, file=file.name) from None
 
 
 def read_csv(path: str | os.PathLike[str]) -> pa.Table:
-    """Read CSV or TSV files as one table, with the types that all values of a column have.
-
-    Raises `VariantFileError` as `csv_tables` does, and for files with different columns.
-    """
+    """Read CSV or TSV files as one table, with the types that all values of a column have."""
     tables: list[pa.Table] = []
     for file in find_input_files(path):
         for table in csv_tables(file, CsvOptions()):
             if tables and table.column_names != tables[0].column_names:
-                raise VariantFileError(
+                problem = (
                     f"{file.name} has the columns {', '.join(table.column_names)}, and not "
-                    f"{', '.join(tables[0].column_names)} as the files before it: read the files one by one",
-                    reason="unreadable",
-                    file=file.name,
+                    f"{', '.join(tables[0].column_names)} as the files before it: read the files one by one"
                 )
+                raise VariantFileError(problem, reason="unreadable", file=file.name)
             tables.append(table)
     if not tables:
         raise VariantFileError(
@@ -120,31 +111,23 @@ def read_csv(path: str | os.PathLike[str]) -> pa.Table:
 
 
 def with_types(table: pa.Table, types: Mapping[str, pa.DataType], file: str) -> pa.Table:
-    """Return a table of strings with the inferred types of some columns.
-
-    Raises `VariantFileError` if a file has changed since the types were inferred.
-    """
+    """Return a table of strings with the inferred types of some columns."""
     for index, name in enumerate(table.column_names):
         if (kind := types.get(name, pa.string())) != pa.string():
             try:
                 table = table.set_column(index, name, pc.cast(table.column(index), kind))
             except pa.ArrowInvalid as error:
-                raise VariantFileError(
-                    f"the column {name} of {file} is not {kind}: {error}; ingest the file again",
-                    reason="changed-file",
-                    file=file,
-                ) from None
+                problem = f"the column {name} of {file} is not {kind}: {error}; ingest the file again"
+                raise VariantFileError(problem, reason="changed-file", file=file) from None
     return table
 
 
 def _have_form(values: pa.ChunkedArray, kind: pa.DataType, form: str) -> bool:
-    if not pc.all(pc.match_substring_regex(values, form), min_count=0).as_py():
-        return False
-    try:
-        pc.cast(values, kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
+    if pc.all(pc.match_substring_regex(values, form), min_count=0).as_py():
+        with suppress(pa.ArrowInvalid):
+            pc.cast(values, kind)
+            return True
+    return False
 
 
 _BATCH_ROWS = 1 << 16
@@ -165,12 +148,11 @@ def find_tables(sources: Iterable[str | os.PathLike[str]], exclude: Sequence[str
     tables: dict[InputFile, None] = {}
     for source in [os.fspath(source) for source in sources]:
         if has_iceberg_metadata(source):
-            raise VariantFileError(
+            problem = (
                 f"{source} is an Iceberg table, which cannot be the source of a JSON column: read it with "
-                "pv.open(…).to_arrow(), and pass the rows",
-                file=source,
-                reason="iceberg-table",
+                "pv.open(…).to_arrow(), and pass the rows"
             )
+            raise VariantFileError(problem, file=source, reason="iceberg-table")
         files = [InputFile(source)] if has_delta_log(source) else find_input_files(source, exclude, pipes=True)
         tables.update(dict.fromkeys(files))
     return list(tables)
@@ -180,17 +162,14 @@ def plan_table_splits(tables: Iterable[InputFile], split_bytes: int) -> list[Spl
     """Divide tables into splits: the files of a Delta table, row groups of a Parquet file, other files as a whole."""
     splits: list[Split] = []
     for table in tables:
-        if has_delta_log(table.name):
-            from parquet_variant.tables.delta.log.snapshot import snapshot
-
-            current = snapshot(table.name)
-            sizes = current.files.column("size").to_pylist()
-            splits += [Split(table, part=TablePart(size, number, current.version)) for number, size in enumerate(sizes)]
+        if not has_delta_log(table.name):
+            splits += plan_splits([table], split_bytes, can_split=lambda file, _: file.head.startswith(_PARQUET))
             continue
-        size = table.size
-        parts = -(-size // split_bytes) if size > split_bytes and table.head.startswith(_PARQUET) else 1
-        bounds = [size * part // parts for part in range(parts + 1)]
-        splits += [Split(table, start, end) for start, end in pairwise(bounds)]
+        from parquet_variant.tables.delta.log.snapshot import snapshot
+
+        current = snapshot(table.name)
+        sizes = current.files.column("size").to_pylist()
+        splits += [Split(table, part=TablePart(size, number, current.version)) for number, size in enumerate(sizes)]
     return splits
 
 
@@ -201,21 +180,6 @@ def split_rows(rows: pa.Table, parts: int) -> list[Split]:
     return [
         Split(InputFile("rows"), part=TablePart(part.nbytes, number, rows=part)) for number, part in enumerate(slices)
     ]
-
-
-def output_fields(tasks: Sequence[Sequence[Split]], column: str, name: str, options: CsvOptions) -> list[pa.Field]:
-    """Return the columns of the tables, the JSON column under the `name` of the Variant column.
-
-    Raises `VariantError` as `open_rows` does; with reason ``"bad-option"`` if another column has the name.
-    """
-    rows = next((rows for task in tasks for split in task for rows in open_rows(split, column, options)), None)
-    fields = [] if rows is None else list(rows.table.schema)
-    if name != column and name.lower() in (field.name.lower() for field in fields):
-        raise VariantError(
-            f"the table already has a column {name}: choose another name for the Variant column with column=",
-            reason="bad-option",
-        )
-    return [field.with_name(name) if field.name == column else field for field in fields]
 
 
 def with_inferred_types(files: Iterable[InputFile], column: str, options: CsvOptions) -> CsvOptions:
@@ -239,60 +203,53 @@ def with_inferred_types(files: Iterable[InputFile], column: str, options: CsvOpt
 def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRows]:
     """Yield the rows of a split in batches.
 
-    `split`: the part of the table.
     `column`: the JSON column, or the dotted path of a field of structs: strings, or bytes as Kafka delivers them.
-    `options`: options for CSV.
     Raises `VariantFileError` for a file that cannot be read or does not contain the column (``"no-such-column"``);
     `SchemaError` for a column that is not text (``"not-text"``).
     """
     name = split.file.name
     if split.part is None and split.file.head.lstrip().startswith(b"{"):
-        raise VariantFileError(
+        problem = (
             f"{name} is JSON, not a table with a column {column}: to parse strings with JSON inside it, set "
-            f"json_column='$.{column}'",
-            reason="not-a-table",
-            file=name,
+            f"json_column='$.{column}'"
         )
+        raise VariantFileError(problem, reason="not-a-table", file=name)
     for first_row, table in _numbered_tables(split, options):
         table = _with_field_as_column(table, column)
         if column not in table.column_names:
-            raise VariantFileError(
-                f"{name} has no column {column}: its columns are {', '.join(table.column_names)}",
-                reason="no-such-column",
-                file=name,
-            )
+            problem = f"{name} has no column {column}: its columns are {', '.join(table.column_names)}"
+            raise VariantFileError(problem, reason="no-such-column", file=name)
         index = table.column_names.index(column)
         for start in range(0, max(table.num_rows, 1), _BATCH_ROWS):
             batch = table.slice(start, _BATCH_ROWS)
             try:
                 text = binary_parts(one_chunk(batch.column(index)))
             except SchemaError:
-                raise SchemaError(
+                problem = (
                     f"column {column} is {batch.column(index).type}, not strings or bytes: name the column with JSON "
-                    "with json_column=",
-                    reason="not-text",
-                    file=name,
-                ) from None
+                    "with json_column="
+                )
+                raise SchemaError(problem, reason="not-text", file=name) from None
             yield JsonRows(text, batch, first_row + start)
 
 
 def _with_field_as_column(table: pa.Table, path: str) -> pa.Table:
     """Return the table with the field of a struct that a dotted path names as a column, next to the struct."""
-    name, *fields = path.split(".")
+    name, *names = path.split(".")
     if path in table.column_names or name not in table.column_names:
         return table
     groups = [one_chunk(table.column(name))]
-    for field in fields:
-        if not pa.types.is_struct(groups[-1].type) or groups[-1].type.get_field_index(field) < 0:
+    for part in names:
+        if not pa.types.is_struct(groups[-1].type) or groups[-1].type.get_field_index(part) < 0:
             return table
-        groups.append(columns_of(groups[-1])[field])
+        groups.append(columns_of(groups[-1])[part])
     values, rest = groups.pop(), None
-    for group, field in zip(reversed(groups), reversed(fields), strict=True):
+    for group, part in zip(reversed(groups), reversed(names), strict=True):
         columns = columns_of(group)
         if rest is None:
-            del columns[field]
+            del columns[part]
         else:
-            columns[field] = rest
+            columns[part] = rest
         rest = with_columns(group, columns) if columns else None
     index = table.column_names.index(name)
     if rest is None:  # no other field
@@ -354,14 +311,14 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class ParsedStrings:
-    """The rows with the parsed strings at a path; None if there is a fault, or no string to parse.
+    """The rows with the parsed strings at some paths.
 
     `faults`, `inexact`: the rows with a string that is not JSON, in order, or with a number that is not kept exactly.
     """
 
-    array: VariantArray | None
-    faults: list[tuple[int, JsonError]]
-    inexact: list[tuple[int, bytes]]
+    array: VariantArray | None = None
+    faults: list[tuple[int, JsonError]] = field(default_factory=list)
+    inexact: list[tuple[int, bytes]] = field(default_factory=list)
 
 
 def parse_strings(tape: Tape, paths: Sequence[VariantPath], options: JsonOptions) -> ParsedStrings:
@@ -371,35 +328,34 @@ def parse_strings(tape: Tape, paths: Sequence[VariantPath], options: JsonOptions
     >>> parse_strings(next(array_tapes(rows, 0)), [VariantPath(("p",)), VariantPath(("q",))], JsonOptions()).array[0]
     <Variant object: {"p":{"a":1},"q":[]}>
     """
-    array: VariantArray | None = None
-    inexact: list[tuple[int, bytes]] = []
+    parsed, tapes = ParsedStrings(), iter([tape])
     for path in paths:
-        parts, first, is_changed = list[VariantArray](), 0, False
-        for part in [tape] if array is None else array_tapes(array, 0):
-            strings = _parse_strings_at(part, path, options)
-            inexact += [(first + row, text) for row, text in strings.inexact]
-            if strings.faults:
-                return ParsedStrings(None, [(first + row, error) for row, error in strings.faults], inexact)
-            if strings.array is not None:
-                is_changed = True
-            rows = strings.array if strings.array is not None else array and array[first : first + part.rows]
-            parts += [] if rows is None else [rows]
+        arrays, first = list[VariantArray](), 0
+        for part in tapes:
+            array, faults, inexact = _parse_strings_at(part, path, options)
+            arrays.append(array)
+            parsed.faults.extend((first + row, error) for row, error in faults)
+            parsed.inexact.extend((first + row, text) for row, text in inexact)
             first += part.rows
-        array = VariantArray.concat(parts) if is_changed else array
-    return ParsedStrings(array, [], inexact)
+        if parsed.faults:
+            break
+        array = VariantArray.concat(arrays)
+        parsed, tapes = replace(parsed, array=array), array_tapes(array, 0) if len(array) else iter([tape])
+    return parsed
 
 
-def _parse_strings_at(tape: Tape, path: VariantPath, options: JsonOptions) -> ParsedStrings:
+def _parse_strings_at(
+    tape: Tape, path: VariantPath, options: JsonOptions
+) -> tuple[VariantArray, Sequence[tuple[int, JsonError]], Sequence[tuple[int, bytes]]]:
+    """Return the rows with the parsed strings at a path, the faults and the inexact numbers."""
     from parquet_variant.ops.value_edits import variant_set
 
-    number = tape.find_path(path.segments)
-    if number is None:
-        return ParsedStrings(None, [], [])
+    outer, number = trusted_array(shredded_rows(tape).storage()), tape.find_path(path.segments)
     tags = tape.nodes[:, 0]
     is_string = ((tags & 0xFF) == PrimitiveId.STRING) & (tags & DROPPED == 0)
-    nodes = np.flatnonzero(is_string & (path_ids(tags) == number))
+    nodes = np.flatnonzero(is_string & (path_ids(tags) == number)) if number is not None else ()
     if not len(nodes):
-        return ParsedStrings(None, [], [])
+        return outer, [], []
     rows = np.searchsorted(tape.row_start, nodes, "right") - 1
     sizes = tape.nodes[nodes, 2].copy()
     stops = np.cumsum(sizes)
@@ -407,16 +363,14 @@ def _parse_strings_at(tape: Tape, path: VariantPath, options: JsonOptions) -> Pa
     copy_spans(tape.nodes[nodes, 1].copy(), sizes, address_of(data))
     parsed = parse_text(data, stops - sizes, stops, options=options, null_on_error=True)
     inexact = [(int(rows[index]), text) for index, text in parsed.inexact]
-    if parsed.faults:
-        place = f"the string at {path.shorthand}"
-        faults = [
-            (int(rows[index]), JsonError(f"{place}: {error.message}", reason=error.reason, offset=error.offset))
-            for index, error in parsed.faults
-        ]
-        return ParsedStrings(None, faults, inexact)
-    values = trusted_array(shredded_rows(parsed.tape).storage())
-    outer = trusted_array(shredded_rows(tape).storage())
-    changed = variant_set(outer.take(from_numpy(rows)), path, values)
+    place = f"the string at {path.shorthand}"
+    faults = [
+        (int(rows[index]), JsonError(f"{place}: {error.message}", reason=error.reason, offset=error.offset))
+        for index, error in parsed.faults
+    ]
+    if faults:
+        return outer, faults, inexact
+    changed = variant_set(outer.take(from_numpy(rows)), path, trusted_array(shredded_rows(parsed.tape).storage()))
     positions = np.arange(tape.rows)
     positions[rows] = tape.rows + np.arange(len(rows))
-    return ParsedStrings(VariantArray.concat([outer, changed]).take(from_numpy(positions)), [], inexact)
+    return VariantArray.concat([outer, changed]).take(from_numpy(positions)), [], inexact

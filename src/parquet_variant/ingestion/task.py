@@ -1,13 +1,12 @@
 """The work of one task of an ingest on any engine: two passes over its splits, from text to a profile and to rows.
 
-`batches` reads and parses the text, the engines run the tasks, and `destination` and the modules in `destinations`
-write and commit the files.
+`batches` reads and parses the text, the engines run the tasks, and `destination` writes and commits the files.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, reduce
@@ -17,20 +16,19 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
-from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.inference.path_table import ProfiledData
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.batches import Pass
+from parquet_variant.ingestion.destination import JSON_TEXT, Columns, Destination
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import ValueCounts
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.io.filesystems import filesystem_of, write_errors
-from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
+from parquet_variant.io.staging import BAD_RECORDS, StagedFile
 from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.report_text import counted
 from parquet_variant.types import DECIMAL_IDS, EXACT_NUMERIC, INTEGER_IDS, TYPE_OF_ARROW, TYPE_OF_ID, PrimitiveId
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
@@ -46,54 +44,67 @@ Shredded: TypeAlias = ShreddedRows | VariantArray
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """The plan by which all tasks of a job write their rows.
+    """The second pass, by which all tasks of a job write their rows. It can be pickled.
 
-    `encodings`: those of the columns of Parquet files; None if every task chooses them.
-    `fields`: all columns of the rows, if the JSON is a column of a table.
     `missing`: paths that options name, which the task looks for in its rows.
-    `staging`, `write`: where and how a task writes its files, once the destination has begun.
     `kept`: the typed paths of a table, of which values of other types are counted.
     """
 
     request: IngestRequest
+    destination: Destination
     schema: ShreddingSchema
     threads: int = 1
-    encodings: ColumnEncodings | None = None
-    fields: tuple[pa.Field, ...] = ()
     missing: frozenset[VariantPath] = frozenset()
     kept: Mapping[VariantPath, ShreddingSchema] = field(default_factory=dict)
-    staging: Staging | None = None
-    write: Callable[[SplitRows], WrittenSplits] | None = None
 
     def run(self, task: int, attempt: int, splits: Sequence[Split]) -> WrittenSplits:
-        """Write the files of a task."""
-        assert self.staging is not None and self.write is not None
-        return self.write(SplitRows(self, self.staging, task, attempt, splits))
+        """Write the rows of some splits; `attempt` separates the files of a task from those of its other attempts.
 
+        Invalid lines are written to a staged file. Raises `JsonError` or `VariantFileError` as `profile_splits` does.
+        """
+        request, staging, total = self.request, self.destination.staging, WrittenSplits()
+        findings = Findings(set(self.missing), leaves=dict(self.kept))
+        text, name = request.text, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}"
+        with ExitStack() as stack:
 
-@dataclass(frozen=True, eq=False)
-class TaskRows:
-    """Rows that were parsed and shredded, and the rows of the table that contains the JSON column, if there is one."""
+            def batches() -> Iterator[Columns]:
+                nonlocal total
+                bad_stream = None
+                work = partial(_shredded_tape, self.schema, findings)
+                for batch in Pass(text, work).results(splits, self.threads):
+                    total = replace(
+                        total,
+                        bad=total.bad + len(batch.bad),
+                        text_bytes=total.text_bytes + batch.text_bytes,
+                        counts=total.counts + batch.counts,
+                    )
+                    if batch.bad:
+                        if bad_stream is None:
+                            file = StagedFile(staging.attempt(task, attempt), name)
+                            total = replace(total, quarantine=(file,))
+                            stack.enter_context(write_errors(file.path))
+                            filesystem, path = filesystem_of(file.path)
+                            filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+                            bad_stream = stack.enter_context(filesystem.open_output_stream(path))
+                        bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
+                    shredded = _joined(batch.results)
+                    if len(shredded):
+                        yield self._columns(shredded, batch.table)
 
-    shredded: Shredded
-    table: pa.Table | None = None
-    json_column: str | None = None
+            written = self.destination.write(batches(), task, attempt)
+        return replace(total, files=written.files, rows=written.rows, file_bytes=written.bytes, findings=findings)
 
-    def __len__(self) -> int:
-        return len(self.shredded)
-
-    @cached_property
-    def variants(self) -> VariantArray:
-        """The Variants as an array. `shredded` must not be used afterwards."""
-        return _array(self.shredded)
-
-    def columns(self, name: str) -> dict[str, Any]:
-        """Return the columns to write, with the Variants under `name` in the place of the JSON column."""
-        if self.table is None:
-            return {name: self.variants}
-        columns = dict(zip(self.table.column_names, self.table.columns, strict=True))
-        columns[str(self.json_column)] = self.variants
-        return {name if key == self.json_column else key: column for key, column in columns.items()}
+    def _columns(self, shredded: Shredded, table: pa.Table | None) -> Columns:
+        """Return the columns to write, with the Variants in the place of the JSON column of a table."""
+        request, columns = self.request, dict[str, Any]()
+        for name, column in {} if table is None else zip(table.column_names, table.columns, strict=True):
+            if name != request.text.json_column:
+                columns[name] = column
+                continue
+            columns[request.column] = shredded
+            if request.format == "vortex":
+                columns[JSON_TEXT] = column
+        return columns or {request.column: shredded}
 
 
 # The largest number of paths that are searched for similar ones.
@@ -179,14 +190,13 @@ def _fitting(type: pa.DataType | None) -> frozenset[int]:
 class WrittenSplits:
     """The result of the second pass: files that are written and not committed. The results of tasks can be added.
 
-    `files`: the staged data files, then the file of bad records if there are any.
-    `adds`: data files in their final place in a table, for its log.
+    `files`: the data files; `quarantine`: the staged files of bad records.
     `text_bytes`: size of the decompressed text that was read; `file_bytes`: size of the data files.
     `findings`: paths of options that no row has, and values without the type of the table.
     """
 
-    files: tuple[StagedFile, ...] = ()
-    adds: tuple[Any, ...] = ()
+    files: tuple[Any, ...] = ()
+    quarantine: tuple[StagedFile, ...] = ()
     rows: int = 0
     bad: int = 0
     text_bytes: int = 0
@@ -199,11 +209,7 @@ class WrittenSplits:
 
 
 def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> Profile:
-    """Run the first pass: profile the paths of the valid rows. Lines that will be quarantined are skipped.
-
-    Raises `JsonError` for an invalid line if ``on_error`` is ``"fail"``, with its file and line; `VariantFileError` for
-    a file that cannot be read.
-    """
+    """Run the first pass: profile the paths of the valid rows. Lines that will be quarantined are skipped."""
     total, sample = Profile(), 1.0 if text.sample is None else text.sample
     for batch in Pass(text.for_profile, Profile.of_tape, sample).results(splits, threads):
         profile, data = reduce(Profile.merge, batch.results, Profile()), ProfiledData(text_bytes=batch.text_bytes)
@@ -211,66 +217,15 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
     return total
 
 
-class SplitRows:
-    """The second pass of a task: an iterable of the rows of its splits, shredded.
-
-    Invalid lines are written to a staged file during the iteration, which raises `JsonError` or `VariantFileError` as
-    `profile_splits` does. `attempt` separates the files of the task from those of its other attempts.
-    """
-
-    def __init__(self, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: Sequence[Split]) -> None:
-        self.plan, self.request, self.staging, self.task, self.splits = plan, plan.request, staging, task, splits
-        self.directory = staging.attempt(task, attempt)
-        self._quarantine = StagedFile(self.directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
-        self._written = WrittenSplits(findings=Findings(set(plan.missing), leaves=dict(plan.kept)))
-
-    def __iter__(self) -> Iterator[TaskRows]:
-        bad_stream = None
-        text, written = self.request.text, self._written
-        work = partial(_shredded_tape, self.plan.schema, written.findings)
-        with ExitStack() as stack:
-            for batch in Pass(text, work).results(self.splits, self.plan.threads):
-                self._written = written = replace(
-                    written,
-                    bad=written.bad + len(batch.bad),
-                    text_bytes=written.text_bytes + batch.text_bytes,
-                    counts=written.counts + batch.counts,
-                )
-                if batch.bad:
-                    if bad_stream is None:
-                        stack.enter_context(write_errors(self._quarantine.path))
-                        filesystem, path = filesystem_of(self._quarantine.path)
-                        filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-                        bad_stream = stack.enter_context(filesystem.open_output_stream(path))
-                    bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
-                shredded = _joined(batch.results)
-                if len(shredded):
-                    yield TaskRows(shredded, batch.table, text.json_column)
-
-    def written(self, files: Sequence[StagedFile] = (), **figures: Any) -> WrittenSplits:
-        """Return the result of the pass, with the file of bad records if there are any.
-
-        `figures`: `adds`, `rows` and `file_bytes`.
-        """
-        quarantine = (self._quarantine,) if self._written.bad else ()
-        return replace(self._written, files=(*files, *quarantine), **figures)
-
-
 def read_arrays(splits: Sequence[Split], text: TextOptions) -> Iterator[VariantArray]:
-    """Yield the rows of some splits in batches, not shredded.
-
-    Raises `JsonError` or `VariantFileError` as `profile_splits` does.
-    """
+    """Yield the rows of some splits in batches, not shredded."""
     return (_array(_joined(step().results)) for step in Pass(text, partial(_shredded_tape, None, None)).steps(splits))
 
 
 def first_rows(
     splits: Sequence[Split], schema: ShreddingSchema, text: TextOptions, text_bytes: int
 ) -> VariantArray | None:
-    """Return the valid rows in about `text_bytes` at the start of some splits, shredded; None if there is no text.
-
-    Raises `VariantError` as `profile_splits` does, but not for invalid lines.
-    """
+    """Return the valid rows in about `text_bytes` at the start of some splits, shredded; None if there is no text."""
     lenient = replace(text, on_error="quarantine", chunk_bytes=text_bytes)
     step = next(Pass(lenient, partial(_shredded_tape, schema, None)).steps(splits), None)
     return None if step is None else _array(_joined(step().results))

@@ -113,10 +113,7 @@ def with_variants(table: pa.Table) -> pa.Table:
 
 
 def to_spark(array: VariantArray) -> pa.StructArray:
-    """Return an array in Spark's representation, unshredded; SQL NULL is a null struct.
-
-    Raises `VariantError` if a shredded row cannot be reconstructed.
-    """
+    """Return an array in Spark's representation, unshredded; SQL NULL is a null struct."""
     storage = array.to_unshredded().storage
     children = []
     for name in ("value", "metadata"):
@@ -131,10 +128,7 @@ def to_spark(array: VariantArray) -> pa.StructArray:
 
 
 def as_spark(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return an array in the Arrow type that Spark expects, with Variant storages at any depth in its representation.
-
-    Raises `VariantError` if a shredded value cannot be reconstructed.
-    """
+    """Return an array in the Arrow type that Spark expects, with Variants at any depth in its representation."""
     return in_form(array, target, _converted)
 
 

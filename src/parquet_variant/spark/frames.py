@@ -24,11 +24,7 @@ Result = TypeVar("Result")
 
 
 def choose_column(schema: StructType, name: str | None) -> tuple[str, bool]:
-    """Return the name of the column that becomes the Variant, and whether it contains JSON text.
-
-    Raises `VariantError` with reason ``"bad-column"`` if no column has the name, or if no name is set and there is not
-    exactly one candidate.
-    """
+    """Return the name of the column that becomes the Variant, and whether it contains JSON text."""
     types = {field.name: field.dataType for field in schema.fields}
     variants = [column for column, data_type in types.items() if isinstance(data_type, VariantType)]
     strings = [column for column, data_type in types.items() if isinstance(data_type, StringType)]
@@ -42,10 +38,8 @@ def choose_column(schema: StructType, name: str | None) -> tuple[str, bool]:
     columns = variants or strings
     if len(columns) != 1:
         candidates = ", ".join(columns) or "none"
-        raise VariantError(
-            f"the option column must name the VARIANT or JSON string column; candidates: {candidates}",
-            reason="bad-column",
-        )
+        problem = f"the option column must name the VARIANT or JSON string column; candidates: {candidates}"
+        raise VariantError(problem, reason="bad-column")
     return columns[0], not variants
 
 

@@ -8,7 +8,7 @@ writes a file, and `io.staging` moves files. Rows in memory that are added to a 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,27 +17,30 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
-from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import SchemaError, VariantError, VariantFileError
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.reading.read import read_schema
 from parquet_variant.files.parquet.writing.write import with_layout
 from parquet_variant.files.parquet.writing.writer import VariantWriter
-from parquet_variant.ingestion.destination import Destination, FileDestination
-from parquet_variant.ingestion.partition_by import PartitionBy, check_partition_names, existing_partitions
-from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
+from parquet_variant.ingestion.destination import (
+    Columns,
+    Destination,
+    FileDestination,
+    WriteRequest,
+    Written,
+    arrays_of,
+)
+from parquet_variant.ingestion.partition_by import PartitionBy, existing_partitions
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.hive import partition_texts
-from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
+from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of, table_of
-from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
 from parquet_variant.tables.partitions import partition_directory, split_by_partition
-from parquet_variant.tables.row_input import batches_of
+from parquet_variant.tables.row_input import Batch, batches_of
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
 
@@ -111,91 +114,75 @@ class PartitionedFiles:
             self._stack.__exit__(*error)
 
 
-class ParquetFileDestination(FileDestination):
-    """One Parquet file."""
-
-    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits | None:
-        """Write a file without rows if its schema is known."""
-        return None if self.request.schema is None else _write_no_rows(plan, self._staging)
-
-
 class ParquetDirectory(Destination):
     """A directory of Parquet files, which may be partitioned."""
 
-    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits | None:
-        """Write a file without rows, unless the directory keeps its files, or the file would be in no partition."""
-        has_files = bool(self.data_files())
-        if self.request.schema is None and not has_files:
-            return None
-        if self.request.partition_by or (self.request.mode == "append" and has_files):
-            return WrittenSplits()
-        return _write_no_rows(plan, self._staging)
+    @property
+    def holds_data(self) -> bool:
+        """Whether the directory has Parquet files."""
+        return existing_partitions(self.dest) is not None
 
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the files of the directory."""
         return () if existing_partitions(self.dest) is None else locate(self.dest)
 
-    def commit(self, written: WrittenSplits) -> list[str]:
+    def write(self, batches: Iterable[Columns], task: int, attempt: int | str) -> Written:
+        """Stage the files of a task."""
+        request, directory = self.request, self.staging.attempt(task, attempt)
+        with PartitionedFiles(self.staging, directory, task, **request.write, **self._options) as files:
+            for columns in batches:
+                variants = columns[request.column]
+                if len(columns) == 1 and isinstance(variants, ShreddedRows) and not request.partition_by:
+                    files.write_rows(request.column, variants)
+                    continue
+                for values, part in request.partition_by.split(arrays_of(columns), request.column):
+                    files.write(values, part)
+            files.close()
+        return Written(tuple(files.files), files.rows, files.bytes)
+
+    def commit(
+        self, files: Sequence[Any], quarantine: Sequence[StagedFile] = (), batch: Batch | None = None
+    ) -> list[str]:
         """Make the files of all tasks visible, unless a partition column of the directory has no value in any row."""
         partition_by = self.request.partition_by
-        if partition_by.is_derived:
-            folders = [file.name.split("/")[:-1] for file in written.files]
-            values = [partition_texts(parts) for parts in folders if parts[:1] != [BAD_RECORDS]]
-            for name in partition_by.names:
-                if values and all(partitions.get(name) is None for partitions in values):
-                    raise VariantError(
-                        f"{self.dest} is partitioned by {name}, and no row has a value at $.{name}: name its path, as "
-                        f"in partition_by={name}=$.path:type",
-                        reason="missing-column",
-                        file=self.dest,
-                    )
-        return self._move_into_place(written, partition_by.types_to_declare)
+        derived = partition_by.fields if partition_by.is_derived else ()
+        values = [partition_texts(file.name.split("/")[:-1]) for file in files]
+        for name in (field.name for field in derived):
+            if values and all(partitions.get(name) is None for partitions in values):
+                problem = (
+                    f"{self.dest} is partitioned by {name}, and no row has a value at $.{name}: name its path, as in "
+                    f"partition_by={name}=$.path:type"
+                )
+                raise VariantError(problem, reason="missing-column", file=self.dest)
+        return super().commit(files, quarantine, batch)
 
 
-def open_parquet(request: IngestRequest) -> Destination | None:
-    """Open the directory or file; return None if it holds data and the mode is ``"ignore"``.
+class ParquetFile(FileDestination, ParquetDirectory):
+    """One Parquet file."""
 
-    Raises `VariantFileError` as `open_staging` or `FileDestination.open` does.
-    """
+
+def open_parquet(request: WriteRequest) -> Destination | None:
+    """Open the directory or file; return None if it holds data and the mode is ``"ignore"``."""
     if request.one_file:
-        return ParquetFileDestination.open(request, _write)
+        return ParquetFile.open(request)
     staging = open_staging(request.dest, request.mode)
     if staging is None:
         return None
-    if request.mode == "append":
-        existing, partition_by = existing_partitions(request.dest), request.partition_by
-        if existing is not None:
-            check_partition_names(partition_by.names, tuple(existing), request.dest)
-        if existing and not partition_by:
-            columns = (Selected(name, VariantPath((name,)), kind) for name, kind in existing.items())
-            request = replace(request, partition_by=PartitionBy(tuple(columns), is_derived=True))
-    return ParquetDirectory(request, staging, _write)
-
-
-def _write_no_rows(plan: TaskPlan, staging: Staging) -> WrittenSplits:
-    """Stage a file that has the columns and no rows."""
-    columns: dict[str, Any] = {field.name: pa.array([], field.type) for field in plan.fields}
-    columns[plan.request.column] = shred_variant(VariantArray.from_pylist([]), plan.schema)
-    with PartitionedFiles(staging, staging.attempt(0, "empty"), 0, **plan.request.write) as files:
-        files.write({}, columns)
-        files.close()
-    return WrittenSplits(tuple(files.files), file_bytes=files.bytes)
-
-
-def _write(split_rows: SplitRows) -> WrittenSplits:
-    """Stage the files of a task."""
-    request, plan = split_rows.request, split_rows.plan
-    options = {**request.write, "threads": plan.threads, "encodings": plan.encodings}
-    with PartitionedFiles(split_rows.staging, split_rows.directory, split_rows.task, **options) as files:
-        for rows in split_rows:
-            if isinstance(rows.shredded, ShreddedRows) and rows.table is None and not request.partition_by:
-                files.write_rows(request.column, rows.shredded)
-                continue
-            columns = rows.columns(request.column)
-            for values, part in request.partition_by.split(rows.variants, columns):
-                files.write(values, part)
-        files.close()
-    return split_rows.written(files.files, rows=files.rows, file_bytes=files.bytes)
+    existing, names = (
+        existing_partitions(request.dest) if request.mode == "append" else None,
+        request.partition_by.names,
+    )
+    if existing is not None and names and names != tuple(existing):
+        columns = f"partitioned by {', '.join(existing)}" if existing else "not partitioned"
+        raise bad_option(
+            f"the partition columns are {', '.join(names)}, but {request.dest} is {columns}: name the same columns, or "
+            "write to another directory"
+        )
+    if existing and not names:
+        paths = {name: None if name in (request.columns or ()) else VariantPath((name,)) for name in existing}
+        derived = (Selected(name, paths[name], kind) for name, kind in existing.items())
+        request = replace(request, partition_by=PartitionBy(tuple(derived), is_derived=True))
+    return ParquetDirectory(request, staging)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +240,7 @@ append_vortex, overwrite_vortex = partial(_put, "vortex", "append"), partial(_pu
 
 
 def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
-    """Return rows with the columns of the directory, in their order and types.
-
-    Raises `SchemaError`: reasons ``"missing-column"``, ``"unknown-column"`` and ``"type-mismatch"``.
-    """
+    """Return rows with the columns of the directory, in their order and types."""
     rows = pa.concat_tables(map(table_of, batches_of(data)), promote_options="permissive")
     for name in schema.names:
         if name not in rows.column_names:
@@ -276,10 +260,8 @@ def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
             try:
                 field, column = expected, column.cast(expected.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise SchemaError(
-                    f"column {expected.name} is {field.type}, and {dest} has {expected.type}: cast it ({error})",
-                    reason="type-mismatch",
-                ) from None
+                problem = f"column {expected.name} is {field.type}, and {dest} has {expected.type}: cast it ({error})"
+                raise SchemaError(problem, reason="type-mismatch") from None
         elif not is_variant_field(field):
             raise SchemaError(
                 f"column {expected.name} is {field.type}, and {dest} has Variants: convert it with cast_to_variant",

@@ -14,6 +14,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -114,17 +115,19 @@ class CsvOptions:
 
 
 def _sample_rows(sample: str, delimiter: str, quote: str) -> list[list[str]]:
-    try:
+    with suppress(csv_module.Error):
         return [row for row in csv_module.reader(io.StringIO(sample, ""), delimiter=delimiter, quotechar=quote) if row]
-    except csv_module.Error:
-        return []
+    return []
 
 
 def _has_header(rows: list[list[str]]) -> bool:
+    def type_of(value: str) -> str:
+        names = {"number": _NUMBER, "boolean": _BOOLEAN, "date": _DATE}
+        return next((name for name, form in names.items() if re.search(form, value)), "string" if value else "null")
+
     if not rows:
         return True
-    types = [[_type_of(value) for value in row] for row in rows]
-    first, others = types[0], types[1:]
+    first, *others = ([type_of(value) for value in row] for row in rows)
     if not others:
         return all(name == "string" for name in first)
     is_typed = False
@@ -135,11 +138,6 @@ def _has_header(rows: list[list[str]]) -> bool:
                 return True
             is_typed |= name != "null"
     return not is_typed
-
-
-def _type_of(value: str) -> str:
-    names = {"number": _NUMBER, "boolean": _BOOLEAN, "date": _DATE}
-    return next((name for name, form in names.items() if re.search(form, value)), "string" if value else "null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +174,7 @@ class CsvReader:
         self.names: list[str] = []
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[CsvRows]:
-        """Yield the rows that each block completes; a last row with an unclosed quote is refused.
-
-        Raises `JsonError` for an invalid header, and `VariantFileError` for a row over 256 MiB.
-        """
+        """Yield the rows that each block completes; a last row with an unclosed quote is refused."""
         first = bytearray(next(blocks, b""))
         options = self.options
         if None in (options.delimiter, options.quote_char, options.header):
@@ -201,10 +196,8 @@ class CsvReader:
                 rows, partial_row = self._complete_rows(partial_row + unread)
                 unread.clear()
                 if len(partial_row) > MAX_LINE_BYTES:
-                    raise VariantFileError(
-                        f"a row is larger than {MAX_LINE_BYTES >> 20} MiB: check for a quote that is not closed",
-                        reason="line-too-long",
-                    )
+                    problem = f"a row is larger than {MAX_LINE_BYTES >> 20} MiB: check for a quote that is not closed"
+                    raise VariantFileError(problem, reason="line-too-long")
                 yield from self._rows_of(rows)
             unread += block
         rows, partial_row = self._complete_rows(partial_row + unread)
@@ -232,10 +225,7 @@ class CsvReader:
         return text[:end], text[end:]
 
     def _rows_of(self, text: bytes) -> Iterator[CsvRows]:
-        if not self.names:
-            text = text.lstrip(b"\r\n")
-            if not text:
-                return
+        if not self.names and (text := text.lstrip(b"\r\n")):
             text = self._read_header(text)
         if text.strip(b"\r\n"):
             yield self._parse(text)
@@ -263,21 +253,12 @@ class CsvReader:
         text, refused = self._without_refused(text)
         invalid: list[csv.InvalidRow] = []
         table = self._table(text, self.names, invalid)
-        counts = {
+        total = table.num_rows + len(invalid) + len(refused)
+        positions = [position for position in range(total) if position not in refused] if invalid else []
+        for row in invalid:
+            message = f"the row has {row.actual_columns} fields, and the header has {row.expected_columns}"
             # Row numbers start at 1 and include the invalid rows.
-            row.number - 1: (
-                row.text.encode(),
-                JsonError(
-                    f"the row has {row.actual_columns} fields, and the header has {row.expected_columns}",
-                    reason="field-count",
-                ),
-            )
-            for row in invalid
-        }
-        if counts:
-            total = table.num_rows + len(counts) + len(refused)
-            positions = [position for position in range(total) if position not in refused]
-            refused |= {positions[number]: row for number, row in counts.items()}
+            refused[positions[row.number - 1]] = row.text.encode(), JsonError(message, reason="field-count")
         return CsvRows(table, refused)
 
     def _without_refused(self, text: bytes) -> tuple[bytes, dict[int, tuple[bytes, JsonError]]]:
@@ -316,10 +297,8 @@ class CsvReader:
         )
         try:
             if names is None:
-                table = csv.read_csv(
-                    io.BytesIO(text), csv.ReadOptions(autogenerate_column_names=True, **read), parse_options=parse
-                )
-                names, invalid[:] = table.column_names, []
+                generated = csv.ReadOptions(autogenerate_column_names=True, **read)
+                names, invalid[:] = csv.read_csv(io.BytesIO(text), generated, parse).column_names, []
             elif not text.strip(b"\r\n"):
                 return self.empty_table
             return csv.read_csv(

@@ -121,11 +121,7 @@ class ArraySplitter(Splitter):
         self._has_text = False
 
     def feed(self, block: bytes) -> bytes:
-        """Return the elements that this block completes, each followed by a newline.
-
-        Raises `JsonError` for an array that ends with ``}``, or for text after its end (``reason="trailing-text"``),
-        after the elements before it were returned.
-        """
+        """Return the elements that this block completes, each followed by a newline."""
         self.raise_pending_error()
         block = self.scannable(block)
         if self.closed:
@@ -159,10 +155,7 @@ class ArraySplitter(Splitter):
         return b"".join(line if line.strip() else b",\n" for line in lines.splitlines(keepends=True))
 
     def finish(self) -> bytes:
-        """Check that the array was closed at the end of the text.
-
-        Raises `JsonError` as `feed` does, and if the array was not closed (``reason="truncated"``).
-        """
+        """Check that the array was closed at the end of the text."""
         self.raise_pending_error()
         if not self.closed:
             raise JsonError(
@@ -329,10 +322,7 @@ _DETECT_BYTES = 1 << 20
 
 
 def start_of_text(head: bytes, file: str) -> int:
-    """Return the length of a UTF-8 byte order mark.
-
-    Raises `VariantFileError` if the first bytes show that the file is not JSON in UTF-8.
-    """
+    """Return the length of a UTF-8 byte order mark; refuse bytes that cannot be the start of JSON in UTF-8."""
     if _OTHER_ENCODINGS.match(head):
         raise VariantFileError(f"{file} is UTF-16 or UTF-32 text: convert it to UTF-8", reason="encoding", file=file)
     for magic, words in _NOT_TEXT:
@@ -349,11 +339,8 @@ def detect(stream: Any, file: str, format: InputFormat) -> tuple[bytes, InputFor
         return head, format
     if not head.lstrip(WHITESPACE).startswith(b"["):
         if format == "array":
-            raise JsonError(
-                f"{file} is not a JSON array, because it does not begin with [: remove input_format=",
-                reason="not-an-array",
-                file=file,
-            )
+            problem = f"{file} is not a JSON array, because it does not begin with [: remove input_format="
+            raise JsonError(problem, reason="not-an-array", file=file)
         return head, _lines_or_documents(head)
     if format == "array":
         return head, format
@@ -367,11 +354,7 @@ def detect(stream: Any, file: str, format: InputFormat) -> tuple[bytes, InputFor
 
 
 def is_json_sequence(head: bytes) -> bool:
-    r"""Return whether a text is a JSON text sequence (RFC 7464): it begins with a record separator.
-
-    >>> is_json_sequence(b'\x1e{"a": 1}\n')
-    True
-    """
+    """Return whether a text is a JSON text sequence (RFC 7464): it begins with a record separator."""
     return head.lstrip(WHITESPACE).startswith(RECORD_SEPARATOR)
 
 

@@ -171,10 +171,8 @@ class WrappedSplitter(Splitter):
             return
         if self._has_key[level]:
             if self._has_returned:
-                raise JsonError(
-                    f"a document contains the key {key!r} twice, after rows of the first were read: remove one",
-                    reason="duplicate-key",
-                )
+                problem = f"a document contains the key {key!r} twice, after rows of the first were read: remove one"
+                raise JsonError(problem, reason="duplicate-key")
             self._held.clear()
         self._has_key[level], self._has_array = True, False
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -94,7 +95,7 @@ class RowTexts:
         return text.rstrip(WHITESPACE), error
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Chunk:
     """Whole lines of one file, in UTF-8 that is not yet checked. The last line of a file may lack its newline.
 
@@ -175,74 +176,52 @@ def open_chunks(
     """Yield the text of a file as chunks of whole lines; a chunk is larger than `chunk_bytes` only if one line is.
 
     `byte_range`: read only the lines that begin at an offset in ``start <= offset < end``; only for splittable files.
-    `layout`: elements of an array, documents, and rows of CSV as objects are one per line of a chunk. ``"auto"`` is an
-      array if the first array in the file ends at the end of the file, and documents if the first line is not a JSON
-      value, but the text from its start contains one.
+    `layout`: elements of an array, documents, and rows of CSV as objects are one per line of a chunk.
     Raises `VariantFileError` for a file that cannot be read, damaged compression, UTF-16, and a line over 256 MiB;
     `JsonError` for a JSON array that is truncated or followed by other text, after its elements were yielded.
     """
-    if chunk_bytes < 1:
-        raise ValueError(f"chunk_bytes must be positive, not {chunk_bytes}")
-    if byte_range is not None:
-        if file.codec:
-            raise VariantFileError(
-                f"a byte range of a {file.codec} file cannot be read: read the whole file",
-                reason="not-splittable",
-                file=file.name,
-            )
-        with file.errors(), file.open_seekable() as stored:
-            start, end = byte_range
-            first = first_line_start(stored, start, end)
-            if first < end:
-                read = _BytesRead(stored, first)
-                yield from _line_chunks(file, range_text(stored, first, end), chunk_bytes, read, start, first)
-        return
     with file.errors(), file.open_seekable() as stored:
-        yield from _chunks_of(decompressed(stored, file.codec), file, chunk_bytes, layout, _BytesRead(stored))
+        if byte_range is None:
+            position, chunks = 0, _chunks_of(decompressed(stored, file.codec), file, chunk_bytes, layout)
+        else:
+            start, end = byte_range
+            position = first_line_start(stored, start, end)
+            text = range_text(stored, position, end)
+            chunks = _line_chunks(file, text, chunk_bytes, start, position) if position < end else iter(())
+        for chunk in chunks:
+            before, position = position, stored.tell()
+            chunk.stored_bytes = position - before
+            yield chunk
 
 
-class _BytesRead:
-    """Returns the number of bytes of a file, as stored, that were read since the last call."""
-
-    def __init__(self, stored: Any, position: int = 0) -> None:
-        self._stored, self._position = stored, position
-
-    def __call__(self) -> int:
-        before, self._position = self._position, self._stored.tell()
-        return self._position - before
-
-
-def _chunks_of(
-    stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayout, read: Callable[[], int]
-) -> Iterator[Chunk]:
+def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayout) -> Iterator[Chunk]:
     """Yield the chunks of a whole text."""
     head, detected = detect(stream, file.name, layout.format)
-    blocks = _blocks(head, stream, SPLITTER_BLOCK_BYTES)
+    size = SPLITTER_BLOCK_BYTES
+    of_head = (head[start : start + size] for start in range(0, len(head), size))
+    blocks = chain(of_head, iter(partial(stream.read, size), b""))
     if layout.prefix is not None:
         wrapped = WrappedSplitter([str(name) for name in layout.prefix], is_json_sequence(head))
-        yield from _split_chunks(file, blocks, chunk_bytes, wrapped, "element", read)
+        yield from _split_chunks(file, blocks, chunk_bytes, wrapped, "element")
     elif detected == "csv":
         reader, number, offset = CsvReader(layout.csv, file.name), 1, 0
         try:
             for rows in reader.read(blocks):
                 data, first = rows.json_lines(), number + bool(reader.options.header)
-                yield Chunk(file, data, first, 0, offset, read(), "row", rows.refused)
+                yield Chunk(file, data, first, offset=offset, unit="row", refused=rows.refused)
                 number, offset = number + len(rows), offset + len(data)
         except VariantFileError as error:
             raise error.at(file=file.name) from None
     elif detected == "ndjson":
-        yield from _line_chunks(file, stream_text(head, stream), chunk_bytes, read)
+        yield from _line_chunks(file, stream_text(head, stream), chunk_bytes)
     elif detected == "array":
-        yield from _split_chunks(file, blocks, chunk_bytes, ArraySplitter(), "element", read)
+        yield from _split_chunks(file, blocks, chunk_bytes, ArraySplitter(), "element")
     else:
-        yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(is_json_sequence(head)), "document", read)
+        yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(is_json_sequence(head)), "document")
 
 
 def whole_text(split: Split, layout: TextLayout) -> bytes:
-    """Return the lines of `open_chunks` of a small file, which is opened once.
-
-    Raises `VariantFileError` or `JsonError` as `open_chunks` does, and for a row that could not be converted.
-    """
+    """Return the lines of `open_chunks` of a small file, which is opened once."""
     file = split.file
     with file.errors():
         with file.open_stored() as stored:
@@ -250,7 +229,7 @@ def whole_text(split: Split, layout: TextLayout) -> bytes:
         split.check_file_length(len(data))
         stream = decompressed(pa.BufferReader(data), detect_codec(data))
         parts = []
-        for chunk in _chunks_of(stream, file, SPLITTER_BLOCK_BYTES, layout, lambda: 0):
+        for chunk in _chunks_of(stream, file, SPLITTER_BLOCK_BYTES, layout):
             for _, error in chunk.refused.values():
                 raise error
             parts.append(bytes(chunk.data))
@@ -258,14 +237,8 @@ def whole_text(split: Split, layout: TextLayout) -> bytes:
     return b"".join(parts)
 
 
-def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
-    yield from (head[start : start + size] for start in range(0, len(head), size))
-    while block := stream.read(size):
-        yield block
-
-
 def _line_chunks(
-    file: InputFile, fill: Fill, chunk_bytes: int, read: Callable[[], int], range_start: int = 0, offset: int = 0
+    file: InputFile, fill: Fill, chunk_bytes: int, range_start: int = 0, offset: int = 0
 ) -> Iterator[Chunk]:
     line = 1
     try:
@@ -273,17 +246,14 @@ def _line_chunks(
             if not range_start and line == 1:
                 offset = start_of_text(data[: len(BOM) + 1].tobytes(), file.name)
                 data = data[offset:]
-            chunk = Chunk(file, data, line, range_start, offset, read())
+            chunk = Chunk(file, data, line, range_start, offset)
             # Counted before the chunk is yielded, because the caller may release its memory.
             line += len(chunk.ends)
             offset += len(data)
             yield chunk
     except OverflowError:
-        raise VariantFileError(
-            f"line {line} of {file.name} is longer than {MAX_LINE_BYTES >> 20} MiB: check that the file is NDJSON",
-            reason="line-too-long",
-            file=file.name,
-        ) from None
+        problem = f"line {line} of {file.name} is longer than {MAX_LINE_BYTES >> 20} MiB: check that the file is NDJSON"
+        raise VariantFileError(problem, reason="line-too-long", file=file.name) from None
 
 
 def _split_chunks(
@@ -292,7 +262,6 @@ def _split_chunks(
     chunk_bytes: int,
     splitter: ArraySplitter | DocumentSplitter | WrappedSplitter,
     unit: Unit,
-    read: Callable[[], int],
 ) -> Iterator[Chunk]:
     """Yield the values that a splitter finds in a text, as chunks with one value per line."""
     number, offset, size = 1, 0, 0
@@ -303,14 +272,13 @@ def _split_chunks(
             pending.append(splitter.feed(block))
             size += len(pending[-1])
             if splitter.pending > MAX_LINE_BYTES:
-                raise VariantFileError(
+                problem = (
                     f"{unit} {splitter.elements + 1} of {file.name} is larger than {MAX_LINE_BYTES >> 20} MiB: "
-                    "split it, or name the path of its rows with root=",
-                    reason="line-too-long",
-                    file=file.name,
+                    "split it, or name the path of its rows with root="
                 )
+                raise VariantFileError(problem, reason="line-too-long", file=file.name)
             if size >= chunk_bytes:
-                yield Chunk(file, b"".join(pending), number, 0, offset, read(), unit)
+                yield Chunk(file, b"".join(pending), number, offset=offset, unit=unit)
                 number, offset, size = splitter.elements + 1, offset + size, 0
                 pending.clear()
         pending.append(splitter.finish())
@@ -318,7 +286,7 @@ def _split_chunks(
         pending.append(splitter.remaining())
         split_error = error.at(file=file.name, row=splitter.elements)
     if data := b"".join(pending):
-        yield Chunk(file, data, number, 0, offset, read(), unit)
+        yield Chunk(file, data, number, offset=offset, unit=unit)
     if split_error is not None:
         raise split_error
 
@@ -365,10 +333,7 @@ def compressed_share(split: Split, layout: TextLayout) -> float:
 
 
 def sampled_text(split: Split, share: float, layout: TextLayout) -> bytes | None:
-    """Return a share of the lines of a split, all ended by a newline; None for a file that can only be read as a whole.
-
-    Raises `VariantFileError` as `open_chunks` does.
-    """
+    """Return a share of the lines of a split, all ended by a newline; None if the file cannot be split."""
     if not is_splittable(split.file, layout):
         return None
     start, end = split.byte_range or (0, split.size)

@@ -198,20 +198,14 @@ def _expand_source(source: str) -> Sequence[InputFile]:
         below = [(info.path[prefix_length:], info) for info in everything_below(filesystem, path) if info.is_file]
         files = [_found(base + name, info) for name, info in below if not _HIDDEN.search(name)]
         if not files:
-            raise VariantFileError(
-                f"the directory {source} contains no files: name a directory that contains JSON files",
-                reason="no-files",
-                file=source,
-            )
+            problem = f"the directory {source} contains no files: name a directory that contains JSON files"
+            raise VariantFileError(problem, reason="no-files", file=source)
         return sorted(files, key=lambda file: file.name)
     if glob.has_magic(path):
         matches = _glob(filesystem, path, source.removesuffix(path) if "://" in source else "")
         if not matches:
-            raise VariantFileError(
-                f"no file matches {source}: check the pattern (quote it, and use ** for any depth)",
-                reason="missing",
-                file=source,
-            )
+            problem = f"no file matches {source}: check the pattern (quote it, and use ** for any depth)"
+            raise VariantFileError(problem, reason="missing", file=source)
         return matches
     raise VariantFileError(f"{source} does not exist: check the path", reason="missing", file=source)
 
@@ -244,11 +238,8 @@ def _file_errors(name: str) -> Iterator[None]:
     except (OSError, pa.ArrowException) as err:
         text = str(err).splitlines()[0] if str(err) else type(err).__name__
         if any(word in text.lower() for word in _COMPRESSION_WORDS):
-            raise VariantFileError(
-                f"{name} cannot be decompressed ({text}): the file is damaged or truncated; get a new copy",
-                reason="bad-compression",
-                file=name,
-            ) from err
+            problem = f"{name} cannot be decompressed ({text}): the file is damaged or truncated; get a new copy"
+            raise VariantFileError(problem, reason="bad-compression", file=name) from err
         raise VariantFileError(f"{name} cannot be read: {text}", reason="unreadable", file=name) from err
 
 
@@ -271,11 +262,7 @@ _GZIP_WINDOW_BITS = 16 + zlib.MAX_WBITS
 
 
 def detect_codec(head: bytes) -> Codec | None:
-    r"""Return the codec of a file that starts with `head`, or None for an uncompressed file.
-
-    >>> detect_codec(b"\x1f\x8b\x08\x00"), detect_codec(b'{"a": 1}')
-    ('gzip', None)
-    """
+    """Return the codec of a file that starts with `head`, or None for an uncompressed file."""
     if head[1:4] == _ZSTD_SKIPPABLE and head[0] >> 4 == 5:
         return "zstd"
     return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)

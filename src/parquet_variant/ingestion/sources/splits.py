@@ -191,16 +191,19 @@ def is_splittable(file: InputFile, layout: TextLayout) -> bool:
         return detect(stream, file.name, layout.format)[1] == "ndjson"
 
 
-def plan_splits(files: Iterable[InputFile], split_bytes: int = 128 << 20, layout: TextLayout = DETECTED) -> list[Split]:
+def plan_splits(
+    files: Iterable[InputFile],
+    split_bytes: int = 128 << 20,
+    layout: TextLayout = DETECTED,
+    can_split: Callable[[InputFile, TextLayout], bool] = is_splittable,
+) -> list[Split]:
     """Divide files into splits of about `split_bytes`; a file that is not splittable becomes one split."""
     splits: list[Split] = []
     for file in files:
-        if file.size <= split_bytes or not is_splittable(file, layout):
-            splits.append(Split(file))
-            continue
-        parts = -(-file.size // split_bytes)
+        is_divided = file.size > split_bytes and can_split(file, layout)
+        parts = -(-file.size // split_bytes) if is_divided else 1
         bounds = [file.size * part // parts for part in range(parts + 1)]
-        splits.extend(Split(file, start, end) for start, end in itertools.pairwise(bounds))
+        splits += [Split(file, *pair) for pair in itertools.pairwise(bounds)] if is_divided else [Split(file)]
     return splits
 
 

@@ -19,6 +19,7 @@ from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.selection import read_filter, split_type
+from parquet_variant.support.choices import OutputFormat
 from parquet_variant.tables.opening import format_of_table
 
 # Options that Spark adds, or that users set for Spark.
@@ -110,7 +111,7 @@ class WriteOptions:
     """The options of a write."""
 
     path: str  # The directory or table.
-    format: str = "parquet"  # The format of the target: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
+    format: OutputFormat = "parquet"  # The format of the target: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
     catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
     column: str | None = _option("column")  # The JSON or VARIANT column; by default the only one.
     # The shredding schema; by default inferred from the first rows of each file.
@@ -127,10 +128,7 @@ class WriteOptions:
     branch: str | None = _option("branch")  # The branch of an Iceberg table that gets the rows; by default ``main``.
 
     def stream_id(self) -> str:
-        """Return a name for the stream, which is the same after a restart and different for another checkpoint.
-
-        Raises `VariantError` with reason ``"bad-option"`` without a checkpoint.
-        """
+        """Return a name for the stream, which is the same after a restart and different for another checkpoint."""
         if self.checkpoint is None:
             raise bad_option("a stream requires the option checkpointLocation, which identifies its batches: set it")
         identity = self.checkpoint
@@ -141,10 +139,7 @@ class WriteOptions:
         return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
     def transaction(self) -> Batch | None:
-        """Return the application and version of a batch write.
-
-        Raises `VariantError` with reason ``"bad-option"`` if only one of the two is set, or for a Parquet directory.
-        """
+        """Return the application and version of a batch write."""
         if self.application is None and self.transaction_version is None:
             return None
         if self.application is None or self.transaction_version is None:
@@ -159,10 +154,7 @@ class WriteOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> WriteOptions:
-        """Parse the options; names are case-insensitive.
-
-        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or an invalid value.
-        """
+        """Parse the options; names are case-insensitive."""
         for_writer = {name: (re.sub("[A-Z]", r"_\g<0>", name).lower(), parse) for name, parse in _FOR_WRITER.items()}
         texts = _OptionTexts(options, [*_parsers(cls), *for_writer, "layout", "format", "catalog"], "write")
         write, values = texts.values(for_writer), texts.values(_parsers(cls))
@@ -218,11 +210,7 @@ class ReadOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], stream: bool | None = None) -> ReadOptions:
-        """Parse the options of a stream, of a batch, or of either (None); names are case-insensitive.
-
-        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or an invalid value, and
-        `PredicateError` for a filter that cannot be parsed.
-        """
+        """Parse the options of a stream, of a batch, or of either (None); names are case-insensitive."""
         texts = _OptionTexts(options, [*_parsers(cls), "format", "catalog"], "read")
         if texts.by_name.get("paths", "").lstrip().startswith("["):
             # Spark sets this option for `load([...])`, which reads several files or directories.
@@ -321,12 +309,8 @@ class _OptionTexts:
             raise bad_option(f"no path: name one in load() or save(). {_NO_TABLES}")
         return path if self.catalog is not None else absolute(path)
 
-    def format(self, path: str, paths: int = 1) -> str:
-        """Return the format of a source or target: that of the option, or else the format of an existing table.
-
-        Raises `VariantError` with reason ``"bad-option"`` for an unknown format, or a catalog for another format than
-        Iceberg.
-        """
+    def format(self, path: str, paths: int = 1) -> Any:
+        """Return the format of a source or target: that of the option, or else the format of an existing table."""
         named = self.by_name.get("format")
         if named not in (None, *_FORMATS):
             raise _bad_value("format", str(named), f"use {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")

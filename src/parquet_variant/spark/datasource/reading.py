@@ -57,10 +57,7 @@ def open_table(options: ReadOptions) -> Table:
 
 
 def read_schema(options: ReadOptions) -> StructType:
-    """Return the typed paths of a read, or the columns of the first file (of all files with ``mergeSchema``).
-
-    Raises `VariantError` for a path without a type, an unsupported type, and files whose types differ.
-    """
+    """Return the typed paths of a read, or the columns of the first file (of all files with ``mergeSchema``)."""
     if options.paths is not None:
         names = [path for path, type_name in options.paths.values() if is_ordinary((path, type_name))]
         ordinary = {name: Selected(name, None, column=name) for name in names}
@@ -92,10 +89,8 @@ def read_schema(options: ReadOptions) -> StructType:
         schema = StructType(list(fields.values()))
     variants = [field.name for field in to_arrow_schema(schema) if holds_variants(field.type)]
     if options.column is not None and not {options.column, options.column.partition(".")[0]} & set(variants):
-        raise VariantError(
-            f"{options.column} is not a VARIANT column: choose from {', '.join(variants) or 'none'}",
-            reason="no-such-column",
-        )
+        problem = f"{options.column} is not a VARIANT column: choose from {', '.join(variants) or 'none'}"
+        raise VariantError(problem, reason="no-such-column")
     return schema
 
 
@@ -206,12 +201,11 @@ class BatchReader(DataSourceReader):
             stored = [*(node.name for node in file.schema.children), *dict(source.partition)]
         missing = set(self.schema.fieldNames()) - set(stored)
         if missing and not self.options.merge_schema:
-            raise VariantFileError(
+            problem = (
                 f"the file has no column {min(missing)}: choose from {', '.join(sorted(stored))}, or set mergeSchema "
-                "to true to read null for missing columns",
-                reason="no-such-column",
-                file=source.path,
+                "to true to read null for missing columns"
             )
+            raise VariantFileError(problem, reason="no-such-column", file=source.path)
         # A file without any of the columns has rows, too.
         names = [name for name in self.schema.fieldNames() if name in stored] or stored[:1]
         selection = tuple(Selected(name, None, column=name) for name in names)

@@ -15,7 +15,7 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -23,7 +23,7 @@ import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from parquet_variant.errors import DeltaError, IcebergError, VariantFileError, bad_option
+from parquet_variant.errors import DeltaError, IcebergError, TableError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.io.staging import COMPACTED
 from parquet_variant.spark.datasource.options import ReadOptions
@@ -58,15 +58,13 @@ except ImportError:  # Spark 4.1
     SUPPORTS_LIMITS = False
 
 
-class BatchLimit(NamedTuple):
-    """The maximum of files, and of their bytes, in one micro-batch."""
+# The maximum of files, and of their bytes, in one micro-batch; None if Spark sets no limit.
+Limits: TypeAlias = "tuple[float, float] | None"
 
-    max_files: float = inf
-    max_bytes: float = inf
 
-    def admits(self, files: int, size: int) -> bool:
-        """Return whether a micro-batch may have that many files and bytes; one file is always admitted."""
-        return files == 1 or (files <= self.max_files and size <= self.max_bytes)
+def _are_exceeded(limits: Limits, files: int, size: int) -> bool:
+    """Return whether a micro-batch has too many files or bytes; one file is always admitted."""
+    return limits is not None and files > 1 and (files > limits[0] or size > limits[1])
 
 
 class LimitedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -89,11 +87,11 @@ class LimitedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxFiles(self.options.max_files)
         return ReadAllAvailable() if self.options.max_bytes is None else ReadMaxBytes(self.options.max_bytes)
 
-    def batch_limit(self, limit: ReadLimit | None) -> BatchLimit:
-        """Return the limit of a micro-batch. Spark passes one limit, but the options may set both."""
+    def limits(self, limit: ReadLimit | None) -> Limits:
+        """Return the limits of a micro-batch. Spark passes one limit, but the options may set both."""
         if limit is None or isinstance(limit, ReadAllAvailable):
-            return BatchLimit()
-        return BatchLimit(
+            return None
+        return (
             limit.max_files if isinstance(limit, ReadMaxFiles) else self.options.max_files or inf,
             limit.max_bytes if isinstance(limit, ReadMaxBytes) else self.options.max_bytes or inf,
         )
@@ -126,11 +124,7 @@ class DirectoryStreamReader(LimitedStreamReader):
     def latestOffset(  # noqa: N802 - the name in Spark's interface
         self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
     ) -> dict[str, Any]:
-        """Return the files that were read before and the new files, the oldest first; all files in Spark 4.1.
-
-        Raises `VariantFileError` with reason ``"not-append"`` if files that were read have been compacted into new
-        files.
-        """
+        """Return the files that were read before and the new files, the oldest first; all files in Spark 4.1."""
         existing = self._existing_files()
         if start is None:
             return _offset(frozenset(existing))
@@ -139,15 +133,14 @@ class DirectoryStreamReader(LimitedStreamReader):
         self._refuse_compacted(read - existing.keys(), new)
         if not new:
             return start
-        batch_limit = self.batch_limit(limit)
-        if batch_limit != BatchLimit():
+        if (limits := self.limits(limit)) is not None:
             infos = {info.path: info for info in existing[new[0]].filesystem.get_file_info(new)}
             times = {path: info.mtime_ns or 0 for path, info in infos.items() if info.type == pafs.FileType.File}
             new.sort(key=lambda path: (times.get(path, 0), path))
             size = 0
             for count, path in enumerate(new):
                 size += infos[path].size or 0 if path in times else 0
-                if not batch_limit.admits(count + 1, size):
+                if _are_exceeded(limits, count + 1, size):
                     del new[count:]
                     break
         return _offset((read & existing.keys()) | frozenset(new))
@@ -155,12 +148,11 @@ class DirectoryStreamReader(LimitedStreamReader):
     def _refuse_compacted(self, removed: frozenset[str], new: Iterable[str]) -> None:
         """Raise `VariantFileError` if a new file contains rows of removed files, which the stream has read."""
         if removed and (file := next((path for path in new if posixpath.basename(path).startswith(COMPACTED)), None)):
-            raise VariantFileError(
+            problem = (
                 f"optimize has compacted files that this stream has read into {file}: start the stream with a new "
-                "checkpoint (compaction of Delta tables does not affect streams)",
-                reason="not-append",
-                file=file,
+                "checkpoint (compaction of Delta tables does not affect streams)"
             )
+            raise VariantFileError(problem, reason="not-append", file=file)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the files of a micro-batch, which are the same for every call with the same offsets."""
@@ -168,11 +160,8 @@ class DirectoryStreamReader(LimitedStreamReader):
         new = _files(end) - read
         self._refuse_compacted(read - existing.keys(), new)
         if missing := sorted(new - existing.keys()):
-            raise VariantFileError(
-                f"{missing[0]} was removed before this stream read it: start the stream with a new checkpoint",
-                reason="no-such-file",
-                file=missing[0],
-            )
+            problem = f"{missing[0]} was removed before this stream read it: start the stream with a new checkpoint"
+            raise VariantFileError(problem, reason="no-such-file", file=missing[0])
         return self.reader.partitions_of_files([existing[path] for path in sorted(new)])
 
     def _existing_files(self) -> dict[str, ParquetSource]:
@@ -217,23 +206,15 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
         self.last_version: int | None = None
 
     @abstractmethod
-    def _newest(self) -> Version:
-        """Load the newest version of the table."""
-
-    @abstractmethod
-    def _number(self, current: Version) -> int:
-        """Return the number of a version."""
+    def _newest(self) -> tuple[Version, int]:
+        """Load the newest version of the table, and return it with its number."""
 
     @abstractmethod
     def _at(self, newest: Version, number: int) -> Version:
         """Return the version of a number."""
 
     @abstractmethod
-    def _files_of(self, current: Version) -> list[File]:
-        """Return all files of a version, always in the same order."""
-
-    @abstractmethod
-    def _before(self, newest: Version, starting_version: int) -> int:
+    def _before(self, starting_version: int) -> int:
         """Return the number of the version before the one that ``startingVersion`` names."""
 
     @abstractmethod
@@ -241,39 +222,39 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
         """Return the numbers of the versions after `start` and up to `end`, in order."""
 
     @abstractmethod
-    def _appended(self, newest: Version, number: int) -> list[File]:
-        """Return the files whose rows a version appends; compaction appends none.
+    def _files_of(self, newest: Version, number: int, *, is_snapshot: bool) -> list[File]:
+        """Return all files of a version, or those whose rows it appends, always in the same order.
 
-        Raises `TableError` for a version that removes rows, unless such versions are skipped, and for one that expired.
+        Compaction appends none. Raises `TableError` for a version that removes rows, unless such versions are skipped,
+        and for one that expired.
         """
 
     def initialOffset(self) -> Offset:  # noqa: N802 - the name in Spark's interface
         """Return the offset before all files, or before ``startingVersion``."""
         first = self.options.starting_version
-        return {"version": _BEFORE_SNAPSHOT if first is None else self._before(self._newest(), first)}
+        return {"version": _BEFORE_SNAPSHOT if first is None else self._before(first)}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - the name in Spark's interface
         """Record the newest version, with which the query ends."""
-        self.last_version = self._number(self._newest())
+        self.last_version = self._newest()[1]
 
     def latestOffset(  # noqa: N802 - the name in Spark's interface
         self, start: Offset | None = None, limit: ReadLimit | None = None
     ) -> Offset:
         """Return the offset at the end of the next micro-batch, or after the newest version in Spark 4.1."""
-        newest = self._newest()
-        last = self._number(newest) if self.last_version is None else self.last_version
-        batch_limit = self.batch_limit(limit)
+        newest, last = self._newest()
+        last = last if self.last_version is None else self.last_version
         if start is not None and last <= start["version"]:
             return start
         if start is None:
             # A stream may start at a version that does not exist yet.
             return {"version": max(last, self.initialOffset()["version"])}
-        if batch_limit == BatchLimit():
+        if (limits := self.limits(limit)) is None:
             return {"version": last}
         offset, files, size = start, 0, 0
         for next_offset, file in self._files(newest, start, {"version": last}):
             files, size = files + 1, size + file.size
-            if not batch_limit.admits(files, size):
+            if _are_exceeded(limits, files, size):
                 return offset
             offset = next_offset
         return {"version": last}
@@ -282,7 +263,7 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
         """Return the files of a micro-batch, which are the same for every call with the same offsets."""
         if start == end:
             return []
-        newest = self._newest()
+        newest, _ = self._newest()
         if start == {"version": _BEFORE_SNAPSHOT} and end.keys() == {"version"}:
             # Only files that may match the filter.
             scan = self._scan(newest, end["version"])
@@ -304,13 +285,22 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
         if end["version"] != _BEFORE_SNAPSHOT:
             numbers += self._versions(newest, version, self._last_read_version(newest, end))
         for number in numbers:
-            is_snapshot = before["version"] == _BEFORE_SNAPSHOT
-            files = self._files_of(self._at(newest, number)) if is_snapshot else self._appended(newest, number)
+            files = self._files_of(newest, number, is_snapshot=before["version"] == _BEFORE_SNAPSHOT)
             is_partial = "files" in end and before["version"] == end["version"]
             for position in range(skip, end["files"] if is_partial else len(files)):
                 is_last = position + 1 == len(files)
                 yield {"version": number} if is_last else {**before, "files": position + 1}, files[position]
             skip, before = 0, {"version": number}
+
+    def _of_removal(self, error: type[TableError], problem: str, next_version: str) -> list[File]:
+        """Return no files for a version that removes rows, or raise the error if such versions are not skipped."""
+        if self.options.skip_changes:
+            return []
+        message = (
+            f"{problem}, and a stream contains only appended rows: set the option skipChangeCommits to true, or start "
+            f"a new stream with startingVersion={next_version}"
+        )
+        raise error(message, reason="not-append", file=self.options.sources[0])
 
     def _last_read_version(self, newest: Version, end: Offset) -> int:
         """Return the newest version from which a micro-batch reads files."""
@@ -322,41 +312,29 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
 class DeltaStreamReader(TableStreamReader[delta.Snapshot, Add]):
     """``spark.readStream.format("variant")`` on a Delta table."""
 
-    def _newest(self) -> delta.Snapshot:
-        return delta.snapshot(self.options.sources[0])
-
-    def _number(self, current: delta.Snapshot) -> int:
-        return current.version
+    def _newest(self) -> tuple[delta.Snapshot, int]:
+        newest = delta.snapshot(self.options.sources[0])
+        return newest, newest.version
 
     def _at(self, newest: delta.Snapshot, number: int) -> delta.Snapshot:
         return newest if newest.version == number else delta.snapshot(self.options.sources[0], version=number)
 
-    def _files_of(self, current: delta.Snapshot) -> list[Add]:
-        # The order must not depend on checkpoints of the log.
-        return sorted(iter_adds(current.files.select(PLACES)), key=lambda add: add.path)
-
-    def _before(self, newest: delta.Snapshot, starting_version: int) -> int:
+    def _before(self, starting_version: int) -> int:
         return starting_version - 1
 
     def _versions(self, newest: delta.Snapshot, start: int, end: int | None = None) -> Sequence[int]:
         return range(start + 1, (newest.version if end is None else end) + 1)
 
-    def _appended(self, newest: delta.Snapshot, number: int) -> list[Add]:
+    def _files_of(self, newest: delta.Snapshot, number: int, *, is_snapshot: bool) -> list[Add]:
+        if is_snapshot:  # The order must not depend on checkpoints of the log.
+            return sorted(iter_adds(self._at(newest, number).files.select(PLACES)), key=lambda add: add.path)
         try:
             actions = log_lines(newest.storage.read(commit_path(number)))
         except FileNotFoundError:
-            raise DeltaError(
-                f"version {number} is no longer in the log: start the stream with a new checkpoint",
-                reason="missing-version",
-            ) from None
+            problem = f"version {number} is no longer in the log: start the stream with a new checkpoint"
+            raise DeltaError(problem, reason="missing-version") from None
         if any("remove" in action and action["remove"].get("dataChange", True) for action in actions):
-            if self.options.skip_changes:
-                return []
-            raise DeltaError(
-                f"version {number} removes rows, and a stream contains only appended rows: set the option "
-                f"skipChangeCommits to true, or start a new stream with startingVersion={number + 1}",
-                reason="not-append",
-            )
+            return self._of_removal(DeltaError, f"version {number} removes rows", str(number + 1))
         adds = [Add.from_dict({"dataChange": True} | action["add"]) for action in actions if "add" in action]
         return [add for add in adds if add.data_change]
 
@@ -364,18 +342,14 @@ class DeltaStreamReader(TableStreamReader[delta.Snapshot, Add]):
 class IcebergStreamReader(TableStreamReader[iceberg.Snapshot, TableFile]):
     """``spark.readStream.format("variant")`` on a branch of an Iceberg table."""
 
-    def _newest(self) -> iceberg.Snapshot:
+    def _newest(self) -> tuple[iceberg.Snapshot, int]:
         newest = iceberg.snapshot(self.options.sources[0], catalog=self.options.catalog, branch=self.options.branch)
         if newest.metadata.version < 2:  # its snapshots have no sequence numbers
-            raise IcebergError(
-                "a stream requires a table of format version 2 or newer: upgrade the table with IcebergTable.upgrade",
-                reason="unsupported-version",
-                file=newest.table.name,
+            problem = (
+                "a stream requires a table of format version 2 or newer: upgrade the table with IcebergTable.upgrade"
             )
-        return newest
-
-    def _number(self, current: iceberg.Snapshot) -> int:
-        return 0 if current.info is None else current.info.sequence_number
+            raise IcebergError(problem, reason="unsupported-version", file=newest.table.name)
+        return newest, 0 if newest.info is None else newest.info.sequence_number
 
     def _at(self, newest: iceberg.Snapshot, number: int) -> iceberg.Snapshot:
         """Return the snapshot of a sequence number, with the current columns of the table."""
@@ -384,13 +358,11 @@ class IcebergStreamReader(TableStreamReader[iceberg.Snapshot, TableFile]):
             raise _missing_snapshot(newest, number)
         return iceberg.Snapshot(newest.table, info, newest.metadata.schema, newest.branch)
 
-    def _files_of(self, current: iceberg.Snapshot) -> list[TableFile]:
-        return sorted(plan_files(current).files, key=lambda file: file.path)
-
-    def _before(self, newest: iceberg.Snapshot, starting_version: int) -> int:
+    def _before(self, starting_version: int) -> int:
         """Return the sequence number before the snapshot whose id ``startingVersion`` is."""
-        info = newest.metadata.snapshot(starting_version)
-        parent = newest.metadata.snapshots.get(info.parent_id or 0)
+        metadata = self._newest()[0].metadata
+        info = metadata.snapshot(starting_version)
+        parent = metadata.snapshots.get(info.parent_id or 0)
         return info.sequence_number - 1 if parent is None else parent.sequence_number
 
     def _versions(self, newest: iceberg.Snapshot, start: int, end: int | None = None) -> Sequence[int]:
@@ -404,29 +376,25 @@ class IcebergStreamReader(TableStreamReader[iceberg.Snapshot, TableFile]):
             raise _missing_snapshot(newest, start)
         return [number for number in numbers if start < number and (end is None or number <= end)]
 
-    def _appended(self, newest: iceberg.Snapshot, number: int) -> list[TableFile]:
+    def _files_of(self, newest: iceberg.Snapshot, number: int, *, is_snapshot: bool) -> list[TableFile]:
         current = self._at(newest, number)
-        assert current.info is not None
-        if current.info.operation == "replace":
-            return []
-        if current.info.operation != "append":
-            if self.options.skip_changes:
+        files = plan_files(current).files if is_snapshot else ()
+        if not is_snapshot:
+            info = current.info
+            assert info is not None
+            if info.operation == "replace":
                 return []
-            raise IcebergError(
-                f"snapshot {current.info.id} ({current.info.operation}) removes rows, and a stream contains only "
-                "appended rows: set the option skipChangeCommits to true, or start a new stream with startingVersion= "
-                "the id of a later snapshot",
-                reason="not-append",
-                file=newest.table.name,
-            )
-        entries = [
-            entry
-            for manifest in current.manifests
-            if not manifest.is_deletes and manifest.added_snapshot_id == current.info.id
-            for entry in current.entries(manifest, frozenset())
-            if entry.status == Status.ADDED and entry.snapshot_id in (None, current.info.id)
-        ]
-        return sorted(map(TableFile, entries), key=lambda file: file.path)
+            if info.operation != "append":
+                problem = f"snapshot {info.id} ({info.operation}) removes rows"
+                return self._of_removal(IcebergError, problem, " the id of a later snapshot")
+            files = [
+                TableFile(entry)
+                for manifest in current.manifests
+                if not manifest.is_deletes and manifest.added_snapshot_id == info.id
+                for entry in current.entries(manifest, frozenset())
+                if entry.status == Status.ADDED and entry.snapshot_id in (None, info.id)
+            ]
+        return sorted(files, key=lambda file: file.path)
 
 
 def _line(newest: iceberg.Snapshot) -> list[SnapshotInfo]:

@@ -71,10 +71,8 @@ def register_table(spark: SparkSession, name: str, path: str | os.PathLike[str],
         java = getattr(error, "java_exception", None)
         if java is None:  # Spark's own errors are short
             raise
-        raise VariantError(
-            f"the catalog {parts[0]} cannot register {source}: {str(java.getMessage()).splitlines()[0]}",
-            reason="no-iceberg",
-        ) from None
+        problem = f"the catalog {parts[0]} cannot register {source}: {str(java.getMessage()).splitlines()[0]}"
+        raise VariantError(problem, reason="no-iceberg") from None
     if "PARTITIONED BY" in statement:
         spark.catalog.recoverPartitions(_quote_name(parts))
     return spark.table(_quote_name(parts))
@@ -164,10 +162,8 @@ def _make_room(spark: SparkSession, parts: list[str], replace: bool) -> None:
     """Check the name of the new table, and drop a registered table of this name if it is to be replaced."""
     name = _quote_name(parts)
     if len(parts) > 1 and not spark.catalog.databaseExists(_quote_name(parts[:-1])):
-        raise VariantError(
-            f"the database {'.'.join(parts[:-1])} does not exist: run CREATE DATABASE {_quote_name(parts[:-1])}",
-            reason="no-such-database",
-        )
+        problem = f"the database {'.'.join(parts[:-1])} does not exist: run CREATE DATABASE {_quote_name(parts[:-1])}"
+        raise VariantError(problem, reason="no-such-database")
     if not spark.catalog.tableExists(name):
         return
     if not replace:

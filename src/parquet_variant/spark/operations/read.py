@@ -98,10 +98,8 @@ def read(
             if plan is not None
             else "it reads only paths in Parquet files, and without where="
         )
-        raise VariantError(
-            f"the JVM cannot read {source} without the data source ({reasons}): use engine='auto'",
-            reason="no-struct-view",
-        )
+        problem = f"the JVM cannot read {source} without the data source ({reasons}): use engine='auto'"
+        raise VariantError(problem, reason="no-struct-view")
     reader = spark.read.format("variant").options(**options)
     with from_spark_errors():
         frames: list[DataFrame] = []
@@ -304,11 +302,7 @@ def _casts_equally(stored: pa.DataType, target: pa.DataType) -> bool:
 
 
 def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
-    """Return one DataFrame with the columns of the plan for each group of files that the JVM reads.
-
-    Raises `VariantError` with reason ``"no-struct-view"`` if this version of Spark cannot read a Variant as a struct in
-    a single query.
-    """
+    """Return one DataFrame with the columns of the plan for each group of files that the JVM reads."""
     from pyspark.sql import DataFrame
     from pyspark.sql.pandas.types import from_arrow_type
 
@@ -335,10 +329,8 @@ def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
             frame = struct_session.read.schema(_struct(tree)).parquet(*files).selectExpr(*outputs)
             frames.append(DataFrame(of_rows(spark._jsparkSession, frame._jdf.logicalPlan()), spark))
     except (AttributeError, TypeError) as error:
-        raise VariantError(
-            f"this version of Spark cannot read Variants as structs ({error}): use engine='python'",
-            reason="no-struct-view",
-        ) from error
+        problem = f"this version of Spark cannot read Variants as structs ({error}): use engine='python'"
+        raise VariantError(problem, reason="no-struct-view") from error
     return frames
 
 

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from parquet_variant.errors import SchemaError, VariantError, bad_option, check_choice
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ingestion.destinations import delta, iceberg
+from parquet_variant.ingestion.destination import WriteRequest
+from parquet_variant.ingestion.destinations.iceberg import table_location
 from parquet_variant.ingestion.job import IngestJob
-from parquet_variant.ingestion.partition_by import existing_partitions
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, json_column_or_paths
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
-from parquet_variant.io.staging import open_staging, staging_beside
+from parquet_variant.io.staging import staging_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.spark.engine import SparkEngine
 from parquet_variant.spark.frames import choose_column, merged_batches
@@ -57,7 +57,7 @@ def ingest(
     """
     # Absolute paths, because the working directory of the workers may differ from that of the driver.
     target = absolute(dest) if options.get("catalog") is None else os.fspath(dest)
-    place = target if options.get("catalog") is None else iceberg.table_location(target, options["catalog"])
+    place = target if options.get("catalog") is None else table_location(target, options["catalog"])
     with _source_paths(sources, place, json_column_or_paths(options.get("json_column"), ())[0]) as files:
         request = IngestRequest.of(files, target, format=format, **options)
         if _is_dataframe(sources):
@@ -141,21 +141,14 @@ def write(
         raise bad_option(f"catalog= is not supported for format {format!r}: use iceberg")
     properties = catalog_properties(catalog)
     target = os.fspath(dest) if properties else absolute(dest)
-    table: Any = None
-    if format == "parquet":
-        is_written = open_staging(target, mode) is not None
-    elif format == "iceberg":
-        is_written, table = iceberg.open_table(target, mode, properties or None)
-    else:
-        is_written, table = delta.open_table(target, mode)
-    if not is_written:  # the destination has data, and the mode is "ignore"
+    destination = WriteRequest(dest=target, format=format, mode=mode, columns=None, catalog=properties or None).open()
+    if destination is None:  # it has data, and the mode is "ignore"
         return
     column, _ = choose_column(df.schema, column)
     try:
         schema = infer_schema(df, column, policy) if schema is None else ShreddingSchema.of(schema)
     except VariantError as error:
-        exists = table is not None or (format == "parquet" and existing_partitions(target) is not None)
-        if error.reason != "no-rows" or not exists:
+        if error.reason != "no-rows" or not destination.holds_data:
             raise
         if format == "parquet" and mode == "append":
             return

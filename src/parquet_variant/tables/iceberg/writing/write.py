@@ -331,14 +331,20 @@ def commit_files(
     *,
     mode: Literal["append", "overwrite"] = "append",
     batch: tuple[str, int] | None = None,
+    loads: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Commit files that tasks wrote with a plan (`plan`), once, on the driver; see `IcebergTable.commit_files`."""
+    """Commit files that tasks wrote with a plan (`plan`), once, on the driver; see `IcebergTable.commit_files`.
+
+    `loads`: properties that record the source files of the rows; an overwrite then removes those of before.
+    """
     check_choice("mode", mode, ("append", "overwrite"), IcebergError)
     base = _base_snapshot(table)
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     added = tuple(file.file for file in files if file.file.record_count)
     change = SnapshotChange(mode, added=added, removes_all=mode == "overwrite", batch=batch)
+    if loads is not None:
+        change = replace(change, loads=loads, forgets_loads=change.removes_all)
     return _committed(base, change, base.metadata.spec)
 
 
