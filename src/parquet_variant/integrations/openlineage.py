@@ -1,0 +1,73 @@
+"""An ingest as a run event of OpenLineage, for ``variant ingest --openlineage FILE``.
+
+Owns the facets: the schema and the size of the output, and the assertions of the contract. OpenLineage's collectors
+read the file; nothing is sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from parquet_variant._version import __version__
+from parquet_variant.errors import without_secrets
+from parquet_variant.ingestion.result import IngestResult
+from parquet_variant.io.temporaries import atomic_file
+
+_PRODUCER = f"https://pypi.org/project/parquet-variant/{__version__}"
+_SPEC = "https://openlineage.io/spec"
+
+
+def ingest_event(result: IngestResult, sources: Sequence[str], *, column: str = "v") -> dict[str, Any]:
+    """Return the event of a finished ingest as plain values: spec version 2-0-2, one ``COMPLETE`` event.
+
+    `column`: the name of the Variant column. Its typed paths are the fields below it in the schema facet.
+    """
+    schema = result.schema
+    leaves = [] if schema is None else [(path, leaf) for path, leaf in schema.leaves() if path.segments]
+    paths = [{"name": path.shorthand.removeprefix("$."), "type": leaf.to_ddl()} for path, leaf in leaves]
+    facets = {"schema": _facet("SchemaDatasetFacet", "1-1-1", fields=[{"name": column, "type": "variant", "fields": paths}])}
+    statistics = _facet("OutputStatisticsOutputDatasetFacet", "1-0-2", rowCount=result.rows, size=result.bytes_written)
+    outputs = {**_dataset(result.dest), "facets": facets, "outputFacets": {"outputStatistics": statistics}}
+    if result.contract is not None:
+        broken = [
+            {"assertion": violation.rule, "success": False, "column": f"{column}:{violation.path.shorthand}"}
+            for violation in result.contract.violations
+        ]
+        facets["dataQualityAssertions"] = _facet(
+            "DataQualityAssertionsDatasetFacet", "1-0-1", assertions=broken or [{"assertion": "contract", "success": True}]
+        )
+    return {
+        "eventType": "COMPLETE",
+        "eventTime": datetime.now(UTC).isoformat(),
+        "producer": _PRODUCER,
+        "schemaURL": f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        "run": {"runId": str(uuid.uuid4())},
+        "job": {"namespace": "parquet-variant", "name": f"ingest {_dataset(result.dest)['name']}"},
+        "inputs": [_dataset(source) for source in sources],
+        "outputs": [outputs],
+    }
+
+
+def save_event(event: dict[str, Any], file: str | os.PathLike[str]) -> None:
+    """Write an event as one line of JSON; the file appears only when it is complete."""
+    with atomic_file(Path(file)) as staged:
+        staged.write_text(json.dumps(event, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _facet(name: str, version: str, **fields: Any) -> dict[str, Any]:
+    return {"_producer": _PRODUCER, "_schemaURL": f"{_SPEC}/facets/{version}/{name}.json#/$defs/{name}", **fields}
+
+
+def _dataset(path: str) -> dict[str, Any]:
+    """Return the namespace and the name of files by OpenLineage's naming rules."""
+    parts = urlsplit(without_secrets(path))
+    if parts.scheme and parts.netloc:
+        return {"namespace": f"{parts.scheme}://{parts.netloc}", "name": parts.path.lstrip("/")}
+    return {"namespace": "file", "name": path if path == "-" else os.path.abspath(path)}  # noqa: PTH100

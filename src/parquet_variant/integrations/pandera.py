@@ -1,0 +1,81 @@
+"""`Contract.to_pandera`: a contract as a schema of pandera for data frames of the paths.
+
+Owns which rules pandera can express over columns; the others are listed in the schema.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from numbers import Number
+from typing import Any
+
+from parquet_variant.inference.contracts.contract import Contract
+from parquet_variant.inference.contracts.path_rules import PathRules
+from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.types.path import VariantPath
+
+# The Python values that data frames hold for the types of contracts; `None` is checked by nullable.
+_PYTHON: dict[str, Any] = {
+    "string": str, "boolean": bool, "number": (Number, Decimal), "date": dt.date, "timestamp": dt.datetime,
+    "timestamp_ntz": dt.datetime, "binary": bytes, "array": (list, tuple), "object": dict,
+}  # fmt: skip
+# Rules about the rows of the Variant, not about the values of a column.
+_LOST = ("presence", "extra_fields")
+
+
+def to_pandera(contract: Contract) -> Any:
+    """Return a contract as a ``DataFrameSchema`` of pandera; see `Contract.to_pandera`."""
+    with optional_libraries("Contract.to_pandera"):
+        import pandera.pandas as pandera
+
+    columns, lost = {}, []
+    for path, rules in contract.paths.items():
+        if path.has_wildcard or not path.segments:
+            lost += [f"{path.shorthand} {name}" for name in rules.active]
+            continue
+        name = path.shorthand.removeprefix("$.")
+        lost += [f"{path.shorthand} {rule}" for rule in rules.active if rule in _LOST or rule == "format"]
+        checks = [pandera.Check(check, name=rule, element_wise=True) for rule, check in _checks(rules)]
+        columns[name] = pandera.Column(
+            checks=checks, nullable=not rules.required or rules.allows_null, required=rules.required,
+            description=rules.description,
+        )  # fmt: skip
+    return pandera.DataFrameSchema(
+        columns, name=contract.name, description=contract.description, metadata={"not expressed": lost}
+    )
+
+
+def _checks(rules: PathRules) -> Iterator[tuple[str, Callable[[Any], bool]]]:
+    """Yield the checks of single values, by the name of their rule."""
+    import re
+
+    if rules.types and "null" not in rules.types:
+        yield "type", lambda value: any(_is_of_type(value, kind) for kind in rules.types)
+    if (values := rules.values) is not None:
+        yield "values", lambda value: value in values
+    if (pattern := rules.pattern) is not None:
+        yield "pattern", lambda value: not isinstance(value, str) or re.search(pattern, value) is not None
+    for name, of_kind, measure in (
+        ("", (Number, Decimal, dt.date), None), ("_length", str, len), ("_items", (list, tuple), len)
+    ):  # fmt: skip
+        low, high = getattr(rules, f"min{name}"), getattr(rules, f"max{name}")
+        if low is not None or high is not None:
+            yield f"bounds{name}", _within(low, high, of_kind, measure)
+
+
+def _is_of_type(value: Any, kind: str) -> bool:
+    if kind == "integer":
+        return isinstance(value, Number | Decimal) and not isinstance(value, bool) and value == int(value)  # type: ignore[call-overload]
+    return isinstance(value, _PYTHON.get(kind, object)) and (kind != "number" or not isinstance(value, bool))
+
+
+def _within(low: Any, high: Any, of_kind: Any, measure: Callable[[Any], Any] | None) -> Callable[[Any], bool]:
+    def check(value: Any) -> bool:
+        if not isinstance(value, of_kind) or isinstance(value, bool):
+            return True
+        size = value if measure is None else measure(value)
+        return (low is None or size >= low) and (high is None or size <= high)
+
+    return check
