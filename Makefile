@@ -42,13 +42,14 @@ OLDEST := .venv-oldest
 OLDEST_STAMP := $(OLDEST)/.installed
 OLDEST_TESTS := tests/encoding tests/path tests/schema tests/layouts tests/array tests/kernels tests/functions tests/compute \
 	tests/shredding tests/query
+STACK ?= .venv-stack
 JUDGES ?= .judges
 JUDGES_STAMP := $(JUDGES)/.installed
 UNIT_TESTS := tests/encoding tests/path tests/schema tests/layouts tests/array tests/functions tests/compute tests/query
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo check test checked test-numba test-vortex test-oldest judges matrix snapshots lint bench fuzz soak test-cluster constraints docs wheels clean lines
+.PHONY: help demo check test checked test-numba test-vortex test-oldest stack judges matrix snapshots lint bench fuzz soak test-cluster constraints docs wheels clean lines
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -73,6 +74,11 @@ test-oldest: $(OLDEST_STAMP) ## the core tests with the oldest pyarrow, NumPy an
 	$(say) 'Running the core tests with the oldest dependencies'
 	@PYTHONPATH=src $(OLDEST)/bin/python -m parquet_variant.kernels.machine_code.building
 	@HYPOTHESIS_PROFILE=small $(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -q $(OLDEST_TESTS)
+
+stack: $(STACK)/.installed ## the recipes of docs/stack.md with ibis, dlt, dbt, pandera and others
+	$(say) 'Running the recipes with their libraries'
+	@PYTHONPATH=src $(STACK)/bin/python -m parquet_variant.kernels.machine_code.building
+	@PYTHONPATH=src $(STACK)/bin/python -m pytest -q -rs tests/integrations
 
 judges: $(DEV_STAMP) $(JUDGES_STAMP) ## tests in which other engines judge our tables; needs Maven Central
 	$(say) 'delta-spark, Iceberg on Spark and DuckDB judge our tables'
@@ -243,6 +249,14 @@ $(OLDEST_STAMP): pyproject.toml
 	@PIP_CONSTRAINT= $(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --progress-bar off \
 		-r $(OLDEST)/oldest.txt --group core-tests hatchling editables
 	@PIP_CONSTRAINT= $(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(STACK)/.installed: pyproject.toml
+	$(say) 'Installing the libraries of docs/stack.md into $(STACK)'
+	@test -x $(STACK)/bin/python || $(PYTHON) -m venv $(STACK)
+	@PIP_CONSTRAINT= $(STACK)/bin/python -m pip --disable-pip-version-check install --quiet --upgrade 'pip>=25.1'
+	@PIP_CONSTRAINT= $(STACK)/bin/python -m pip --disable-pip-version-check install --quiet --progress-bar off \
+		--group stack --editable '.[cli,sql,delta,iceberg]'
 	@touch $@
 
 $(JUDGES_STAMP): pyproject.toml $(addprefix tests/judges/,install.sh jars.xml hadoop-aws.xml)

@@ -36,7 +36,7 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
     def dependencies(self) -> list[str]:
         """Return the packages that compiling and linking need on this platform."""
         sys.path.insert(0, str(SOURCES))
-        from parquet_variant.kernels.machine_code.building import needs_ziglang
+        from parquet_variant.kernels.machine_code.library import needs_ziglang
 
         levels = _levels("standard")
         return COMPILERS * bool(levels) + [LINKER] * any(map(needs_ziglang, levels))

@@ -32,6 +32,8 @@ from parquet_variant.ingestion.ingest import ingest as ingest
 from parquet_variant.ingestion.ingest import profile as profile
 from parquet_variant.ingestion.ingest import read_json as read_json
 from parquet_variant.ingestion.result import IngestResult as IngestResult
+from parquet_variant.integrations import duckdb as duckdb
+from parquet_variant.integrations.polars import scan_polars as scan_polars
 from parquet_variant.kernels.machine_code.building import warmup as warmup
 from parquet_variant.layouts.shredding_schema import ShreddingSchema as ShreddingSchema
 from parquet_variant.ops.conversions import cast_to_variant as cast_to_variant
@@ -124,6 +126,7 @@ __all__ = [
     "cast_to_variant",
     "create",
     "create_namespace",
+    "duckdb",
     "equals",
     "from_python",
     "get_variant_element",
@@ -136,6 +139,7 @@ __all__ = [
     "parse_json",
     "profile",
     "read_json",
+    "scan_polars",
     "schema_of_variant",
     "schema_of_variant_agg",
     "shred_variant",

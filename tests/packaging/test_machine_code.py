@@ -223,3 +223,18 @@ def test_a_library_takes_nothing_but_memory_from_the_process(package: Path) -> N
 def test_all_libraries_together_are_small(package: Path) -> None:
     assert sum(path.stat().st_size for path in package.rglob("*.so")) < 4 << 20
     assert sum(path.stat().st_size for path in package.rglob("*") if path.is_file()) < 15 << 20
+
+
+def test_the_build_hook_needs_no_other_package_before_it_names_them() -> None:
+    pytest.importorskip("hatchling")
+    program = (
+        "import sys\n"
+        "sys.modules |= dict.fromkeys(('numpy', 'pyarrow', 'numba', 'llvmlite'))\n"
+        "import hatch_build\n"
+        "print(hatch_build.KernelsHook('.', {}, None, None, '.', 'wheel').dependencies())"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=PACKAGE.parents[1], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "numba" in run.stdout or not levels_of_wheel()

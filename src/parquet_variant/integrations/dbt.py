@@ -7,16 +7,15 @@ Owns the options of sources and models. In ``profiles.yml``::
         alias: variant
 
 A source with ``meta: {plugin: variant, table: PATH, columns: {mag: "$.properties.mag:double"}}`` is a scan of the
-table; without ``columns`` it has all typed paths as columns. ``where``, ``version`` and ``at`` choose rows and versions.
-A model with ``materialized="external", plugin="variant", meta={"table": PATH, "format": "delta"}`` replaces the rows
-of the table. SQL of models may call the functions of `pv.duckdb.register`.
+table; without ``columns`` it has all typed paths as columns. ``where``, ``version`` and ``at`` choose rows and
+versions. A model with ``materialized="external", plugin="variant", meta={"table": PATH, "table_format": "delta"}``
+replaces the rows of the table. SQL of models may call the functions of `pv.duckdb.register`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import pyarrow.parquet as pq
 from dbt.adapters.duckdb.plugins import BasePlugin
 
 from parquet_variant.errors import bad_option
@@ -28,7 +27,7 @@ from parquet_variant.tables.opening import open as open_table
 _OPEN_OPTIONS = ("version", "at", "catalog", "branch", "tag", "column", "storage_options")
 
 
-class Plugin(BasePlugin):  # type: ignore[misc]
+class Plugin(BasePlugin):
     """The plugin, under the name that dbt-duckdb looks for."""
 
     def configure_connection(self, conn: Any) -> None:
@@ -47,8 +46,9 @@ class Plugin(BasePlugin):  # type: ignore[misc]
 
     def store(self, target_config: Any) -> None:
         """Write the rows of a model, which dbt-duckdb has written to a Parquet file, to its table."""
-        options = {"format": "parquet"} | target_config.config.get("meta", {})
+        options = dict(target_config.config.get("meta", {}))
         if "table" not in options:
             raise bad_option('the model has no table: write meta={"table": PATH}')
         rows = read_table(target_config.location.path)
-        write(options.pop("table"), rows, mode="overwrite", **options)
+        # dbt warns of keys of its own, such as format, in meta.
+        write(options.pop("table"), rows, format=options.pop("table_format", None), mode="overwrite", **options)

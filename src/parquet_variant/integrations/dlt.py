@@ -6,13 +6,18 @@ Owns which columns are Variants, and what a load package writes once. dlt plans,
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.arrays.chunked_array import variant_table
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.creating import write
@@ -24,9 +29,9 @@ from parquet_variant.tables.opening import open as open_table
 def destination(path: str | os.PathLike[str], *, format: Literal["delta", "iceberg"] = "delta", **options: Any) -> Any:
     """Return a destination for ``dlt.pipeline``: a table of Variants below a directory for each table of the pipeline.
 
-    Nested data of a row stays in its column, which is a Variant. Write dispositions: ``append``; ``replace``; and
-    ``merge`` by the primary key, where the last row of a key counts. New columns are added. A file of a load package is
-    written once, however often dlt tries.
+    Nested data of a row stays in its column, which is a Variant, with the other values of that column. Write
+    dispositions: ``append``; ``replace``; and ``merge`` by the primary key, where the last row of a key counts. New
+    columns are added. A file of a load package is written once, however often dlt tries.
 
     Parameters
     ----------
@@ -80,7 +85,7 @@ def one_variant(resource: Any, keep: Collection[str] = (), *, column: str = "dat
 
 def _load(file: str, table: Mapping[str, Any], path: str, format: Any, options: Mapping[str, Any]) -> None:
     """Write a file of a load package, unless the table has recorded it."""
-    package, name = file.split(os.sep)[-3], os.path.basename(file)  # noqa: PTH119
+    *_, package, _, name = Path(file).parts
     columns = {column: hint for column, hint in table["columns"].items() if not column.startswith("_dlt_")}
     rows = _rows(file, columns)
     disposition = table.get("write_disposition", "append")
@@ -104,7 +109,25 @@ def _load(file: str, table: Mapping[str, Any], path: str, format: Any, options: 
 
 
 def _rows(file: str, columns: Mapping[str, Any]) -> pa.Table:
-    """Return the rows of a Parquet file of dlt; its JSON columns become Variants."""
+    """Return the rows of a Parquet file of dlt; its JSON columns become Variants.
+
+    A value that is not nested is in a further column, such as ``cart▶v_text``, and comes back to its place.
+    """
     rows = pq.read_table(file, columns=list(columns))
-    of_json = [name for name, hint in columns.items() if hint.get("data_type") == "json"]
-    return variant_table({name: parse_json(rows[name]) if name in of_json else rows[name] for name in rows.column_names})
+    made: dict[str, Any] = {}
+    for name, hint in columns.items():
+        base = re.split("__v_|▶v_", name)[0]
+        if hint.get("data_type") == "json":
+            made[name] = parse_json(rows[name])
+        elif base != name and columns.get(base, {}).get("data_type") == "json":
+            made[base] = _first_present(made[base], cast_to_variant(rows[name]))
+        else:
+            made[name] = rows[name]
+    return variant_table(made)
+
+
+def _first_present(values: VariantArray, others: VariantArray) -> VariantArray:
+    """Return the values of one column, and those of another where they are NULL."""
+    is_present = values.storage.is_valid().to_numpy(zero_copy_only=False)
+    rows = np.arange(len(values))
+    return VariantArray.concat([values, others]).take(np.where(is_present, rows, rows + len(values)))

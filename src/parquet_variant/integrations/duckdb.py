@@ -6,7 +6,6 @@ Owns how a Variant enters and leaves DuckDB, and which functions are registered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from typing import Any
@@ -86,7 +85,7 @@ def _rows(source: Any) -> Any:
 def _extension() -> Any:
     """Return the extension type whose arrays DuckDB takes for Variants; it is not registered with pyarrow."""
 
-    class VariantType(pa.ExtensionType):  # type: ignore[misc]
+    class VariantType(pa.ExtensionType):
         def __init__(self) -> None:
             super().__init__(VARIANT_STORAGE, EXTENSION_NAME)
 

@@ -29,29 +29,33 @@ def ingest_event(result: IngestResult, sources: Sequence[str], *, column: str = 
 
     `column`: the name of the Variant column. Its typed paths are the fields below it in the schema facet.
     """
-    schema = result.schema
+    schema, checked = result.schema, dict[str, Any]()
     leaves = [] if schema is None else [(path, leaf) for path, leaf in schema.leaves() if path.segments]
     paths = [{"name": path.shorthand.removeprefix("$."), "type": leaf.to_ddl()} for path, leaf in leaves]
-    facets = {"schema": _facet("SchemaDatasetFacet", "1-1-1", fields=[{"name": column, "type": "variant", "fields": paths}])}
+    fields = [{"name": column, "type": "variant", "fields": paths}]
     statistics = _facet("OutputStatisticsOutputDatasetFacet", "1-0-2", rowCount=result.rows, size=result.bytes_written)
-    outputs = {**_dataset(result.dest), "facets": facets, "outputFacets": {"outputStatistics": statistics}}
     if result.contract is not None:
         broken = [
-            {"assertion": violation.rule, "success": False, "column": f"{column}:{violation.path.shorthand}"}
+            {"assertion": violation.rule, "success": False, "column": violation.path.shorthand}
             for violation in result.contract.violations
         ]
-        facets["dataQualityAssertions"] = _facet(
-            "DataQualityAssertionsDatasetFacet", "1-0-1", assertions=broken or [{"assertion": "contract", "success": True}]
-        )
+        assertions = broken or [{"assertion": "contract", "success": True}]
+        facet = _facet("DataQualityAssertionsDatasetFacet", "1-0-1", assertions=assertions)
+        checked = {"inputFacets": {"dataQualityAssertions": facet}}
+    output = {
+        **_dataset(result.dest),
+        "facets": {"schema": _facet("SchemaDatasetFacet", "1-1-1", fields=fields)},
+        "outputFacets": {"outputStatistics": statistics},
+    }
     return {
         "eventType": "COMPLETE",
         "eventTime": datetime.now(UTC).isoformat(),
         "producer": _PRODUCER,
         "schemaURL": f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent",
         "run": {"runId": str(uuid.uuid4())},
-        "job": {"namespace": "parquet-variant", "name": f"ingest {_dataset(result.dest)['name']}"},
-        "inputs": [_dataset(source) for source in sources],
-        "outputs": [outputs],
+        "job": {"namespace": "parquet-variant", "name": f"ingest {output['name']}"},
+        "inputs": [_dataset(source) | checked for source in sources],
+        "outputs": [output],
     }
 
 

@@ -9,20 +9,21 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from numbers import Number
-from typing import Any
+from typing import Any, SupportsFloat
 
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import PathRules
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.path import outer_paths
 
-# The Python values that data frames hold for the types of contracts; `None` is checked by nullable.
+# The Python values that data frames hold for the types of contracts.
 _PYTHON: dict[str, Any] = {
     "string": str, "boolean": bool, "number": (Number, Decimal), "date": dt.date, "timestamp": dt.datetime,
-    "timestamp_ntz": dt.datetime, "binary": bytes, "array": (list, tuple), "object": dict,
+    "timestamp_ntz": dt.datetime, "binary": bytes,
 }  # fmt: skip
-# Rules about the rows of the Variant, not about the values of a column.
-_LOST = ("presence", "extra_fields")
+# Types and rules of paths that have no column.
+_CONTAINERS = frozenset(["array", "object", "min_items", "max_items", "extra_fields"])
+_LOST = ("presence", "format")
 
 
 def to_pandera(contract: Contract) -> Any:
@@ -32,16 +33,17 @@ def to_pandera(contract: Contract) -> Any:
 
     columns, lost = {}, []
     for path, rules in contract.paths.items():
-        if path.has_wildcard or not path.segments:
+        of_container = not _CONTAINERS.isdisjoint([*rules.types, *rules.active])
+        if path.has_wildcard or not path.segments or of_container:
             lost += [f"{path.shorthand} {name}" for name in rules.active]
             continue
-        name = path.shorthand.removeprefix("$.")
-        lost += [f"{path.shorthand} {rule}" for rule in rules.active if rule in _LOST or rule == "format"]
-        checks = [pandera.Check(check, name=rule, element_wise=True) for rule, check in _checks(rules)]
-        columns[name] = pandera.Column(
-            checks=checks, nullable=not rules.required or rules.allows_null, required=rules.required,
+        lost += [f"{path.shorthand} {rule}" for rule in rules.active if rule in _LOST]
+        is_everywhere = all(contract.rules(outer).required for outer in [*outer_paths(path), path])
+        columns[path.shorthand.removeprefix("$.")] = pandera.Column(
+            checks=[pandera.Check(check, name=rule, element_wise=True) for rule, check in _checks(rules)],
+            nullable=rules.allows_null or not is_everywhere,
             description=rules.description,
-        )  # fmt: skip
+        )
     return pandera.DataFrameSchema(
         columns, name=contract.name, description=contract.description, metadata={"not expressed": lost}
     )
@@ -57,9 +59,7 @@ def _checks(rules: PathRules) -> Iterator[tuple[str, Callable[[Any], bool]]]:
         yield "values", lambda value: value in values
     if (pattern := rules.pattern) is not None:
         yield "pattern", lambda value: not isinstance(value, str) or re.search(pattern, value) is not None
-    for name, of_kind, measure in (
-        ("", (Number, Decimal, dt.date), None), ("_length", str, len), ("_items", (list, tuple), len)
-    ):  # fmt: skip
+    for name, of_kind, measure in (("", (Number, Decimal, dt.date), None), ("_length", str, len)):
         low, high = getattr(rules, f"min{name}"), getattr(rules, f"max{name}")
         if low is not None or high is not None:
             yield f"bounds{name}", _within(low, high, of_kind, measure)
@@ -67,7 +67,7 @@ def _checks(rules: PathRules) -> Iterator[tuple[str, Callable[[Any], bool]]]:
 
 def _is_of_type(value: Any, kind: str) -> bool:
     if kind == "integer":
-        return isinstance(value, Number | Decimal) and not isinstance(value, bool) and value == int(value)  # type: ignore[call-overload]
+        return not isinstance(value, bool) and isinstance(value, SupportsFloat) and float(value).is_integer()
     return isinstance(value, _PYTHON.get(kind, object)) and (kind != "number" or not isinstance(value, bool))
 
 

@@ -67,7 +67,8 @@ class VariantColumns:
             "variant_strip_nulls": (lambda values: self.make(strip_nulls(self.read(values))), None),
             "variant_delete": (lambda values, paths: self._by_path(paths, None, variant_delete, values), None),
         }
-        for prefix, errors in (("", "raise"), ("try_", "null")):
+        kinds_of_errors: tuple[tuple[str, Errors], ...] = (("", "raise"), ("try_", "null"))
+        for prefix, errors in kinds_of_errors:
             for name, edit in _EDITS.items():
                 functions[f"{prefix}{name}"] = self._edit(edit, errors), None
             functions[f"{prefix}variant_get"] = self._getter(None, zone, errors), None

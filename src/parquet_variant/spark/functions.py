@@ -39,8 +39,8 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
         ``pv_variant_set(v, path, x)``, ``pv_variant_insert``, ``pv_variant_array_append`` (x is a VARIANT; also with
         ``try_``), ``pv_variant_delete(v, path)``, ``pv_variant_strip_nulls(v)``; ``pv_canonical(v)``: bytes that are
         equal for equal values (1 and 1.0, keys in any order), for GROUP BY, DISTINCT and joins, NULL for a JSON null;
-        ``pv_schema_of_variant(v)``, ``pv_is_variant_null(v)``; and for the types ``boolean``, ``int``, … functions such as ``pv_variant_get_double(v, path)`` and
-        ``pv_try_variant_get_double(v, path)`` (decimals are ``decimal(38, 9)``).
+        ``pv_schema_of_variant(v)``, ``pv_is_variant_null(v)``; and for the types ``boolean``, ``int``, … functions such
+        as ``pv_variant_get_double(v, path)`` and ``pv_try_variant_get_double(v, path)`` (``decimal(38, 9)``).
     """
     from pyspark.sql.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_type

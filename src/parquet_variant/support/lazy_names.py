@@ -25,13 +25,14 @@ _INSTALL = {
     "open_data_contract_standard": _CONTRACTS,
     "duckdb": _SQL,
     "pandas": "pandas",
-    "polars": "polars",
+    **{name: name for name in ("polars", "dlt", "pandera")},
+    "ibis": "'ibis-framework[duckdb]'",
     "fastavro": _ICEBERG,
     "pyiceberg": _ICEBERG,
     "sqlalchemy": "'pyiceberg[sql-sqlite]'",
 }
 # Modules that are public packages themselves.
-PACKAGES = frozenset({"files.vortex", "spark", "testing"})
+PACKAGES = frozenset({"files.vortex", "integrations.duckdb", "spark", "testing"})
 # Method -> the function that implements it, as ``module:function``; the root package registers them.
 _METHODS: dict[str, str] = {}
 

@@ -146,6 +146,7 @@ def ingest(
     writer: WriterOptions,
     json: JsonOptions,
     threads: Threads = None,
+    openlineage: str | None = Option(None, metavar="FILE", help="Write a run event of OpenLineage to this file."),
     quiet: bool = Option(False, "--quiet", "-q", help="Print only warnings and errors."),
     as_json: AsJson = False,
 ) -> None:
@@ -185,6 +186,10 @@ def ingest(
         with spark_session(progress, engine) as session:
             tasks = None if session is None else registered_method("SparkSession.engine")(session, progress)
             result = job.run(engine_or_threads(tasks, threads, progress), report_warning)
+    if openlineage is not None:
+        from parquet_variant.integrations.openlineage import ingest_event, save_event
+
+        save_event(ingest_event(result, sources, column=request.column), openlineage)
     if as_json or not quiet:
         _report(result, into, as_json)
 

@@ -22,6 +22,7 @@ from parquet_variant.inference.contracts.path_rules import (
     rules_of,
 )  # fmt: skip
 from parquet_variant.io.filesystems import filesystem_of, write_errors
+from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.report_text import Printed
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
@@ -256,6 +257,23 @@ class Contract(Printed):
             For rules on the elements of a top-level array, which the standard does not have.
         """
         return standards.to_odcs(self.paths, self._texts)
+
+    def to_pandera(self) -> Any:
+        """Return the contract as a schema of pandera for a pandas frame with a column per path, such as ``user.id``.
+
+        Returns
+        -------
+        pandera.DataFrameSchema
+            Its ``metadata["not expressed"]`` lists the rules that it does not check, such as those of elements.
+
+        Examples
+        --------
+        >>> contract = Contract({"$.id": {"type": "integer", "required": True, "min": 0}})
+        >>> schema = contract.to_pandera()  # doctest: +SKIP
+        >>> frame = table.scan({name: f"$.{name}" for name in schema.columns}).to_pandas()  # doctest: +SKIP
+        >>> schema.validate(frame)  # doctest: +SKIP
+        """
+        return registered_method("Contract.to_pandera")(self)
 
     @property
     def _texts(self) -> dict[str, str]:

@@ -34,7 +34,7 @@ from parquet_variant.kernels.machine_code.library import (
     architecture,
     file_name,
     levels_here,
-    levels_of_wheel,
+    needs_ziglang,
     source_hash,
     sources,
 )
@@ -140,11 +140,6 @@ def build(
 
 
 _OPTIONS = ("-shared", "-nostdlib", "-Wl,-s", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--gc-sections")
-
-
-def needs_ziglang(level: str) -> bool:
-    """Return whether this machine has no C compiler that links for a CPU level."""
-    return level not in levels_of_wheel() or shutil.which(os.environ.get("CC", "cc")) is None
 
 
 def find_linker(level: str) -> list[str]:

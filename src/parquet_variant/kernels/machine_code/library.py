@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import stat
 import sys
 import tempfile
@@ -192,6 +193,11 @@ def levels_of_wheel() -> tuple[str, ...]:
         return ()
     names = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
     return tuple(level for level in LEVELS if architecture(level) == names.get(platform.machine().lower()))
+
+
+def needs_ziglang(level: str) -> bool:
+    """Return whether this machine has no C compiler that links for a CPU level."""
+    return level not in levels_of_wheel() or shutil.which(os.environ.get("CC", "cc")) is None
 
 
 def levels_here() -> tuple[str, ...]:

@@ -399,6 +399,41 @@ class TableBase:
         """
         return registered_method("Table.typed")(self, column=column or self._options.column, names=names)
 
+    def lazy(
+        self, columns: Mapping[str, Any] | Sequence[str] | None = None, where: Any = None, *, column: str | None = None
+    ) -> Any:
+        """Return a lazy polars frame: a query reads only its columns, its rows, and what its filters do not rule out.
+
+        Parameters
+        ----------
+        columns, where, column
+            As for `scan`.
+
+        Returns
+        -------
+        polars.LazyFrame
+
+        Examples
+        --------
+        >>> import polars as pl, parquet_variant as pv
+        >>> events = pv.open(pv.parse_json(['{"n": 1}', '{"n": 2}'])).lazy({"n": "$.n"})
+        >>> events.filter(pl.col("n") > 1).collect().to_dicts()
+        [{'n': 2}]
+        """
+        return registered_method("Table.lazy")(self, columns, where, column=column or self._options.column)
+
+    def to_ibis(self, columns: Any = None, where: Any = None, *, connection: Any = None) -> Any:
+        """Return a table of ibis over DuckDB, which reads the rows when an expression is executed.
+
+        Parameters
+        ----------
+        columns, where
+            As for `scan`; by default the columns of `typed`.
+        connection
+            A DuckDB connection of ibis (default: ibis's default backend, so that tables can be joined).
+        """
+        return registered_method("Table.to_ibis")(self, columns, where, connection=connection)
+
     def sql_view(
         self,
         columns: Mapping[str, Any] | None = None,

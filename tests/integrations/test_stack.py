@@ -1,0 +1,197 @@
+"""The recipes of docs/stack.md that need a library of their own, dbt's example, OpenLineage's events, and narwhals."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.packaging.test_doc_blocks import BLOCK, ROOT, ROWS, _values
+
+import parquet_variant as pv
+from parquet_variant.cli.app import main
+
+# Libraries warn of each other.
+pytestmark = pytest.mark.filterwarnings("default")
+RECIPES = {
+    match["why"].removeprefix("needs "): match["text"]
+    for match in BLOCK.finditer((ROOT / "docs/stack.md").read_text("utf-8"))
+    if match["why"]
+}
+CONTRACT = {
+    "$.id": {"type": "integer", "required": True, "min": 1},
+    "$.kind": {"values": ["a", "b"]},
+    "$.n": {"max": 9},
+}
+
+
+@pytest.fixture
+def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "events.ndjson").write_text("".join(f"{row}\n" for row in ROWS))
+    pv.ingest("events.ndjson", "events")
+    return tmp_path
+
+
+@pytest.mark.parametrize("library", sorted(RECIPES))
+def test_recipe(library: str, events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(library)
+    monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
+    names: dict[str, Any] = {"__name__": __name__}
+    for line, found, expected in _values(RECIPES[library], names):
+        assert found == expected, f"line {line}"
+    if library == "fastapi":
+        from fastapi.testclient import TestClient
+
+        with TestClient(names["app"]) as client:
+            assert client.post("/clicks", json=[{"page": 1}, {"page": [2]}]).json() == 1
+        assert pv.to_json(pv.open("clicks").read()).to_pylist() == ['{"page":1}', '{"page":[2]}']
+
+
+# ---- dlt
+
+
+def test_a_load_package_is_written_once(events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dlt = pytest.importorskip("dlt")
+    from parquet_variant.integrations import dlt as variant_dlt
+
+    monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
+    load, failures = variant_dlt._load, [True, True]
+
+    def fails_after_the_commit(*arguments: Any) -> None:
+        load(*arguments)
+        if failures:
+            failures.pop()
+            raise OSError("the connection is lost after the commit")
+
+    monkeypatch.setattr(variant_dlt, "_load", fails_after_the_commit)
+    pipeline = dlt.pipeline("once", destination=variant_dlt.destination("lake"), pipelines_dir=str(events / "p"))
+    rows = [{"id": 1, "nested": {"a": [1]}}, {"id": 2, "nested": "text"}]
+    for disposition in ("append", "append", "replace", "replace"):
+        while True:
+            try:
+                pipeline.run(
+                    rows if pipeline.has_pending_data is False else None, table_name="t", write_disposition=disposition
+                )
+                break
+            except Exception:
+                assert pipeline.has_pending_data
+    assert len(pv.open("lake/t")) == 2
+    assert pv.to_json(pv.open("lake/t").read()).to_pylist() == ['{"a":[1]}', '"text"']
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_merges_by_key_add_columns(events: Path, monkeypatch: pytest.MonkeyPatch, format: Any) -> None:
+    dlt = pytest.importorskip("dlt")
+    from parquet_variant.integrations.dlt import destination
+
+    monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
+    pipeline = dlt.pipeline("keys", destination=destination("lake", format=format), pipelines_dir=str(events / "p"))
+    options: dict[str, Any] = {"table_name": "t", "write_disposition": "merge", "primary_key": "id"}
+    pipeline.run([{"id": 1, "v": {"a": 1}}, {"id": 2, "v": [1]}], **options)
+    pipeline.run([{"id": 2, "v": {"a": 0}}, {"id": 2, "v": {"a": 2}, "new": "x"}, {"id": 3, "v": None}], **options)
+    rows = pv.sql("SELECT id, to_json(v) AS v, new FROM t ORDER BY id", t="lake/t").to_pylist()
+    assert [list(row.values()) for row in rows] == [[1, '{"a":1}', None], [2, '{"a":2}', "x"], [3, None, None]]
+
+
+# ---- dbt
+
+PROJECT = {
+    "dbt_project.yml": "name: shop\nversion: '1.0'\nprofile: shop\n",
+    "profiles.yml": (
+        "shop:\n  target: dev\n  outputs:\n    dev:\n      type: duckdb\n      path: shop.duckdb\n      plugins:\n"
+        "        - module: parquet_variant.integrations.dbt\n          alias: variant\n"
+    ),
+    "models/sources.yml": (
+        "version: 2\nsources:\n  - name: lake\n    tables:\n"
+        "      - name: events\n        config:\n"
+        "          meta: {plugin: variant, table: events, columns: {kind: $.kind, v: v}}\n"
+        "      - name: typed\n        config:\n          meta: {plugin: variant, table: events}\n"
+    ),
+    "models/totals.sql": (
+        '{{ config(materialized="external", plugin="variant", meta={"table": "totals", "table_format": "delta"}) }}\n'
+        "SELECT kind, sum(variant_get_int(v, '$.n'))::bigint AS n, any_value(v) AS v\n"
+        'FROM {{ source("lake", "events") }} GROUP BY kind\n'
+    ),
+    "models/joined.sql": (
+        'SELECT count(*) AS n FROM {{ source("lake", "typed") }} JOIN {{ ref("totals") }} USING (kind)\n'
+    ),
+}
+
+
+def test_dbt_builds_the_example(events: Path) -> None:
+    pytest.importorskip("dbt.adapters.duckdb")
+    for name, text in PROJECT.items():
+        (events / name).parent.mkdir(exist_ok=True)
+        (events / name).write_text(text)
+    for _ in range(2):
+        dbt = "from dbt.cli.main import cli; cli()"
+        done = subprocess.run(
+            [sys.executable, "-c", dbt, "build", "--profiles-dir", "."], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+    table = pv.open("totals")
+    assert (table.format, table.version) == ("delta", 1)
+    assert table.sql("SELECT kind, n, v:id AS id FROM t ORDER BY kind").to_pylist() == [
+        {"kind": "a", "n": 1, "id": 1}, {"kind": "b", "n": 5, "id": 9}
+    ]  # fmt: skip
+
+
+# ---- pandera, narwhals, OpenLineage
+
+
+def test_pandera_finds_what_the_contract_finds(events: Path) -> None:
+    pytest.importorskip("pandera")
+    import pandera.errors
+
+    contract = pv.Contract(
+        {**CONTRACT, "$.user": {"type": "object"}, "$.user.name": {"pattern": "^A", "max_length": 3}}
+    )
+    schema = contract.to_pandera()
+    assert schema.metadata == {"not expressed": ["$.user type", "$.user nullable"]}
+    frame = pv.open("events").scan({name: f"$.{name}" for name in schema.columns}).to_pandas()
+    assert len(schema.validate(frame)) == 2
+    bad = pv.parse_json(['{"id": 0, "kind": "c", "n": 10, "user": {"name": "Bernard"}}', '{"id": 1.5}', "{}"])
+    frame = pv.open(bad).scan({name: f"$.{name}" for name in schema.columns}).to_pandas()
+    with pytest.raises(pandera.errors.SchemaErrors) as caught:
+        schema.validate(frame, lazy=True)
+    cases = caught.value.failure_cases
+    found = {(column, check) for column, check in zip(cases["column"], cases["check"], strict=True)}
+    assert {column for column, _ in found} == {"id", "kind", "n", "user.name"}
+    assert {f"$.{column}" for column, _ in found} == {v.path.shorthand for v in pv.open(bad).check(contract).violations}
+
+
+def test_narwhals_takes_typed_scans(events: Path) -> None:
+    narwhals = pytest.importorskip("narwhals")
+    frame = narwhals.from_native(pv.open("events").scan({"kind": "$.kind", "n": "$.n"}).to_polars())
+    totals = frame.group_by("kind").agg(narwhals.col("n").sum()).sort("kind")
+    assert totals["n"].to_list() == [1, 5]
+    assert narwhals.from_arrow(pv.open("events").scan({"n": "$.n"}), backend="pyarrow")["n"].to_list() == [1, 5]
+
+
+def test_ibis_joins_tables(events: Path) -> None:
+    pytest.importorskip("ibis")
+    whole, kinds = pv.open("events").to_ibis(), pv.open("events").to_ibis({"id": "$.id", "word": "$.kind"})
+    joined = whole.join(kinds, "id").filter(whole.n > 1).select("word", "id")
+    assert joined.execute().to_dict("records") == [{"word": "b", "id": 9}]
+
+
+def test_an_ingest_is_a_run_event(events: Path) -> None:
+    (events / "contract.yaml").write_text(pv.Contract({"$.id": {"max": 5}}).to_yaml())
+    arguments = ["ingest", "events.ndjson", "checked", "--contract", "contract.yaml", "--on-violation", "warn", "-q"]
+    assert main([*arguments, "--openlineage", "run.json"]) == 0
+    event = json.loads((events / "run.json").read_text())
+    (source,), (output,) = event["inputs"], event["outputs"]
+    assert re.fullmatch(r"[0-9a-f-]{36}", event["run"]["runId"])
+    assert (source["namespace"], source["name"]) == ("file", str(events / "events.ndjson"))
+    assert source["inputFacets"]["dataQualityAssertions"]["assertions"] == [
+        {"assertion": "max", "success": False, "column": "$.id"}
+    ]
+    assert output["outputFacets"]["outputStatistics"]["rowCount"] == 2
+    (column,) = output["facets"]["schema"]["fields"]
+    assert column["name"] == "v"
+    assert {field["name"]: field["type"] for field in column["fields"]}["id"] == "bigint"
