@@ -60,7 +60,7 @@ def test_a_load_package_is_written_once(events: Path, monkeypatch: pytest.Monkey
     from parquet_variant.integrations import dlt as variant_dlt
 
     monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
-    load, failures = variant_dlt._load, [True, True]
+    load, failures = variant_dlt.load_file, [True, True]
 
     def fails_after_the_commit(*arguments: Any) -> None:
         load(*arguments)
@@ -68,7 +68,7 @@ def test_a_load_package_is_written_once(events: Path, monkeypatch: pytest.Monkey
             failures.pop()
             raise OSError("the connection is lost after the commit")
 
-    monkeypatch.setattr(variant_dlt, "_load", fails_after_the_commit)
+    monkeypatch.setattr(variant_dlt, "load_file", fails_after_the_commit)
     pipeline = dlt.pipeline("once", destination=variant_dlt.destination("lake"), pipelines_dir=str(events / "p"))
     rows = [{"id": 1, "nested": {"a": [1]}}, {"id": 2, "nested": "text"}]
     for disposition in ("append", "append", "replace", "replace"):

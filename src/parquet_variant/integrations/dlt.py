@@ -52,7 +52,7 @@ def destination(path: str | os.PathLike[str], *, format: Literal["delta", "icebe
         import dlt
 
     def load_variants(items: str, table: Mapping[str, Any]) -> None:
-        _load(items, table, f"{os.fspath(path)}/{table['name']}", format, options)
+        load_file(items, table, f"{os.fspath(path)}/{table['name']}", format, options)
 
     return dlt.destination(
         load_variants, batch_size=0, loader_file_format="parquet", name="variant", naming_convention="direct",
@@ -83,7 +83,7 @@ def one_variant(resource: Any, keep: Collection[str] = (), *, column: str = "dat
     return resource.add_map(wrapped)
 
 
-def _load(file: str, table: Mapping[str, Any], path: str, format: Any, options: Mapping[str, Any]) -> None:
+def load_file(file: str, table: Mapping[str, Any], path: str, format: Any, options: Mapping[str, Any]) -> None:
     """Write a file of a load package, unless the table has recorded it."""
     *_, package, _, name = Path(file).parts
     columns = {column: hint for column, hint in table["columns"].items() if not column.startswith("_dlt_")}
