@@ -110,7 +110,7 @@ def test_a_path_gives_the_same_result_each_time_it_is_read_from_an_array() -> No
 
 
 def test_a_residual_costs_only_its_own_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    from parquet_variant.ops.columns import value_positions
+    from parquet_variant.arrays import value_positions
 
     rows: list[Any] = [{"a": number} for number in range(1000)]
     rows[500] = {"a": "500"}

@@ -244,7 +244,7 @@ def test_storages_of_other_arrow_types() -> None:
 
 
 def test_a_column_that_is_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parquet_variant.arrays.node_tables.CHUNK_BYTES", 1)
+    monkeypatch.setattr("parquet_variant.arrays.value_positions.CHUNK_BYTES", 1)
     rows = pv.parse_json(['{"a":1}', None, "[1]", '{"b":2}', "5"])
     assert pv.variant_set(rows, "$.a", pa.array([7, 8, 9, 10, 11]), errors="null").to_pylist() == [
         {"a": 7},

@@ -171,7 +171,7 @@ def test_the_kernel_spells_types_like_the_reference() -> None:
     assert pv.schema_of_variant(array).to_pylist() == expected
     assert pv.schema_of_variant(array[1:-1]).to_pylist() == expected[1:-1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("parquet_variant.arrays.node_tables.CHUNK_BYTES", 1)
+        patch.setattr("parquet_variant.arrays.value_positions.CHUNK_BYTES", 1)
         assert pv.schema_of_variant(array).to_pylist() == expected
 
 

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.node_tables import Spans, canonical_nodes
 from parquet_variant.arrays.parts import (
     MetadataParts,
     binary_parts,
@@ -32,6 +31,7 @@ from parquet_variant.arrays.parts import (
     with_columns,
     with_fallback_rows,
 )
+from parquet_variant.arrays.value_positions import ValuePositions, canonical_nodes
 from parquet_variant.encoding.metadata import decode_metadata, extend_metadata
 from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
@@ -60,20 +60,19 @@ def needs_reference_if(condition: bool | np.bool_) -> None:
         raise NeedsReference
 
 
-def split_combined(array: pa.Array) -> Spans:
+def split_combined(array: pa.Array) -> ValuePositions:
     """Return the values in ``metadata ‖ value`` binaries."""
-    spans = Spans.of(array, MetadataParts(np.empty(0, np.int32), array[:0]))
-    sizes = np.empty(len(array), np.int64)
-    metadata_sizes(spans.starts, spans.stops, sizes)
+    binaries = ValuePositions.of_column(array, MetadataParts(np.empty(0, np.int32), array[:0]))
+    starts, sizes = np.where(binaries.is_present, binaries.starts, -1), np.empty(len(array), np.int64)
+    metadata_sizes(starts, binaries.stops, sizes)
     needs_reference_if(np.any(sizes < 0))
-    metadata = filled_binary(sizes, partial(copy_spans, spans.starts, sizes), spans.valid)
-    parts = metadata_parts(metadata)
-    starts = np.where(spans.starts >= 0, spans.starts + sizes, -1)
-    return spans._replace(starts=starts, dictionary_of=np.maximum(parts.indices, 0), dictionary=parts.dictionary)
+    parts = metadata_parts(filled_binary(sizes, partial(copy_spans, starts, sizes), binaries.valid))
+    metadata = parts._replace(indices=np.maximum(parts.indices, 0))
+    return ValuePositions.at(binaries.starts + sizes, binaries.stops, metadata, binaries.owner)
 
 
-def decided_nodes(spans: Spans, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s]:
-    """Return the nodes of values, and the first node of each; see `node_tables.canonical_nodes`."""
+def decided_nodes(spans: ValuePositions, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s]:
+    """Return the nodes of values, and the first node of each; see `value_positions.canonical_nodes`."""
     nodes, row_start, refused = canonical_nodes(spans, map_of_names)
     needs_reference_if(refused.any())
     return nodes, row_start
@@ -310,7 +309,8 @@ def assembled_storage(
         rows = np.searchsorted(row_start, np.flatnonzero(nodes[:, 0] & 0xFF == RAW), "right") - 1
         names = name_table(stored_metadata.dictionary, repeated=True)
         starts = pieces[:, 1].copy()
-        spans = Spans(starts, starts + pieces[:, 2], stored_metadata.indices[rows], stored_metadata.dictionary, inputs)
+        metadata_of_pieces = stored_metadata._replace(indices=stored_metadata.indices[rows])
+        spans = ValuePositions.at(starts, starts + pieces[:, 2], metadata_of_pieces, inputs)
         refused[rows[canonical_nodes(spans, (names.starts, names.rank))[2] != 0]] = 1
     valid, value = valid_bytes(storage), value_array(nodes, row_start)
     release(nodes)

@@ -24,7 +24,6 @@ from parquet_variant.arrays.final_columns import (
     split_combined,
     unshredded_final,
 )
-from parquet_variant.arrays.node_tables import NameNumbers, Spans
 from parquet_variant.arrays.parts import (
     columns_of,
     metadata_of_all,
@@ -34,6 +33,7 @@ from parquet_variant.arrays.parts import (
     valid_mask,
     variants_of,
 )
+from parquet_variant.arrays.value_positions import NameNumbers, ValuePositions
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
 from parquet_variant.kernels.shredding.schema_table import schema_table
@@ -113,13 +113,13 @@ def final_of_draft(storage: pa.StructArray, layout: Layout) -> pa.StructArray:
     plan = read_storage(storage.type, layout)
     needs_reference_if(layout == "draft-paths" and storage.type.get_field_index("paths") < 0)
     # The binaries of the storage, in the order of the groups, to be rewritten with one dictionary; None without values.
-    binaries: list[Spans | None] = []
+    binaries: list[ValuePositions | None] = []
     names: set[str] = set()
     top = columns_of(storage) if layout == "draft-paths" else {}
     if "value" in top and top["value"].null_count < len(storage):
         parts = metadata_parts(top["metadata"])
         needs_reference_if(np.any((parts.indices < 0) & valid_mask(top["value"])))
-        binaries.append(Spans.of(top["value"], parts._replace(indices=np.maximum(parts.indices, 0))))
+        binaries.append(ValuePositions.of_column(top["value"], parts._replace(indices=np.maximum(parts.indices, 0))))
     has_residual, group = bool(binaries), top.get("paths", storage)
     _collect(group, plan, layout, binaries, names)
     spans = [binary for binary in binaries if binary is not None]
@@ -145,7 +145,9 @@ def _parts(group: pa.Array, node: StorageNode, layout: Layout) -> tuple[dict[str
     return columns, columns.get("object", columns.get("array"))
 
 
-def _collect(group: pa.Array, node: StorageNode, layout: Layout, binaries: list[Spans | None], names: set[str]) -> None:
+def _collect(
+    group: pa.Array, node: StorageNode, layout: Layout, binaries: list[ValuePositions | None], names: set[str]
+) -> None:
     """Add the binaries of a group, and the names of its fields."""
     needs_reference_if((node.fields is not None) + (node.element is not None) + (node.typed is not None) > 1)
     needs_reference_if(node.typed is not None and pa.types.is_nested(node.typed))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import metadata_of_all, row_by_row, struct_of
 from parquet_variant.arrays.tapes import python_objects
+from parquet_variant.arrays.value_positions import ScalarSlots
 from parquet_variant.arrays.variant_array import VariantArray, is_one_value
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.encoding.python_values import MAX_DEPTH
@@ -27,7 +28,6 @@ from parquet_variant.layouts.storage_shape import is_binary, is_list, lenient_pr
 from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array, check_errors, or_none, or_null
 from parquet_variant.ops.columns.json_text import json_column
 from parquet_variant.ops.columns.slot_casts import slots_of_column
-from parquet_variant.ops.columns.value_positions import ScalarSlots
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors, OnConflict

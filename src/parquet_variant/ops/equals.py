@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes
 from parquet_variant.arrays.parts import metadata_parts, row_by_row, valid_mask
+from parquet_variant.arrays.value_positions import NameNumbers, ValuePositions, canonical_nodes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
@@ -80,12 +80,12 @@ def equals(left: Any, right: Any, *, errors: Errors = "raise") -> bool | pa.Bool
     # Equal bytes are equal values unless they are malformed: an object may have a key twice.
     equal_rows = np.flatnonzero(result)
     storage = first.take(equal_rows).storage
-    batch = Spans.of_storage(storage)
+    batch = ValuePositions.of_storage(storage)
     result[equal_rows[canonical_nodes(batch, NameNumbers([batch]).maps[0])[2] != 0]] = False
     undecided = np.flatnonzero(valid & ~result)
     if len(undecided):
         sides = [side.take(undecided) for side in (first, second)]
-        batches = [Spans.of_storage(side.storage) for side in sides]
+        batches = [ValuePositions.of_storage(side.storage) for side in sides]
         tables = map(canonical_nodes, batches, NameNumbers(batches).maps)
         (nodes, row_start, refused), (other_nodes, other_start, other_refused) = tables
         same, decided = np.zeros(len(undecided), np.uint8), (refused == 0) & (other_refused == 0)

@@ -16,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_arrow
-from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes, value_chunks
 from parquet_variant.arrays.parts import (
     joined_storages,
     metadata_parts,
@@ -25,6 +24,7 @@ from parquet_variant.arrays.parts import (
     variant_at,
     with_fallback_rows,
 )
+from parquet_variant.arrays.value_positions import NameNumbers, ValuePositions, canonical_nodes, value_chunks
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, apply_edit, value_path
 from parquet_variant.encoding.variant import Variant
@@ -399,7 +399,7 @@ def _edit_chunk(
     present = valid_mask(storage)
     if operand is not None:
         present &= valid_mask(operand.storage)
-    changed, state = _by_kernel(Spans.of_storage(storage, present), edits, operand)
+    changed, state = _by_kernel(ValuePositions.of_storage(storage, present), edits, operand)
 
     def by_fallback(row: int) -> pa.StructArray:
         one = None if operand is None else variant_at(operand.storage, row if len(operand) > 1 else 0)
@@ -419,13 +419,13 @@ def _edit_chunk(
 
 
 def _by_kernel(
-    batch: Spans, edits: Sequence[Edit], operand: VariantArray | None
+    batch: ValuePositions, edits: Sequence[Edit], operand: VariantArray | None
 ) -> tuple[pa.StructArray, npt.NDArray[np.uint8]]:
     """Return the rows that the kernel changes (null elsewhere), and the state of each row."""
     keys = sorted({key for edit in edits for key in edit.segments if isinstance(key, str)})
     batches = [batch]
     if operand is not None:
-        batches.append(Spans.of_storage(operand.storage))
+        batches.append(ValuePositions.of_storage(operand.storage))
     table = NameNumbers(batches, keys)
     nodes, row_start, refused = canonical_nodes(batch, table.maps[0])
     state = np.where(refused, LEFT, UNCHANGED).astype(np.uint8)
@@ -454,5 +454,5 @@ def _by_kernel(
     if edits[0].kind != EditKind.NORMALIZE:
         state[(state == CHANGED) & (sizes + name_sizes[to_numpy(metadata.indices)] > edits[0].max_size)] = LEFT
     changed = storage_of(metadata, value, from_numpy((state != CHANGED) | (sizes == 0)))
-    state[batch.starts < 0] = CHANGED  # SQL NULL rows have no bytes to keep
+    state[~batch.is_present] = CHANGED  # SQL NULL rows have no bytes to keep
     return changed, state

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes, value_chunks
 from parquet_variant.arrays.parts import binary_parts, valid_bytes, variant_at, with_fallback_rows
 from parquet_variant.arrays.tapes import array_tapes
+from parquet_variant.arrays.value_positions import NameNumbers, ValuePositions, canonical_nodes, value_chunks
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.scalars import MAX_SCALE, MICROS_PER_DAY, read_scalar
@@ -44,7 +44,6 @@ from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none, or_null, text_column
 from parquet_variant.ops.columns.extract_path import Group, follow, storage_group
 from parquet_variant.ops.columns.slot_casts import kind_of_column
-from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId, VariantType
 from parquet_variant.types.path import AnyPath, Segment, VariantPath, quote_name
@@ -229,7 +228,7 @@ def _type_names(column: VariantArray) -> pa.StringArray:
 
 def _chunk_types(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     """Return the types of the rows of a chunk, and a flag for each row that the kernel refused."""
-    batch = Spans.of_storage(storage)
+    batch = ValuePositions.of_storage(storage)
     table = NameNumbers([batch])
     starts, ranks = table.maps[0]
     # The names in the order of their fields in a type, and the position of each name in it.

@@ -1,6 +1,6 @@
 """`variant_explode`: one row per field or element of each value.
 
-Owns the public operation and the resulting table. `ops.columns.value_positions` finds the children.
+Owns the public operation and the resulting table. `arrays.value_positions` finds the children.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.value_positions import ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.columns.arguments import as_variant_array, canonical_storage, check_errors, or_null
-from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.support.choices import Errors
 
 

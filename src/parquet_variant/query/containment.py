@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.arrays.value_positions import ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
 from parquet_variant.ops.columns.sort_keys import sort_key, sort_keys
-from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import EXACT_NUMERIC, TYPE_OF_ID, VariantType
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.value_positions import ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
@@ -25,7 +26,6 @@ from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.operations import get
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes, equal_forms, keys_of_number_texts, sort_keys
-from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.validate import sound_rows

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.final_columns import keys_of_storage
+from parquet_variant.arrays.value_positions import ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.inference.columns import best_column
@@ -23,7 +24,6 @@ from parquet_variant.kernels.memory import KIND
 from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.extract_path import extract_variant
-from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate

@@ -2,7 +2,7 @@
 
 Owns the walk over encoded values. A value is represented by its start and by the address that its bytes must not pass.
 A start of ``ABSENT`` means no value, a start of ``BROKEN`` a value that was reached through malformed bytes. Every
-bound is checked before a byte is read. Leaves columns and rows to `ops.columns.value_positions`, and casting slots to
+bound is checked before a byte is read. Leaves columns and rows to `arrays.value_positions`, and casting slots to
 `ops.columns.slot_casts`.
 """
 

@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import metadata_of_all, scatter, storage_of
+from parquet_variant.arrays.value_positions import ScalarSlots
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap, filled_binary, from_numpy, numpy_type, to_numpy
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.values.scalar_slots import iso_timestamps
-from parquet_variant.ops.columns.value_positions import ScalarSlots
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import INSTANT_TYPES, LOCAL_TYPES, MAX_OFFSET, NANOS_OF, TYPES, PrimitiveId, VariantType
 from parquet_variant.types.targets import Target

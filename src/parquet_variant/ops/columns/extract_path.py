@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import in_offsets
 from parquet_variant.arrays.parts import MetadataParts, metadata_parts, patched, scatter, struct_of, valid_bytes
+from parquet_variant.arrays.value_positions import MetadataDictionaries, ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray, remembered
 from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
@@ -36,7 +37,6 @@ from parquet_variant.ops.columns.slot_casts import (
     refuse_faulty_slots,
     slots_of_column,
 )
-from parquet_variant.ops.columns.value_positions import MetadataDictionaries, ValuePositions
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import PrimitiveId

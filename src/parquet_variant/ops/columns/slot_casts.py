@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import binary_parts, metadata_of_all, patched, scatter, storage_of, valid_bytes
+from parquet_variant.arrays.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.arrays.variant_array import trusted_array
 from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.errors import CastError, MalformedVariantError, SchemaError, VariantError
@@ -29,7 +30,6 @@ from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.pages.values import are_ascii
 from parquet_variant.layouts.storage_shape import is_list, stored_primitive
 from parquet_variant.ops.columns.column_casts import bytes_of_slots, cast_column
-from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import (
     DECIMAL_IDS,

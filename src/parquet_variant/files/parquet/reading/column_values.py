@@ -32,7 +32,7 @@ from parquet_variant.kernels.pages.values import copy_entries, copy_strings, ent
 from parquet_variant.types import MAX_OFFSET
 
 if TYPE_CHECKING:
-    from parquet_variant.ops.columns.value_positions import ValuePositions
+    from parquet_variant.arrays.value_positions import ValuePositions
 
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd"}
 # Bytes per value; 0 for values of variable length and for bits.
@@ -373,10 +373,10 @@ class Spans(NamedTuple):
 
     def value_positions(self, metadata: pa.Array) -> ValuePositions:
         """Return the positions of the values, with the metadata column of the same rows."""
-        from parquet_variant.ops.columns.value_positions import MetadataDictionaries, ValuePositions
+        from parquet_variant.arrays.value_positions import ValuePositions
 
         parts = metadata_parts(metadata)
-        return ValuePositions.at(self.starts, self.stops, parts, MetadataDictionaries(parts), owner=self.owner)
+        return ValuePositions.at(self.starts, self.stops, parts, self.owner)
 
 
 def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans | None:

@@ -42,9 +42,9 @@ from parquet_variant.types.forms import cast_values
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
+    from parquet_variant.arrays.value_positions import ValuePositions
     from parquet_variant.files.parquet.reading.column_values import Spans
     from parquet_variant.ops.columns.extract_path import Group
-    from parquet_variant.ops.columns.value_positions import ValuePositions
 
 
 # Types whose values a file stores as Arrow does in memory.

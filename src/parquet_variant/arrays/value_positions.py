@@ -1,7 +1,9 @@
-"""Positions of values inside a column of Variants, and slots, the form that every cast reads.
+"""Positions of values inside a column of Variants, slots, the form that every cast reads, and node tables.
 
 Owns `ValuePositions`, its creation from a storage struct, its steps down a path, and raising the errors that kernels
-report. `kernels.operations.get` reads the bytes, `slot_casts` converts typed columns, and `slot_casts` casts slots.
+report; `ScalarSlots`; and columns as node tables, for edits, comparison, types of values and drafts: canonical field
+order, and one numbering of names for several columns. `kernels.operations.get` reads the bytes,
+`kernels.values.value_nodes` makes nodes, and `ops.columns.slot_casts` converts typed columns and casts slots.
 """
 
 from __future__ import annotations
@@ -28,10 +30,23 @@ from parquet_variant.arrays.parts import (
 from parquet_variant.encoding.metadata import EMPTY_METADATA, dictionary_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
-from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_numpy, offsets_of
+from parquet_variant.kernels.arrow_buffers import (
+    Int64s,
+    Mask,
+    filled_binary,
+    from_bytes,
+    from_numpy,
+    offsets_of,
+    row_chunks,
+    to_numpy,
+)
+from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.values.reading import SORTED, UNUSABLE, NameTable, name_table
 from parquet_variant.kernels.values.scalar_slots import decimal_slots, measure_slots, write_slots
+from parquet_variant.kernels.values.value_nodes import canonical_nodes as kernel
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import BasicType, PrimitiveId
 from parquet_variant.types.path import Segment
@@ -178,7 +193,7 @@ class ValuePositions:
         cls,
         values: pa.Array,
         metadata: MetadataParts,
-        dictionaries: MetadataDictionaries,
+        dictionaries: MetadataDictionaries | None = None,
         present: npt.NDArray[np.bool_] | None = None,
     ) -> ValuePositions:
         """Return the values of a binary column, null where absent, with the metadata of the rows.
@@ -195,22 +210,40 @@ class ValuePositions:
             null_at = address_of(_NULL_VALUE)
             starts = np.where(present, np.where(empty, null_at, starts), get.ABSENT)
             stops = np.where(empty, null_at + 1, stops)
-        return cls.at(starts, stops, metadata, dictionaries, owner=parts.owner)
+        return cls.at(starts, stops, metadata, parts.owner, dictionaries)
 
     @classmethod
     def at(
-        cls, starts: Int64s, stops: Int64s, metadata: MetadataParts, dictionaries: MetadataDictionaries, owner: Any
+        cls,
+        starts: Int64s,
+        stops: Int64s,
+        metadata: MetadataParts,
+        owner: Any,
+        dictionaries: MetadataDictionaries | None = None,
     ) -> ValuePositions:
         """Return the values at some addresses, with the metadata of the same rows."""
         # Writable, because a read-only array has another type in Numba.
         metas = np.require(metadata.indices, requirements="W")
-        return cls(starts, stops, metas, dictionaries, owner=owner)
+        return cls(starts, stops, metas, dictionaries or MetadataDictionaries(metadata), owner=owner)
 
     @classmethod
-    def of_storage(cls, storage: pa.StructArray) -> ValuePositions:
-        """Return the values of an unshredded storage struct; SQL NULL is absent."""
-        metadata = metadata_parts(storage.field("metadata"))
-        return cls.of_column(storage.field("value"), metadata, MetadataDictionaries(metadata), valid_mask(storage))
+    def of_storage(cls, storage: pa.StructArray, present: Mask | None = None) -> ValuePositions:
+        """Return the values of an unshredded storage, absent where not present (default: SQL NULL)."""
+        metadata, present = (
+            metadata_parts(storage.field("metadata")),
+            valid_mask(storage) if present is None else present,
+        )
+        return cls.of_column(storage.field("value"), metadata, present=present)
+
+    @property
+    def is_present(self) -> Mask:
+        """The mask of the values that are not absent."""
+        return self.starts > 0
+
+    @property
+    def valid(self) -> npt.NDArray[np.uint8] | None:
+        """One byte per value, 0 for an absent value; None if all values are present."""
+        return None if self.is_present.all() else self.is_present.astype(np.uint8)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -392,3 +425,66 @@ def _repeated(names: Int64s, offsets: Int64s) -> list[int]:
     order = np.lexsort((names, parents))
     same = (names[order][1:] == names[order][:-1]) & (parents[order][1:] == parents[order][:-1])
     return sorted(order[1:][same].tolist())
+
+
+# -- node tables
+
+# Bytes of values in one kernel call: bounds the size of its node table.
+CHUNK_BYTES = 64 << 20
+
+
+def value_chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
+    """Split an unshredded storage into row ranges that are each small enough for one node table.
+
+    Returns one empty range without rows.
+    """
+    return row_chunks(binary_parts(storage.field("value")).offsets, CHUNK_BYTES)
+
+
+class NameNumbers:
+    """All names of several batches, and additional keys, numbered in byte order.
+
+    `maps` has, for each batch, the index of the first name of each dictionary, and the number of each name.
+    """
+
+    def __init__(self, batches: Sequence[ValuePositions], keys: Sequence[str] = ()) -> None:
+        tables = [name_table(batch.dictionaries.array) for batch in batches]
+        raw = from_bytes([key.encode() for key in keys], pa.large_binary())
+        counts, parts = [], []
+        for table in tables:
+            # A malformed dictionary has no names here, so the kernel refuses the rows that use it.
+            counts.append(np.where(table.state != UNUSABLE, np.diff(table.starts), 0))
+            is_readable = np.repeat(counts[-1] > 0, np.diff(table.starts))
+            address, length = table.address[is_readable], table.length[is_readable]
+            parts.append(filled_binary(length, partial(copy_spans, address, length), arrow_type=pa.large_binary()))
+        encoded = pa.concat_arrays([*parts, raw]).dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary)
+        rank_of = np.empty(len(order), np.int64)
+        rank_of[to_numpy(order)] = np.arange(len(order))
+        ranks = rank_of[to_numpy(encoded.indices)]
+        self.values = encoded.dictionary.take(order)
+        self.rank = dict(zip(keys, ranks[len(ranks) - len(keys) :].tolist(), strict=True))
+        self.maps: list[tuple[Int64s, Int64s]] = []
+        first = 0
+        for count in counts:
+            starts = offsets_of(count)
+            self.maps.append((starts, ranks[first : first + int(starts[-1])]))
+            first += int(starts[-1])
+
+    @property
+    def table(self) -> NameTable:
+        """The names as the name table of a single dictionary."""
+        names, numbers = binary_parts(self.values), np.arange(len(self.values))
+        starts, states = np.array([0, len(numbers)]), np.array([SORTED], np.uint8)
+        address, length = names.offsets[:-1] + names.address, np.diff(names.offsets)
+        return NameTable(starts, address, length, numbers, numbers, states, names.owner)
+
+
+def canonical_nodes(
+    batch: ValuePositions, map_of_names: tuple[Int64s, Int64s]
+) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
+    """Return the nodes of a batch, the first node of each row, and a flag for each row that the kernel refused."""
+    row_start, refused = np.empty(len(batch) + 1, np.int64), np.zeros(len(batch), np.uint8)
+    starts = np.where(batch.is_present, batch.starts, -1)
+    exported = kernel(starts, batch.stops, batch.metas, *map_of_names, row_start, refused)
+    return adopt(*exported), row_start, refused
