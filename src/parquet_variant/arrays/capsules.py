@@ -211,10 +211,7 @@ def is_arrow(obj: Any) -> bool:
 
 
 def imported(obj: Any) -> pa.ChunkedArray:
-    """Return an object with Arrow's PyCapsule interface as a pyarrow array.
-
-    Raises `SchemaError` (``bad-data``) for columns of Python objects and for types that pyarrow does not have.
-    """
+    """Return an object with Arrow's PyCapsule interface as a pyarrow array; raises `SchemaError` (``bad-data``)."""
     refuse_objects(obj)
     try:
         return pa.chunked_array([pa.array(obj)] if hasattr(obj, "__arrow_c_array__") else obj)

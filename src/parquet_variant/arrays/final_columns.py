@@ -257,10 +257,7 @@ def groups_below(
 
 
 def keys_of_storage(storage: pa.StructArray) -> frozenset[str]:
-    """Return every key of the objects in the storage of unshredded Variants.
-
-    Raises `MalformedVariantError` for malformed metadata.
-    """
+    """Return every key of the objects in the storage of unshredded Variants."""
     metadata = storage.field("metadata")
     values = metadata.dictionary if pa.types.is_dictionary(metadata.type) else metadata.unique()
     return frozenset(key for value in values.to_pylist() if value is not None for key in decode_metadata(value))

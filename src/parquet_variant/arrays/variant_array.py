@@ -443,8 +443,7 @@ def _with_variant_nulls(storage: pa.StructArray) -> pa.StructArray:
 
 
 def _with_dictionary(storage: pa.StructArray) -> pa.StructArray:
-    """Return a storage whose dictionary of metadata has at least one entry and no nulls, which pyarrow cannot
-    concatenate.
+    """Return a storage whose dictionary of metadata has an entry and no nulls, which pyarrow cannot concatenate.
 
     Engines write an empty dictionary if all rows are null, with indices into it.
     """

@@ -88,10 +88,6 @@ def apply_edit(variant: Variant, edit: Edit, value: Variant | None = None) -> Va
     Returns the value itself if nothing changes, else a new value in canonical bytes. Raises `PathError` with reason
     ``path-mismatch`` or ``duplicate-key``; `MalformedVariantError` if the bytes of either value are malformed;
     `VariantError` with reason ``too-large``.
-
-    >>> edit = Edit(EditKind.INSERT, value_path("$.b[1]"))
-    >>> apply_edit(Variant.from_python({"a": 1}), edit, Variant.from_python(True)).to_json()
-    '{"a":1,"b":[null,true]}'
     """
     root = _tree(variant)
     if edit.kind == EditKind.NORMALIZE:

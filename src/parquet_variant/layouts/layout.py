@@ -46,14 +46,7 @@ Columns = TypeVar("Columns", bound=ColumnGroup)
 
 
 def next_group(group: Columns, segment: Segment) -> tuple[Step, Columns | None]:
-    """Return the result of a step from a group with ``value`` and ``typed_value``, and the group of the value if it is
-    found.
-
-    >>> typed = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
-    >>> group = ArrowGroup(pa.struct({"value": pa.binary(), "typed_value": typed}))
-    >>> next_group(group, "a")[0], next_group(group, "b")[0], next_group(group.child("typed_value").child("a"), "c")[0]
-    (<Step.FOUND: 1>, <Step.NOT_SHREDDED: 2>, <Step.MISSING: 3>)
-    """
+    """Return the result of a step from a group with ``value`` and ``typed_value``, and the group of a found value."""
     typed = group.child("typed_value")
     if typed is not None and typed.is_list != isinstance(segment, str):
         group_of_value = typed.child(segment) if isinstance(segment, str) else typed.element
@@ -88,15 +81,6 @@ def find_layout(group: ColumnGroup) -> Layout | None:
 
     A Variant group with unknown fields has a layout, so that it is refused when it is read: a group inside of it must
     not be mistaken for a column of its own. A group of ``metadata``, ``value`` and other fields is an ordinary struct.
-
-    >>> binary = pa.binary()
-    >>> find_layout(ArrowGroup(pa.struct({"value": binary, "metadata": binary, "_other": pa.int8()})))
-    'unshredded'
-    >>> paths = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
-    >>> find_layout(ArrowGroup(pa.struct({"value": binary, "metadata": binary, "paths": paths, "other": binary})))
-    'draft-paths'
-    >>> find_layout(ArrowGroup(pa.struct({"value": binary, "metadata": binary, "other": binary}))) is None
-    True
     """
     fields = known_fields(group)
     metadata, value = fields.get("metadata"), fields.get("value")
@@ -143,17 +127,9 @@ def _is_draft_object(fields: Mapping[str, ColumnGroup]) -> bool:
 
 
 def detect_layout(storage: pa.DataType) -> Layout:
-    """Return the layout of a struct that the caller passes as a Variant.
+    """Return the layout of a struct that the caller passes as a Variant; raises `SchemaError` (``not-a-variant``).
 
-    Beyond `find_layout`, the struct may have fields that only the caller's word makes those of a Variant, such as a
-    lone ``typed_value``.
-
-    Raises `SchemaError` (``not-a-variant``) if it has no layout.
-
-    >>> detect_layout(pa.struct({"value": pa.binary(), "metadata": pa.binary()}))
-    'unshredded'
-    >>> detect_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()}))
-    'draft-object'
+    Beyond `find_layout`, only the caller's word may make a field, such as a lone ``typed_value``, that of a Variant.
     """
     layout = _layout_of_names(storage)
     if layout is None:
@@ -175,11 +151,7 @@ def _layout_of_names(storage: pa.DataType) -> Layout | None:
 
 
 def tree_of_layout(storage: pa.DataType) -> TypeTree:
-    """Return the shredding schema of a storage struct of any layout, as a plain tree.
-
-    Raises `SchemaError` if the layout does not allow the struct; for a struct without a layout, what the final layout
-    requires.
-    """
+    """Return the shredding schema of a storage struct of any layout, as a plain tree; raises `SchemaError`."""
     if not isinstance(storage, pa.StructType):
         raise SchemaError(f"expected a struct, got {storage!r}", reason="not-a-group", path="$")
     return read_storage(storage, _layout_of_names(storage) or "final").tree()
@@ -188,8 +160,7 @@ def tree_of_layout(storage: pa.DataType) -> TypeTree:
 def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None) -> TypeTree:
     """Return the shredding schema of a Variant column, as a plain tree.
 
-    Raises `VariantFileError` if the file cannot be read; `SchemaError` if the column does not exist, if no column is
-    named and there is not exactly one Variant column (``no-such-column``), or if the layout does not allow its struct.
+    Raises `VariantFileError` if the file cannot be read; `SchemaError` (``no-such-column``) without exactly one column.
     """
     try:
         with open_parquet(file, filesystem=filesystem) as opened:

@@ -29,14 +29,7 @@ def similar_key(key: str, keys: Iterable[str]) -> str | None:
 
 
 def similar_path(path: VariantPath, paths: Collection[VariantPath]) -> VariantPath | None:
-    """Return the most similar of the paths that the data has: one with similar keys, or else one that ends alike.
-
-    >>> paths = [VariantPath.parse(text) for text in ("$.user", "$.user.login", "$.tags", "$.tags[*]")]
-    >>> [similar_path(VariantPath.parse(text), paths).shorthand for text in ("$.usr.logn", "$.login", "$.tag[0]")]
-    ['$.user.login', '$.user.login', '$.tags[*]']
-    >>> similar_path(VariantPath.parse("$.price"), paths) is None
-    True
-    """
+    """Return the most similar of the paths that the data has: one with similar keys, or else one that ends alike."""
     segments_of_paths = {known_path.segments for known_path in paths}
     children: dict[tuple[Segment, ...], set[Segment]] = {}
     for segments in segments_of_paths:

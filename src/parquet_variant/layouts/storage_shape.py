@@ -56,9 +56,6 @@ def stored_primitive(arrow: pa.DataType) -> pa.DataType | None:
 
     Only the Arrow form may differ (large, view, dictionary-encoded; any decimal width), not the values: the result is
     None for unsigned integers, milliseconds and the like (spec: "Shredded Value Types").
-
-    >>> stored_primitive(pa.large_string()), stored_primitive(pa.uint32())
-    (DataType(string), None)
     """
     if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
         return stored_primitive(arrow.value_type)
@@ -185,13 +182,7 @@ _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 
 
 def common_numeric(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """Return the narrowest integer or decimal type that holds every value of both types, or None.
-
-    >>> common_numeric(pa.int8(), pa.int32()), common_numeric(pa.int64(), pa.decimal128(5, 2))
-    (DataType(int32), Decimal128Type(decimal128(21, 2)))
-    >>> common_numeric(pa.int64(), pa.float64()) is None
-    True
-    """
+    """Return the narrowest integer or decimal type that holds every value of both types, or None."""
     if a == b:
         return a
     if a in _DIGITS and b in _DIGITS:

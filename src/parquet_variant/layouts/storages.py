@@ -169,16 +169,6 @@ def storage_type(tree: TypeTree, layout: Layout) -> pa.StructType:
 
     In the final layout ``value`` always exists, and is required only if nothing is shredded. In the drafts all fields
     are optional.
-
-    >>> print(storage_type([pa.date32()], "final"))
-    struct<metadata: binary not null, value: binary,
-        typed_value: list<element: struct<value: binary, typed_value: date32[day]> not null>>
-    >>> print(storage_type({"a": pa.int64()}, "draft-object"))
-    struct<untyped_value: binary,
-        object: struct<a: struct<untyped_value: binary, typed_value: int64>>>
-    >>> print(storage_type({"a": pa.int64()}, "draft-paths"))
-    struct<value: binary, metadata: binary,
-        paths: struct<a: struct<typed_value: int64, untyped_value: binary>>>
     """
     if layout == "draft-object":
         return _group_type(tree, layout)
@@ -216,28 +206,12 @@ def read_storage(storage: pa.DataType, layout: Layout) -> StorageNode:
     Raises `SchemaError` with the path of the group, and a reason: ``unknown-field``, ``duplicate-field``,
     ``not-binary``, ``not-a-group``, ``not-a-list``, ``unsupported-type``, ``empty-object``, ``no-metadata``, and
     ``no-value`` for a group without any column.
-
-    >>> read_storage(pa.struct({"metadata": pa.binary(), "typed_value": pa.large_string()}), "final").tree()
-    DataType(string)
-    >>> read_storage(pa.struct({"metadata": pa.binary(), "typed_value": pa.uint32()}), "final")
-    Traceback (most recent call last):
-    ...
-    parquet_variant.errors.SchemaError: typed_value has the type uint32, which is not a shredded value type (path $)
     """
     return _Reader(is_strict=True).top(ArrowGroup(storage), layout)
 
 
 def check_fields(group: ColumnGroup, layout: Layout) -> None:
-    """Check that no group of a Variant column has fields that its layout does not know, or two of the same name.
-
-    Raises `SchemaError` with reason ``unknown-field`` or ``duplicate-field`` and the path of the group.
-
-    >>> storage = pa.struct({"value": pa.binary(), "metadata": pa.binary(), "x": pa.int8()})
-    >>> check_fields(ArrowGroup(storage), "unshredded")
-    Traceback (most recent call last):
-    ...
-    parquet_variant.errors.SchemaError: unknown field 'x' next to metadata, value and typed_value: ... (path $)
-    """
+    """Raise `SchemaError` for a group with a field that its layout does not know, or with two of the same name."""
     _Reader(is_strict=False).top(group, layout)
 
 
@@ -368,9 +342,6 @@ def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:
 
     Raises `SchemaError` for a type that no Variant type holds: nanosecond times, durations, intervals, unions, decimals
     over 38 digits (``unsupported-type``); and for one with too many levels (``too-deep``).
-
-    >>> tree_from_arrow(pa.schema({"a": pa.uint32(), "m": pa.map_(pa.string(), pa.int8())}))
-    {'a': DataType(int64), 'm': None}
     """
     if not isinstance(arrow, pa.Schema | pa.DataType):
         raise SchemaError(f"expected an Arrow schema or type, got {arrow!r}", reason="unsupported-type")

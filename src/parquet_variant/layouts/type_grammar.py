@@ -231,13 +231,6 @@ def parse_ddl(text: str) -> TypeTree:
     """Parse a shredding schema in DDL: columns separated by commas, or one type.
 
     Raises `SchemaError` (``bad-ddl``) with the byte offset (UTF-8) of the fault.
-
-    >>> parse_ddl("a bigint, b struct<c: string>")
-    {'a': DataType(int64), 'b': {'c': DataType(string)}}
-    >>> parse_ddl("a bigint, b strin")
-    Traceback (most recent call last):
-    ...
-    parquet_variant.errors.SchemaError: unknown type 'strin': did you mean 'string'? (byte offset 12)
     """
     tree, string_types = parse_ddl_with_strings(text)
     if string_types:
@@ -369,13 +362,6 @@ def as_target(target: str | pa.DataType) -> pa.DataType:
     ``map<string, …>``, ``variant``), those of the DDL of `ShreddingSchema` (``uuid``, ``timestamp_nanos``, …), and
     pyarrow's own aliases (``uint8``, ``large_string``). ``variant`` is a struct of ``metadata`` and ``value``. Raises
     `CastError` with reason ``bad-type`` and the offset of the part that cannot be read.
-
-    >>> as_target("array<struct<a: int, b: decimal(5,2)>>")
-    ListType(list<element: struct<a: int32, b: decimal128(5, 2)>>)
-    >>> as_target("strin")
-    Traceback (most recent call last):
-    ...
-    parquet_variant.errors.CastError: unknown type 'strin': did you mean 'string'? (byte offset 0)
     """
     if isinstance(target, pa.DataType):
         refuse_deep(target)
@@ -397,14 +383,8 @@ def _parsed(target: str) -> pa.DataType:
 def value_target(target: pa.DataType, path: VariantPath) -> pa.DataType:
     """Return the type of the values at the end of a path with wildcards, from the type that a user passed.
 
-    Every wildcard makes a list. A list type with that many levels is the type of the result, so its element type is
-    returned; a type that is not a list is the type of every value.
-
-    Raises `CastError` (``bad-type``) for a list type with fewer levels than the path has wildcards.
-
-    >>> path = VariantPath.parse("$.items[*].n")
-    >>> value_target(pa.list_(pa.int64()), path), value_target(pa.int64(), path)
-    (DataType(int64), DataType(int64))
+    A list type with a level for each wildcard is the type of the result, so its element type is returned; a type that
+    is not a list is the type of every value. Raises `CastError` (``bad-type``) for a list type with fewer levels.
     """
     element = target
     wildcards = wildcard_count(path)

@@ -13,7 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.final_columns import groups_below
-from parquet_variant.arrays.parts import MetadataParts, binary_parts, columns_of, metadata_parts, valid_bytes
+from parquet_variant.arrays.parts import (
+    MetadataParts,
+    binary_parts,
+    columns_of,
+    metadata_parts,
+    valid_bytes,
+    valid_mask,
+)
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import Dictionary
 from parquet_variant.encoding.validate import find_faults
@@ -39,6 +46,7 @@ REPORT = pa.schema(
     ]
 )
 _MAX_DEPTH = 1000
+_ROOT = VariantPath()
 
 
 def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
@@ -71,19 +79,18 @@ def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
     if isinstance(array, Variant):
         array = VariantArray.from_variants([array])
     column = as_variant_array(array)
-    faults: list[dict[str, Any]] = []
+    faults = _Faults(max_depth)
     if column.layout == "unshredded":
         storage = column.storage
         metadata = metadata_parts(storage.field("metadata"))
-        _check_column(storage.field("value"), valid_bytes(storage), metadata, None, VariantPath(), max_depth, faults)
+        faults.check_column(storage.field("value"), valid_bytes(storage), metadata)
     elif column.layout == "final":
-        _check_groups(column.storage, max_depth, faults)
-        _check_rows(column, faults)
+        faults.check_groups(column.storage)
+        faults.check_rows(column)
     else:
-        plain = _check_rows(column, faults)
-        faults.extend(validate(plain, max_depth).to_pylist())
-    faults.sort(key=lambda fault: (fault["row"], fault["part"] is not None and fault["part"] != "metadata"))
-    return pa.Table.from_pylist(faults, REPORT)
+        faults.found += validate(faults.check_rows(column), max_depth).to_pylist()
+    faults.found.sort(key=lambda fault: (fault["row"], fault["part"] is not None and fault["part"] != "metadata"))
+    return pa.Table.from_pylist(faults.found, REPORT)
 
 
 def sound_rows(storage: pa.StructArray, max_depth: int = _MAX_DEPTH) -> npt.NDArray[np.bool_]:
@@ -130,78 +137,73 @@ def _sound_dictionaries(metadata: MetadataParts, names: NameTable) -> npt.NDArra
     return valid.astype(np.bool_)
 
 
-def _check_column(
-    values: pa.Array,
-    valid: npt.NDArray[np.uint8],
-    metadata: MetadataParts,
-    rows: npt.NDArray[np.int64] | None,
-    path: VariantPath,
-    max_depth: int,
-    faults: list[dict[str, Any]],
-) -> None:
-    """Record the faults of one binary column; ``rows`` has the row of each entry, None for entry i in row i."""
-    dictionary_of = metadata.indices if rows is None else metadata.indices[rows]
-    for entry in np.flatnonzero(~_sound_values(values, valid, metadata, dictionary_of, max_depth)).tolist():
-        row = entry if rows is None else int(rows[entry])
-        index = int(dictionary_of[entry])
-        blob = metadata.dictionary[index].as_py() if index >= 0 else b""
-        for fault in find_faults(blob, values[entry].as_py() or b"", max_depth):
-            if path.segments and fault.part == "metadata":
-                continue  # reported with the top-level value of the row
-            faults.append(_fault(row, str(path), fault.part, fault.offset, fault.reason, fault.message))
+class _Faults:
+    """The rows of a report."""
 
+    def __init__(self, max_depth: int) -> None:
+        self.max_depth = max_depth
+        self.found: list[dict[str, Any]] = []
 
-def _fault(row: int, *values: Any) -> dict[str, Any]:
-    """Return a row of the report."""
-    return dict(zip(REPORT.names, (row, *values), strict=True))
+    def add(self, row: int, *values: Any) -> None:
+        self.found.append(dict(zip(REPORT.names, (row, *values), strict=True)))
 
+    def check_column(
+        self,
+        values: pa.Array,
+        valid: npt.NDArray[np.uint8],
+        metadata: MetadataParts,
+        rows: npt.NDArray[np.int64] | None = None,
+        path: VariantPath = _ROOT,
+    ) -> None:
+        """Record the faults of one binary column; ``rows`` has the row of each entry, None for entry i in row i."""
+        dictionary_of = metadata.indices if rows is None else metadata.indices[rows]
+        sound = _sound_values(values, valid, metadata, dictionary_of, self.max_depth)
+        for entry in np.flatnonzero(~sound).tolist():
+            row = entry if rows is None else int(rows[entry])
+            index = int(dictionary_of[entry])
+            blob = metadata.dictionary[index].as_py() if index >= 0 else b""
+            for fault in find_faults(blob, values[entry].as_py() or b"", self.max_depth):
+                if rows is None or fault.part == "value":  # shredded columns: metadata is reported once per row
+                    self.add(row, str(path), fault.part, fault.offset, fault.reason, fault.message)
 
-def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str, Any]]) -> None:
-    """Record the faults of every binary column of a shredded storage, and of the metadata."""
-    metadata = metadata_parts(storage.field("metadata"))
-    nulls = pa.array([b"\0"] * len(metadata.dictionary), pa.binary())
-    # Each distinct metadata is checked once, with a Variant null as value, and its faults reported for its rows.
-    faulty: list[dict[str, Any]] = []
-    index_of = MetadataParts(np.arange(len(metadata.dictionary), dtype=np.int32), metadata.dictionary)
-    _check_column(nulls, np.empty(0, np.uint8), index_of, None, VariantPath(), max_depth, faulty)
-    valid = valid_bytes(storage)
-    for fault in faulty:
-        rows = np.flatnonzero((metadata.indices == fault["row"]) & ((valid != 0) if len(valid) else True))
-        faults.extend({**fault, "row": int(row)} for row in rows)
-    pending: list[tuple[pa.Array, npt.NDArray[np.int64], VariantPath]] = [
-        (storage, np.arange(len(storage)), VariantPath())
-    ]
-    while pending:
-        group, rows, path = pending.pop()
-        children = columns_of(group)
-        if "value" in children:
-            values = children["value"]
-            before = len(faults)
-            _check_column(values, valid_bytes(values), metadata, rows, path, max_depth, faults)
-            faults[before:] = [fault for fault in faults[before:] if fault["part"] == "value"]
-        typed = children.get("typed_value")
-        if typed is None:
-            continue
-        pending.extend((child, child_rows, path / step) for step, child, child_rows in groups_below(typed, rows))
-        if not pa.types.is_struct(typed.type) and not is_list(typed.type):
-            slots = faulty_slots(typed)
-            faults.extend(
-                _fault(int(rows[position]), str(path), None, None, reason, message)
-                for position, reason, message in slots
-            )
+    def check_groups(self, storage: pa.StructArray) -> None:
+        """Record the faults of every binary column of a shredded storage, and of the metadata."""
+        metadata = metadata_parts(storage.field("metadata"))
+        # Each distinct metadata is checked once, with a Variant null as value, and its faults reported for its rows.
+        of_dictionary = _Faults(self.max_depth)
+        count = len(metadata.dictionary)
+        index_of = MetadataParts(np.arange(count, dtype=np.int32), metadata.dictionary)
+        of_dictionary.check_column(pa.array([b"\0"] * count, pa.binary()), np.empty(0, np.uint8), index_of)
+        valid = valid_mask(storage)
+        for fault in of_dictionary.found:
+            rows = np.flatnonzero((metadata.indices == fault["row"]) & valid)
+            self.found.extend({**fault, "row": int(row)} for row in rows)
+        pending: list[tuple[pa.Array, npt.NDArray[np.int64], VariantPath]] = [(storage, np.arange(len(storage)), _ROOT)]
+        while pending:
+            group, rows, path = pending.pop()
+            children = columns_of(group)
+            if "value" in children:
+                values = children["value"]
+                self.check_column(values, valid_bytes(values), metadata, rows, path)
+            typed = children.get("typed_value")
+            if typed is None:
+                continue
+            pending.extend((child, child_rows, path / step) for step, child, child_rows in groups_below(typed, rows))
+            if not pa.types.is_struct(typed.type) and not is_list(typed.type):
+                for position, reason, message in faulty_slots(typed):
+                    self.add(int(rows[position]), str(path), None, None, reason, message)
 
+    def check_rows(self, column: VariantArray) -> VariantArray:
+        """Record the faults that prevent assembling rows without recorded faults.
 
-def _check_rows(column: VariantArray, faults: list[dict[str, Any]]) -> VariantArray:
-    """Record the faults that prevent assembling rows, unless already recorded.
-
-    Returns the unshredded rows, with SQL NULL for rows that cannot be assembled.
-    """
-    plain = or_null(column, canonical_storage)
-    recorded = {fault["row"] for fault in faults}
-    for row in np.flatnonzero(to_numpy(pc.and_not(column.storage.is_valid(), plain.is_valid()))).tolist():
-        try:
-            column[row : row + 1].to_unshredded()
-        except VariantError as error:
-            if row not in recorded:
-                faults.append(_fault(row, error.path or "$", None, None, error.reason, error.message))
-    return VariantArray(plain)
+        Returns the unshredded rows, with SQL NULL for rows that cannot be assembled.
+        """
+        plain = or_null(column, canonical_storage)
+        recorded = {fault["row"] for fault in self.found}
+        for row in np.flatnonzero(to_numpy(pc.and_not(column.storage.is_valid(), plain.is_valid()))).tolist():
+            try:
+                column[row : row + 1].to_unshredded()
+            except VariantError as error:
+                if row not in recorded:
+                    self.add(row, error.path or "$", None, None, error.reason, error.message)
+        return VariantArray(plain)

@@ -337,11 +337,9 @@ NO_VALUE = object()
 
 
 def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, errors: Errors = "raise") -> Any:
-    """Apply edits one after the other, to a value or to every value of a column.
+    """Apply edits (more than one only without a value) one after the other, to a value or every value of a column.
 
-    `edits`: the edits; more than one only without a value.
     `value`: the operand: a Variant, a column with one value per row, or any other Python object, which is one value.
-    `errors`: with ``"null"``, rows that would raise become SQL NULL.
     Returns None for a single value that becomes SQL NULL.
     """
     null_on_error = check_errors(errors)

@@ -54,9 +54,6 @@ def target_of(arrow: pa.DataType) -> Target:
 
     Raises `CastError` with reason ``unsupported-target`` for durations and intervals (which Spark rejects too), unions,
     maps whose keys are not strings, decimals of negative scale, and unknown extension types.
-
-    >>> target_of(pa.uint8())[2:4], target_of(pa.list_(pa.date32())).children[0].family
-    ((0, 255), 'date')
     """
     family = None if isinstance(arrow, pa.ExtensionType) else _target(arrow)
     if family is None:

@@ -317,8 +317,6 @@ _SHORT_ZONES = {
 def zone_of(name: str) -> dt.tzinfo:
     """Return the time zone of a name, as Spark's session time zone accepts it: a region, an offset or an abbreviation.
 
-    Raises `CastError` with reason ``bad-zone``.
-
     >>> zone_of("+01:00"), zone_of("PST")
     (datetime.timezone(datetime.timedelta(seconds=3600)), zoneinfo.ZoneInfo(key='America/Los_Angeles'))
     """

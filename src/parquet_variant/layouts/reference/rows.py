@@ -47,13 +47,7 @@ _CONTAINERS = (VariantType.ARRAY, VariantType.OBJECT, VariantType.NULL)
 
 
 def slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
-    """Return the slot that holds a value exactly, or None if a column of that canonical Arrow type cannot hold it.
-
-    >>> slot_of(Variant.from_python(123), pa.decimal128(9, 2)), slot_of(Variant.from_python(1.0), pa.int64())
-    (Decimal('123.00'), None)
-    >>> [slot_of(Variant.from_python(values), pa.list_(pa.int64())) for values in ([1, 2], [1, "x"])]
-    [[1, 2], None]
-    """
+    """Return the slot that holds a value exactly, or None if a column of that canonical Arrow type cannot hold it."""
     kind = variant.type
     slots: Any
     if pa.types.is_list(arrow) and kind == VariantType.ARRAY:
@@ -101,11 +95,7 @@ def _number(variant: Variant, kind: VariantType, scale: int) -> int | None:
 def tree_of_slot(slot: Any, arrow: pa.DataType) -> Tree:
     """Return the value of a slot; its type is that of the column.
 
-    Raises `MalformedVariantError` for a slot that the column's type cannot hold: a time outside the day, a decimal with
-    too many digits.
-
-    >>> tree_of_slot(Decimal("1.50"), pa.decimal128(9, 2)), tree_of_slot(7, pa.int16())
-    (<Variant decimal4: 1.5>, <Variant int16: 7>)
+    Raises `MalformedVariantError` for a time outside the day, and for a decimal with too many digits.
     """
     if slot is None:
         return VARIANT_NULL
@@ -175,10 +165,6 @@ def joined(metadata: bytes, tree: Tree) -> Variant:
     """Return a Variant that keeps `metadata` and copies the bytes of its pieces, whose ids are those of `metadata`.
 
     If `metadata` lacks a name, which the specification does not allow, the result has metadata of only its names.
-
-    >>> metadata = bytes.fromhex("01020001026261")  # b before a
-    >>> joined(metadata, {"b": VARIANT_NULL, "a": VARIANT_NULL}).value.hex()
-    '020201000001020000'
     """
     dictionary = dictionary_of(metadata)
 

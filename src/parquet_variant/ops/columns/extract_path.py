@@ -255,25 +255,15 @@ def extract_path(
     zone: str = "UTC",
     lossless: Lossless = False,
 ) -> pa.Array:
-    """Return the values at a path as an Arrow array.
+    """Return the values at a path as an Arrow array, with a list for each ``[*]``.
 
-    Only the columns of `columns_of_path` are read; the struct may lack all others. A missing ``value`` column counts as
-    null in every row, so omit it only if it is known to be null.
-
-    `values`: the storage struct of a Variant column, in any layout; of the final layout with or without ``metadata``.
-      Or its `storage_group`, so that the common work of several paths is done once.
-    `path`: the path of the values. Every ``[*]`` makes a list.
-    `target`: the Arrow type of the values (of the elements of the innermost list, if there are wildcards).
+    `values`: the storage struct of a Variant column, of the final layout with or without ``metadata``; only the columns
+      of `columns_of_path` are read, and a missing ``value`` counts as null. Or its `storage_group`, for several paths.
     `safe`: whether a value that cannot be cast is an error; otherwise it becomes null.
     `lossless`: whether only values count that have the type already (see `get_variant_element`); nothing is cast.
-    Returns one entry per row: null where the row is null, the path is missing or the value is Variant null (unless the
-    target is a Variant). Raises `CastError` if ``safe`` and a value cannot be cast, with its row and the path;
-    `MalformedVariantError` if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
-
-    >>> import parquet_variant as pv
-    >>> array = pv.VariantArray.from_pylist([{"a": [1, 2]}, {"a": "x"}, None])
-    >>> extract_path(array.storage, "$.a[1]", pa.int64()).to_pylist()
-    [2, None, None]
+    Returns null where the row is null, the path is missing or the value is Variant null (unless the target is a
+    Variant).
+    Raises `CastError` with row and path, `MalformedVariantError`, or `SchemaError` for a struct that is not a storage.
     """
     parsed = VariantPath.parse(path)
     target_of(target)  # an error names the type itself, not its plain form
@@ -283,10 +273,7 @@ def extract_path(
 
 
 def storage_group(storage: pa.StructArray) -> Group:
-    """Return the top-level values of a storage struct in any layout, for `extract_path`; drafts are unshredded.
-
-    Raises `SchemaError` if the struct is not a Variant storage.
-    """
+    """Return the top-level values of a storage struct in any layout, for `extract_path`; drafts are unshredded."""
     names = {field.name for field in storage.type}
     if names.isdisjoint(_DRAFT_GROUPS) and names & {"value", "typed_value"}:
         return Group.of_storage(in_offsets(storage))
@@ -294,10 +281,7 @@ def storage_group(storage: pa.StructArray) -> Group:
 
 
 def array_group(array: VariantArray) -> Group:
-    """Return the top-level values of an array, for `extract_path`.
-
-    The array remembers them, so that a column on several paths is checked once.
-    """
+    """Return the top-level values of an array, which remembers them: a column on several paths is checked once."""
     storage = array.storage
     index = storage.type.get_field_index("metadata")
     is_encoded = index >= 0 and pa.types.is_dictionary(storage.type.field(index).type)
@@ -307,15 +291,11 @@ def array_group(array: VariantArray) -> Group:
 
 
 def columns_of_path(storage: pa.StructType, path: AnyPath) -> list[tuple[str, ...]]:
-    """Return the leaf columns of a storage struct that `extract_path` reads for a path, as names from the top.
+    """Return the leaf columns of a storage struct that `extract_path` reads for a path, as Arrow's names from the top.
 
-    The names are Arrow's (a list's element by its field name). Metadata comes first, and only if a ``value`` column
-    follows. The draft layouts need all columns.
+    Metadata comes first, and only if a ``value`` column follows. The draft layouts need all columns.
 
-    >>> typed = pa.struct({"a": pa.struct({"value": pa.binary(), "typed_value": pa.int64()})})
-    >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
-    >>> columns_of_path(storage, "$.a")
-    [('metadata',), ('typed_value', 'a', 'value'), ('typed_value', 'a', 'typed_value')]
+    >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.int64()})
     >>> columns_of_path(storage, "$.b")
     [('metadata',), ('value',)]
     """
@@ -398,8 +378,7 @@ class _CastFinish:
 def extract_variant(storage: pa.StructArray, path: AnyPath) -> VariantArray:
     """Return the values at a path without wildcards, of any layout; SQL NULL where the path is missing.
 
-    The metadata is that of the rows: it may have keys that the extracted values do not use. Raises
-    `MalformedVariantError` if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
+    The metadata is that of the rows: it may have keys that the extracted values do not use.
     """
     parsed = VariantPath.parse(path)
     if not parsed.segments:

@@ -66,8 +66,6 @@ _NUMBER = r"^(?P<sign>-?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<
 def sort_keys(values: VariantArray) -> pa.BinaryArray:
     """Return the sort key of each value; null for SQL NULL and for Variant null.
 
-    Raises `MalformedVariantError` if the bytes of a value are malformed.
-
     >>> import parquet_variant as pv
     >>> keys = sort_keys(pv.parse_json(["2", "10", "1.0", "1", '"a"', "null", "[1]", "[1,0]", "true"])).to_pylist()
     >>> keys[2] == keys[3] < keys[0] < keys[1] < keys[4] < keys[6] < keys[7], keys[8] < keys[3], keys[5]
@@ -233,9 +231,7 @@ def _with_end(data: bytes) -> bytes:
 
 
 def equal_forms(values: VariantArray) -> VariantArray:
-    """Return the form of each value; SQL NULL for Variant null.
-
-    Numbers become the narrowest integer or decimal of their value, also inside arrays and objects.
+    """Return the form of each value; SQL NULL for Variant null. Numbers become the narrowest integer or decimal.
 
     >>> import parquet_variant as pv
     >>> pv.to_json(equal_forms(pv.parse_json(["1", "1.0", "1e0", "[1.50]", "null", '"a"']))).to_pylist()

@@ -78,9 +78,6 @@ def rows_of(data: Any) -> pa.Table:
     """Return data as `table_of` does, with Variants in place of JSON text of the type ``arrow.json``, at any depth.
 
     Raises `JsonError` also for text that is not JSON, with its row.
-
-    >>> rows_of({"j": pa.ExtensionArray.from_storage(pa.json_(), pa.array(["[1]"]))}).schema.types
-    [StructType(struct<metadata: binary not null, value: binary not null>)]
     """
     table = table_of(data)
     fields = [_without_json(field) for field in table.schema]
@@ -91,13 +88,7 @@ def rows_of(data: Any) -> pa.Table:
 
 
 def with_variant_columns(data: Any, names: Iterable[str]) -> pa.Table:
-    """Return data as a table in which the values of some columns, such as dicts of pandas, are Variants.
-
-    Raises `SchemaError` for a column that does not exist (``no-such-column``).
-
-    >>> with_variant_columns({"id": [1], "attrs": [{"a": 1}]}, ["attrs"]).column("attrs").type.names
-    ['metadata', 'value']
-    """
+    """Return data as a table in which the values of some columns, such as dicts of pandas, are Variants."""
     is_frame = (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame)
     rows = data if is_frame else table_of(data)
     columns = list(map(str, rows.columns if is_frame else rows.column_names))
@@ -116,12 +107,7 @@ def with_variant_columns(data: Any, names: Iterable[str]) -> pa.Table:
 
 
 def with_mixed_as_variants(data: Any) -> Any:
-    """Return a data frame of pandas in which columns of Python values of several types are Variants; other data as is.
-
-    >>> import pandas as pd
-    >>> with_mixed_as_variants(pd.DataFrame({"id": [1, 2], "a": [{"n": 1}, {"n": "x"}]})).column("a").type.names
-    ['metadata', 'value']
-    """
+    """Return a pandas data frame with its columns of Python values of several types as Variants; other data as is."""
     if (pandas := sys.modules.get("pandas")) is None or not isinstance(data, pandas.DataFrame):
         return data
     mixed = []
