@@ -16,7 +16,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.ingestion.destinations import parquet as parquet_destination
 from parquet_variant.ingestion.partition_by import PartitionBy
-from parquet_variant.io.hive import partition_texts, typed_partitions
+from parquet_variant.io.directories import partition_texts, typed_partitions
 
 _ROWS = [
     {"ts": "2026-01-01T10:00:00", "kind": "a", "n": 1},

@@ -12,7 +12,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.cli.app import main
 from parquet_variant.files.vortex.paths import vortex_files
-from parquet_variant.tables.publishing import file_sources
+from parquet_variant.tables.publishing import publish
 
 vortex = pytest.importorskip("vortex", reason="vortex-data is not installed")
 
@@ -130,7 +130,7 @@ def test_one_file_a_glob_a_catalog_and_another_directory(files, tmp_path):
 
 
 def test_a_killed_conversion_and_two_at_once(files, monkeypatch):
-    convert, left = file_sources.write_shredded_parquet, [3]
+    convert, left = publish.write_shredded_parquet, [3]
 
     def killed(file, dest):
         left[0] -= 1
@@ -139,7 +139,7 @@ def test_a_killed_conversion_and_two_at_once(files, monkeypatch):
         convert(file, dest)
 
     table = files.with_name("v.published")
-    monkeypatch.setattr(file_sources, "write_shredded_parquet", killed)
+    monkeypatch.setattr(publish, "write_shredded_parquet", killed)
     with pytest.raises(KeyboardInterrupt):
         pv.open(files).publish("delta")
     assert not (table / "_delta_log").exists()

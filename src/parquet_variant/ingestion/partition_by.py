@@ -15,7 +15,7 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, bad_option, strings_of
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.io.hive import types_to_declare
+from parquet_variant.io.directories import types_to_declare
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support.choices import Errors
 from parquet_variant.tables.partitions import split_by_partition

@@ -27,7 +27,7 @@ from parquet_variant.ingestion.formats.csv_rows import CsvOptions, CsvReader
 from parquet_variant.ingestion.formats.layout import start_of_text
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, TablePart, plan_splits
-from parquet_variant.io.table_directories import has_delta_log, has_iceberg_metadata
+from parquet_variant.io.directories import has_delta_log, has_iceberg_metadata
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows

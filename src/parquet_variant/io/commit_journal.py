@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass, field
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.io.directories import PARTITION_TYPES
 from parquet_variant.io.filesystems import path_text
-from parquet_variant.io.hive import PARTITION_TYPES
 from parquet_variant.io.temporaries import JobOwner
 
 TEMPORARY = "_temporary"

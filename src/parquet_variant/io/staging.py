@@ -22,9 +22,16 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io import commit_journal
 from parquet_variant.io.commit_journal import COMMITTED, OWNER, PREPARED, SUCCESS, TEMPORARY, Journal, journal_of
+from parquet_variant.io.directories import (
+    A_TABLE,
+    PARTITION_TYPES,
+    declared_types,
+    format_of_directory,
+    is_inside,
+    table_directories,
+    types_to_declare,
+)
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
-from parquet_variant.io.hive import PARTITION_TYPES, declared_types, types_to_declare
-from parquet_variant.io.table_directories import A_TABLE, format_of_directory, is_inside, table_directories
 from parquet_variant.io.temporaries import JobOwner, is_dead, linked_file, sweep_temporaries
 from parquet_variant.support.choices import FileMode, Mode
 

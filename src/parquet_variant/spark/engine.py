@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from parquet_variant.io.engine import Progress, ThreadEngine
-from parquet_variant.io.progress import ReportTasks, shown
+from parquet_variant.io.engine import Progress, ReportTasks, ThreadEngine, shown
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantFileError, bad_option, check_choice, check_names, without_secrets
 from parquet_variant.files.parquet.format.files import locate
+from parquet_variant.io.directories import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.table_directories import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
 from parquet_variant.ops.interop.tables import is_rows
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.storage import open_storage

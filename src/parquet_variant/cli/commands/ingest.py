@@ -30,7 +30,7 @@ from parquet_variant.cli.options.common import (
 )
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
 from parquet_variant.cli.output import human_bytes, print_result, report_warning
-from parquet_variant.io.progress import ShownProgress
+from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.report_text import counted

@@ -25,7 +25,7 @@ from parquet_variant.cli.options.common import (
 )
 from parquet_variant.cli.options.sources import data_files, open_table, with_stdin
 from parquet_variant.cli.output import DATA_PROBLEM, human_bytes, print_grid, print_json, print_result
-from parquet_variant.io.progress import ShownProgress
+from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.report_text import counted
 
 if TYPE_CHECKING:

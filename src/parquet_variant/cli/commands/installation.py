@@ -10,7 +10,7 @@ import time
 from parquet_variant.cli.options.common import AsJson
 from parquet_variant.cli.output import DATA_PROBLEM, human_bytes, print_grid, print_json, print_result
 from parquet_variant.errors import VariantError
-from parquet_variant.io.progress import ShownProgress
+from parquet_variant.io.engine import ShownProgress
 
 _PACKAGES = (
     *("numpy", "pyarrow", "numba", "duckdb", "sqlglot", "pyspark", "obstore", "vortex-data", "pandas", "polars"),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parquet_variant.io.progress import ShownProgress
+    from parquet_variant.io.engine import ShownProgress
     from parquet_variant.tables.table.table import Table
 
 

@@ -136,28 +136,24 @@ def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | Non
     >>> part_of(storage, VariantPath.parse("$.b"), pa.int64())
     StoragePart(levels=(), only_value=True, has_metadata=True, has_value=True)
     """
-    group = ArrowGroup(storage)
+    group, levels, step = ArrowGroup(storage), list[str](), Step.FOUND
     if group.child("typed_value") is None:
         return StoragePart((), False, True, True)
-    levels: list[str] = []
     for segment in path.segments:
-        step, child_group = next_group(group, segment)
-        has_value = group.child("value") is not None
-        if child_group is None:
-            return StoragePart(tuple(levels), True, step is Step.NOT_SHREDDED, has_value)
-        if not isinstance(segment, str):
-            return StoragePart(tuple(levels), False, _reads_bytes(storage, path, target), has_value)
+        step, child = next_group(group, segment)
+        if child is None or not isinstance(segment, str):
+            break
         levels.append(segment)
-        group = child_group
-    return StoragePart(tuple(levels), False, _reads_bytes(storage, path, target), group.child("value") is not None)
-
-
-def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> bool:
-    """Return True if metadata is needed: for bytes along the path, or to encode the result."""
-    if target is None or pa.types.is_nested(target) or isinstance(target, pa.BaseExtensionType):
-        return True
-    columns = columns_of_path(storage, path)
-    return len(columns) != 1 or columns[0][-1] == "value"
+        group = child
+    only_value = step is not Step.FOUND
+    if only_value:
+        has_metadata = step is Step.NOT_SHREDDED
+    elif target is None or pa.types.is_nested(target) or isinstance(target, pa.BaseExtensionType):
+        has_metadata = True  # to encode the result
+    else:  # for bytes along the path
+        columns = columns_of_path(storage, path)
+        has_metadata = len(columns) != 1 or columns[0][-1] == "value"
+    return StoragePart(tuple(levels), only_value, has_metadata, group.child("value") is not None)
 
 
 # A part of a Variant column that answers a path.

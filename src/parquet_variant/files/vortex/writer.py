@@ -88,7 +88,7 @@ class VortexFileInfo:
 
 @dataclass(frozen=True)
 class VortexColumn:
-    """A column to write: a Variant or an Arrow array; with original JSON texts if they are kept.
+    """A column to write: a Variant, JSON text as Variants, or an Arrow array.
 
     ``layout`` is the layout of a Variant in the file, and before that the layout to use instead of the caller's.
     """
@@ -97,7 +97,6 @@ class VortexColumn:
     layout: StoredLayout | None = None
     nullable: bool = True
     note: ColumnNote = field(default_factory=ColumnNote)
-    texts: pa.Array | None = None
     shredded: VariantArray | None = None  # The Variants with the whole schema.
 
 
@@ -128,36 +127,39 @@ def write(
             f"json= names the column {missing[0]!r}, which does not exist: the columns are {', '.join(columns)}",
             reason="no-such-column",
         )
+    texts: dict[str, VortexColumn] = {}  # Columns of original texts.
     for name, item in columns.items():
         column_schema = schema.get(name) if isinstance(schema, Mapping) else schema
-        if isinstance(item.values, JsonColumn) or name in json or is_json_type(getattr(item.values, "type", None)):
-            converted = item.values
-            if not isinstance(converted, JsonColumn):  # without a schema, the policy infers it
+        values = item.values
+        if isinstance(values, JsonColumn) or name in json or is_json_type(getattr(values, "type", None)):
+            if not isinstance(values, JsonColumn):  # without a schema, the policy infers it
                 shredding = policy if column_schema in (None, "infer") else ShreddingSchema.of(column_schema)
                 with json_errors(name):
-                    converted = compress_json(converted, shredding, exact=exact)
-            if not isinstance(converted, JsonColumn):
-                converted = JsonColumn(converted)
-            note = ColumnNote(is_json=True, has_texts=converted.texts is not None)
-            item, column_schema = replace(item, values=converted.values, note=note, texts=converted.texts), None
-        if isinstance(item.values, VariantArray):
-            shredded = shredded_as(final_variant(item.values), column_schema, "final")
+                    values = compress_json(values, shredding, exact=exact)
+            if isinstance(values, JsonColumn):
+                if values.texts is not None:
+                    texts[text_column(name)] = VortexColumn(values.texts)
+                values = values.values
+            note = ColumnNote(is_json=True, has_texts=text_column(name) in texts)
+            item, column_schema = replace(item, note=note), None
+        if isinstance(values, VariantArray):
+            shredded = shredded_as(final_variant(values), column_schema, "final")
             if shredded.is_shredded:
                 shredded = VariantArray(with_field_names(shredded.storage))
             item = _noted(item, shredded, "struct" if (item.layout or layout) == "struct" else "variant")
-        if item.texts is not None and text_column(name) in columns:
+        if item.note.has_texts and text_column(name) in columns:
             raise VariantFileError(
                 f"the original texts of {name!r} need the column {text_column(name)!r}, which the data has: rename "
                 "that column, or leave exact= out",
                 reason="several-columns",
             )
-        if not item.nullable and item.values.null_count:
+        if not item.nullable and values.null_count:
             raise VariantFileError(
                 f"column {name!r} has null rows, but its field is not nullable: make the field nullable",
                 reason="null-in-column",
             )
         columns[name] = item
-    return _write_first_that_fits(target, mode, _attempts(columns, layout), compact)
+    return _write_first_that_fits(target, mode, _attempts(columns | texts, layout), compact)
 
 
 def check_options(**options: Any) -> None:
@@ -242,7 +244,7 @@ def _noted(column: VortexColumn, shredded: VariantArray, layout: StoredLayout) -
     data = collect_statistics(described).to_bytes() if described.is_shredded else b""
     schema = shredded.schema if layout == "variant" else None
     note = ColumnNote(schema, in_bytes, column.note.is_json, column.note.has_texts, data)
-    return VortexColumn(values, layout, column.nullable, note, column.texts, shredded)
+    return VortexColumn(values, layout, column.nullable, note, shredded)
 
 
 def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, VortexColumn]]:
@@ -251,17 +253,14 @@ def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, V
     The library does not say which column it cannot hold. It cannot return typed columns of its own type next to some
     values (decimals whose scale is above their digits), so the last attempt has no typed columns.
     """
-    attempts, untyped = [columns], dict(columns)
+    attempts, untyped = [columns], {}
     for name, column in columns.items():
-        if column.note.typed_schema is not None:
+        if (typed := column.note.typed_schema) is not None:
             reason = "vortex-data cannot return typed columns of these values"
-            in_bytes = column.note.in_bytes | {str(path): reason for path, _ in column.note.typed_schema.leaves()}
-            note = replace(column.note, in_bytes=in_bytes)
+            note = replace(column.note, in_bytes=column.note.in_bytes | {str(p): reason for p, _ in typed.leaves()})
             untyped[name] = replace(column, values=column.values.to_unshredded(), note=note)
-    if any(untyped[name] is not columns[name] for name in columns):
-        attempts.append(untyped)
-    others: tuple[StoredLayout, ...] = () if layout in LAYOUTS else ("variant", "struct")
-    for other in others:
+    attempts += [columns | untyped] if untyped else []
+    for other in () if layout in LAYOUTS else LAYOUTS:
         attempt = {
             name: column if column.shredded is None else _noted(column, column.shredded, other)
             for name, column in columns.items()
@@ -315,9 +314,6 @@ def _write(path: Path, columns: dict[str, VortexColumn], compact: bool) -> int:
             stored, array = stored_column(column.values, column.layout, nullable=column.nullable)
         fields.append(stored.with_name(name))
         arrays.append(array)
-        if column.texts is not None:
-            fields.append(pa.field(text_column(name), column.texts.type))
-            arrays.append(column.texts)
     table = pa.table(arrays, schema=pa.schema(fields))
     path.unlink(missing_ok=True)
     with vortex_errors(path):
@@ -331,12 +327,11 @@ def _write(path: Path, columns: dict[str, VortexColumn], compact: bool) -> int:
         raise VariantFileError(
             "vortex-data joined blocks of its Variant type, which it cannot convert", reason="vortex-failed"
         )
-    start, written = 0, {name: column.values for name, column in columns.items()}
-    written |= {text_column(name): column.texts for name, column in columns.items() if column.texts is not None}
+    start = 0
     for batch in file.batches():
         stop = start + batch.num_rows
-        for name, values in written.items():
-            row = first_difference(values[start:stop], batch.column(name))
+        for name, column in columns.items():
+            row = first_difference(column.values[start:stop], batch.column(name))
             if row is not None:
                 raise VariantFileError(
                     f"vortex-data did not preserve column {name!r}: no file is written",

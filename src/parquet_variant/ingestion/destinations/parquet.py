@@ -31,8 +31,8 @@ from parquet_variant.ingestion.destination import (
     arrays_of,
 )
 from parquet_variant.ingestion.partition_by import PartitionBy, existing_partitions
+from parquet_variant.io.directories import partition_texts
 from parquet_variant.io.filesystems import filesystem_of, path_text
-from parquet_variant.io.hive import partition_texts
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

@@ -23,7 +23,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import JsonError, bad_option
 from parquet_variant.ingestion.destination import WriteRequest
 from parquet_variant.ingestion.partition_by import PartitionBy
-from parquet_variant.io.hive import partition_texts
+from parquet_variant.io.directories import partition_texts
 from parquet_variant.io.staging import StagedFile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.parse_json import parse_json

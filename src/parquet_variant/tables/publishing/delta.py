@@ -46,16 +46,17 @@ from parquet_variant.tables.partitions import partition_array, partition_texts
 from parquet_variant.tables.pruning import bounds_to_bytes, double_bounds, later_maxima, without_inverted
 from parquet_variant.tables.publishing.source import (
     Difference,
-    FieldIds,
     ListedFile,
     PublishedFile,
     PublishResult,
     Rows,
     Source,
     SourceColumns,
+    TakeId,
     cannot_publish,
     column_metrics,
     difference_from,
+    field_ids,
 )
 from parquet_variant.tables.schema import (
     VARIANT,
@@ -103,7 +104,7 @@ class DeltaSource(Source):
 
     def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
         """See `Source.columns`: ids of column mapping are kept."""
-        made = _Columns(self.snapshot, FieldIds(former, last_id), self.location)
+        made = _Columns(self.snapshot, field_ids(former, last_id), self.location)
         struct = StructType(tuple(made.field(f, (f.name,)) for f in self.snapshot.schema.fields))
         return SourceColumns(
             Schema(0, struct),
@@ -185,9 +186,9 @@ class DeltaSource(Source):
 class _Columns:
     """Translates the columns of a Delta table."""
 
-    def __init__(self, snapshot: Snapshot, ids: FieldIds, location: str) -> None:
+    def __init__(self, snapshot: Snapshot, take: TakeId, location: str) -> None:
         self.is_mapped = snapshot.column_mapping != "none"
-        self.ids, self.location = ids, location
+        self.take, self.location = take, location
         self.stored_names: dict[int, str] = {}
 
     def field(self, f: Field, place: Place, column: Field | None = None, key: str = "") -> Field:
@@ -225,7 +226,7 @@ class _Columns:
                     self.location,
                 )
         # Parents have lower ids than their parts, as some readers expect.
-        number = self.ids.take(place, kind) if number is None else int(number)
+        number = self.take(place, kind) if number is None else int(number)
         if f.physical_name != f.name:
             self.stored_names[number] = f.physical_name
         inner = []

@@ -1,28 +1,82 @@
-"""`Table.publish`: one data set as tables of several formats.
+"""`Table.publish`: one data set as tables of several formats; and directories of files as sources.
 
-Owns the choice of the source and of the target. Leaves reading to a module
-for each source, and metadata to a module for each target.
+Owns the choice of the source and of the target; the schema of a directory, and which files of it count: those that
+other formats would read. A Vortex file is converted once to a Parquet file with shredded Variants. The other modules
+are a source or a target in each format.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Literal, get_args
 
-from parquet_variant.errors import TableError, VariantError, check_choice
-from parquet_variant.files.vortex.paths import vortex_files
+import pyarrow as pa
+
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.errors import TableError, VariantError, VariantFileError, check_choice
+from parquet_variant.files.parquet.format.columns import find_variants
+from parquet_variant.files.parquet.format.facts import OWN_WRITER, may_hide_nan
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.format.footer import footer_bytes
+from parquet_variant.files.parquet.format.nested import FIELD_ID
+from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.files.vortex.library import open_file as open_vortex
+from parquet_variant.files.vortex.paths import SUFFIX, some_vortex_files, vortex_files
+from parquet_variant.files.vortex.rewriting import write_shredded_parquet
+from parquet_variant.inference.statistics import ValueBounds, shredded_bounds, typed_place
+from parquet_variant.io.directories import (
+    Partition,
+    declared_types,
+    is_inside,
+    partition_texts,
+    table_directories,
+    typed_partitions,
+)
+from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.filesystems import path_text
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.delta.log.snapshot import snapshot as delta_snapshot
+from parquet_variant.tables.file_metrics import footer_leaf, footer_metrics, leaf_columns
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table
-from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile
+from parquet_variant.tables.iceberg.metadata.schema import Schema, raw_values, type_name, type_of_arrow
 from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+from parquet_variant.tables.iceberg.writing.write_plan import manifest_metrics, split_offsets
 from parquet_variant.tables.opening import format_of_table, published_from
 from parquet_variant.tables.publishing.delta import DeltaSource, publish_delta
 from parquet_variant.tables.publishing.ducklake_target import publish_ducklake
-from parquet_variant.tables.publishing.file_sources import ParquetFilesSource, VortexFilesSource
 from parquet_variant.tables.publishing.iceberg import IcebergSource, publish_iceberg
-from parquet_variant.tables.publishing.source import PublishResult, Source
+from parquet_variant.tables.publishing.source import (
+    ListedFile,
+    PublishResult,
+    Rows,
+    Source,
+    SourceColumns,
+    TakeId,
+    cannot_publish,
+    field_ids,
+    is_promotion,
+)
+from parquet_variant.tables.schema import (
+    Field,
+    Place,
+    PrimitiveType,
+    StructType,
+    TableType,
+    from_arrow_field,
+    parts,
+    with_parts,
+)
+from parquet_variant.tables.storage import Storage, StorageFile, open_storage
+from parquet_variant.types.path import VariantPath
 
 Format = Literal["iceberg", "delta", "ducklake"]
 FORMATS = get_args(Format)
@@ -94,3 +148,281 @@ def _source_of(
     if (mark or kind) == "iceberg":
         return IcebergSource(iceberg_snapshot(table, storage_options=options))
     return ParquetFilesSource(table, options)
+
+
+# ---- directories of files
+
+
+_MAX_PATHS = 100
+_METADATA = "metadata/"
+
+
+class ParquetFilesSource(Source):
+    """The Parquet files of a directory."""
+
+    format = "parquet"
+    version = ""
+    may_be_replaced = True  # Whether another file can get the name of a file.
+
+    def __init__(self, directory: str, options: Mapping[str, str] | None = None) -> None:
+        self.location = absolute_location(directory)
+        self.options = dict(options or {})
+        self._storage = open_storage(directory, self.options)
+
+    @cached_property
+    def _stored(self) -> list[StorageFile]:
+        files = parquet_files(self._storage)
+        if not files:
+            raise VariantFileError(
+                f"the directory {self._storage.uri} has no Parquet files (*.parquet): check the path",
+                reason="no-files",
+                file=self._storage.uri,
+            )
+        return files
+
+    @cached_property
+    def _sources(self) -> dict[str, ParquetSource]:
+        texts = [partition_texts(file.path.split("/")[:-1]) for file in self._stored]
+        partitions: list[Partition] = [()] * len(texts)
+        if any(texts):
+            declared = declared_types(*self._storage.filesystem(""))
+            partitions = typed_partitions(texts, [declared] * len(texts))
+        return {
+            f"{self.location}/{file.path}": ParquetSource(path, filesystem, file.size, partition)
+            for file, partition in zip(self._stored, partitions, strict=True)
+            for filesystem, path in [self._storage.filesystem(file.path)]
+        }
+
+    def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
+        """See `Source.columns`: the columns of all files, each nullable."""
+        union = _UnionOfColumns(self.location)
+        for source in self._sources.values():
+            with open_file(source) as opened:
+                union.add(opened)
+        take = union.number if union.numbers else field_ids(former, last_id)
+        partition = next(iter(self._sources.values())).partition
+        for name, value in partition:
+            f = from_arrow_field(pa.field(name, value.type), type_of_arrow)
+            if name in union.fields and union.fields[name].type != f.type:
+                raise cannot_publish(
+                    f"the partition column {name} is {type_name(f.type)} in the directories and "
+                    f"{type_name(union.fields[name].type)} in the files",
+                    self.location,
+                )
+            union.fields[name] = f
+        return SourceColumns(
+            Schema(0, StructType(tuple(_with_ids(union.fields.values(), take)))),
+            files_lack_ids=not union.numbers,
+            partition_by=tuple(name for name, _ in partition),
+        )
+
+    def listed(self) -> Iterator[ListedFile]:
+        """See `Source.listed`."""
+        for file in self._stored:
+            modified = file.modified if self.may_be_replaced else None
+            yield ListedFile(f"{self.location}/{file.path}", file.size, modified=modified)
+
+    def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
+        """See `Source.described`: the metrics of a file are those of its footer."""
+        for file in files:
+            source = self._sources[file.location]
+            values = (pa.array([value.as_py()], value.type) for _, value in source.partition)
+            partition = tuple(
+                raw_values(array, f.type)[0]
+                for array, f in zip(values, columns.partition_fields, strict=True)
+                if isinstance(f.type, PrimitiveType)
+            )
+            with open_file(source) as opened:
+                with source.filesystem.open_input_file(source.path) as stream:
+                    footer = footer_bytes(stream, source.path)
+                variants = tuple(variant.path for variant in find_variants(opened.schema))
+                info = FileInfo(
+                    opened.name, opened.rows, source.size, opened.metadata.num_row_groups, variants,
+                    may_hide_nan(opened.metadata), footer,
+                )  # fmt: skip
+                bounds = {place: _variant_bounds(info, place, opened) for place in variants}
+            collected = footer_metrics(info, leaf_columns(columns.schema.struct), {}, bounds)
+            metrics = manifest_metrics(columns.schema, WriteProperties({}), info, collected)
+            yield DataFile(
+                file.location, "parquet", info.rows, info.bytes, 0, partition, **metrics,
+                split_offsets=split_offsets(info),
+            )  # fmt: skip
+
+    def deleted_rows(self, file: ListedFile) -> Rows:
+        """See `Source.deleted_rows`: no file has deleted rows."""
+        raise AssertionError(file)
+
+
+def parquet_files(storage: Storage) -> list[StorageFile]:
+    """Return the data files of a directory, in order of their paths, without those of tables below it."""
+    files = list(storage.list(""))
+    tables = table_directories([file.path for file in files])
+
+    def is_data_file(path: str) -> bool:
+        *directories, name = path.split("/")
+        hidden = any(part.startswith(("_", ".")) and "=" not in part for part in directories)
+        is_visible = not hidden and not name.startswith(("_", ".")) and not path.startswith(_METADATA)
+        return name.endswith(".parquet") and is_visible and not is_inside(path, tables)
+
+    return sorted((file for file in files if is_data_file(file.path)), key=lambda file: file.path)
+
+
+# ---- the schema of a directory
+
+
+class _UnionOfColumns:
+    """The columns of several files."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self.fields: dict[str, Field] = {}
+        self.numbers: dict[Place, int] = {}
+        self._some_lack_ids = False
+
+    def add(self, opened: OpenFile) -> None:
+        """Add the columns of a file."""
+        variants = find_variants(opened.schema)
+        draft = next((v for v in variants if v.layout not in ("final", "unshredded")), None)
+        if draft is not None or any(variant.repeated for variant in variants):
+            raise cannot_publish(
+                f"the Variants of {opened.name} have a draft layout, or are inside of lists or maps: rewrite the file "
+                "with variant rewrite",
+                self.location,
+            )
+        places = {variant.path for variant in variants}
+        for arrow in opened.arrow_schema:
+            f = from_arrow_field(_marked(arrow, (arrow.name,), places), type_of_arrow)
+            f = replace(f, nullable=True)
+            former = self.fields.get(f.name)
+            if former is None or is_promotion(former.type, f.type):
+                self.fields[f.name] = f
+            elif not is_promotion(f.type, former.type):
+                raise cannot_publish(
+                    f"column {f.name} is {type_name(former.type)} in one file and {type_name(f.type)} in {opened.name}",
+                    self.location,
+                )
+        numbers = dict(_ids_of(opened.arrow_schema))
+        self._some_lack_ids |= not numbers
+        differing = [p for p, number in numbers.items() if self.numbers.get(p, number) != number]
+        if differing or (self._some_lack_ids and (numbers or self.numbers)):
+            raise cannot_publish(f"{opened.name} has other field ids than other files", self.location)
+        self.numbers |= numbers
+
+    def number(self, place: Place, kind: TableType) -> int:
+        """Return the field id that the files have; see `field_ids`."""
+        if place not in self.numbers:
+            raise cannot_publish(f"the files have field ids, but none for {'.'.join(place)}", self.location)
+        return self.numbers[place]
+
+
+def _marked(f: pa.Field, place: Place, variants: Collection[tuple[str, ...]]) -> pa.Field:
+    """Return a field in which Variants carry the extension name."""
+    if place in variants:
+        return f.with_metadata(EXTENSION_METADATA)
+    if pa.types.is_struct(f.type):
+        return f.with_type(pa.struct([_marked(child, (*place, child.name), variants) for child in f.type]))
+    return f
+
+
+def _ids_of(fields: Iterable[pa.Field], place: Place = ()) -> Iterator[tuple[Place, int]]:
+    """Yield the field ids of Arrow fields at every depth, by place."""
+    for f in fields:
+        number, inner = (f.metadata or {}).get(FIELD_ID), []
+        if number is not None and int(number) >= 0:
+            yield (*place, f.name), int(number)
+        if pa.types.is_struct(f.type):
+            inner = list(f.type)
+        elif pa.types.is_list(f.type):
+            inner = [f.type.value_field.with_name("element")]
+        elif pa.types.is_map(f.type):
+            inner = [f.type.key_field, f.type.item_field]
+        yield from _ids_of(inner, (*place, f.name))
+
+
+def _with_ids(fields: Iterable[Field], take: TakeId, place: Place = ()) -> list[Field]:
+    """Return fields with field ids at every depth, parents before their parts."""
+    made = []
+    for f in fields:
+        number, inner = take((*place, f.name), f.type), parts(f.type)
+        kind = with_parts(f.type, _with_ids(inner, take, (*place, f.name)))
+        made.append(replace(f, field_id=number, type=kind))
+    return made
+
+
+def _variant_bounds(info: FileInfo, place: Place, opened: OpenFile) -> Mapping[VariantPath, ValueBounds]:
+    """Return the bounds of the paths of a shredded Variant."""
+    kind = opened.arrow_schema.field(place[0]).type
+    for name in place[1:]:
+        kind = kind.field(name).type
+    shredding = ShreddingSchema.from_storage(kind)
+    # Other writers may keep objects in `value` whose fields are shredded, which the footer does not show.
+    unsafe = []
+    for path, node in shredding.walk() if not opened.writer.startswith(OWN_WRITER) else ():
+        residual = info.statistics.get((*place, *typed_place(path), "value"))
+        if node.kind == "object" and residual is not None and not residual.all_null:
+            unsafe.append(path)
+    leaf = partial(footer_leaf, info)
+    return shredded_bounds(shredding, lambda column: leaf((*place, *column)), unsafe=unsafe, limit=_MAX_PATHS)
+
+
+_NAMESPACE = uuid.UUID("f2b2b8b0-4d2b-4f0b-8a35-6a3a3a8f0c7e")
+_DIRECTORY = "data"
+
+
+class VortexFilesSource(ParquetFilesSource):
+    """The Vortex files of a path, as Parquet files in `location`.
+
+    `path`: a Vortex file, a directory or a glob.
+    `location`: the directory of the published table; by default ``PATH.published``, next to the Vortex files.
+    `options`: configuration of the object store of `location`.
+    """
+
+    format = "vortex"
+    may_be_replaced = False
+
+    def __init__(self, path: str, location: str | None, options: Mapping[str, str] | None = None) -> None:
+        self._path = path.removeprefix("file://").rstrip("/")
+        super().__init__(location or f"{self.default_name}.published", options)
+
+    @property
+    def default_name(self) -> str:
+        """See `Source.default_name`."""
+        return absolute_location(self._path.removesuffix(SUFFIX))
+
+    @cached_property
+    def _stored(self) -> list[StorageFile]:
+        if "://" in self._path:
+            raise TableError(
+                f"{self._path} is not on a local disk: copy the Vortex files to one",
+                reason="bad-argument",
+                file=self._path,
+            )
+        files = [Path(file) for file in some_vortex_files(self._path)]
+        if Path(self._path).is_dir():
+            for directory in {file.parent for file in files}:
+                if any(directory.glob("[!_.]*.parquet")):  # Their rows would be missing.
+                    raise TableError(
+                        f"{directory} has Vortex and Parquet files, and a table is published from one kind: move the "
+                        "other files to another directory",
+                        reason="bad-argument",
+                        file=self._path,
+                    )
+            base = Path(self._path)
+        else:
+            base = Path(self._path).parent
+        converted: dict[str, str] = {}  # Paths of Parquet files in the storage, and their Vortex files.
+        for file in files:
+            source = open_vortex(file).source
+            assert source is not None
+            key = f"{os.path.relpath(file, base)}\0{source.version}"
+            target = f"{_DIRECTORY}/{file.stem}-{uuid.uuid5(_NAMESPACE, key)}.parquet"
+            converted[target] = str(file)
+
+        def convert(task: int, attempt: int, target: str) -> None:
+            with self._storage.create(target) as local:
+                # The writer renames a complete file: a killed publication leaves no part of a file under the name.
+                write_shredded_parquet(converted[target], str(local))
+
+        existing = {file.path for file in self._storage.list(_DIRECTORY)}
+        ThreadEngine(None, None).run("convert", convert, [target for target in converted if target not in existing])
+        return [file for file in parquet_files(self._storage) if file.path in converted]

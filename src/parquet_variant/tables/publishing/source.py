@@ -10,7 +10,8 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from itertools import count
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, from_bytes
 from parquet_variant.tables.iceberg.writing.write import can_promote
 from parquet_variant.tables.pruning import bounds_from_bytes
-from parquet_variant.tables.schema import VARIANT, Field, PrimitiveType, TableType
+from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, TableType
 
 Rows = npt.NDArray[np.uint64]
 Entry = TypeVar("Entry")
@@ -78,20 +79,19 @@ class SourceColumns:
         return [f for name in self.partition_by for f in self.schema.fields if f.name == name]
 
 
-class FieldIds:
-    """Field ids of columns without ids: those of an earlier publication, else new ones."""
+# Returns the field id of a field by its place and type.
+TakeId: TypeAlias = Callable[[Place, TableType], int]
 
-    def __init__(self, former: Schema | None, last_id: int) -> None:
-        self._former = {} if former is None else dict(former.by_id.values())
-        self._last = last_id
 
-    def take(self, place: tuple[str, ...], kind: TableType) -> int:
-        """Return the id of a field; only the outermost level of its type matters."""
-        former = self._former.get(place)
-        if former is not None and is_promotion(former.type, kind):
-            return former.id
-        self._last += 1
-        return self._last
+def field_ids(former: Schema | None, last_id: int) -> TakeId:
+    """Return field ids for columns without ids: those of an earlier publication, else new ones after the last id."""
+    known, numbers = {} if former is None else dict(former.by_id.values()), count(last_id + 1)
+
+    def take(place: Place, kind: TableType) -> int:  # Only the outermost level of the type matters.
+        before = known.get(place)
+        return before.id if before is not None and is_promotion(before.type, kind) else next(numbers)
+
+    return take
 
 
 def is_promotion(before: TableType, after: TableType) -> bool:

@@ -34,9 +34,16 @@ from parquet_variant.files.parquet.format.footer import (
 )
 from parquet_variant.files.parquet.format.footer_cache import CachedFooter, Fingerprint, Reader, state_of
 from parquet_variant.io.commit_journal import committed_directory, fixed_part, glob_match, visible_entries
+from parquet_variant.io.directories import (
+    A_TABLE,
+    Partition,
+    declared_types,
+    is_inside,
+    partition_texts,
+    table_directories,
+    typed_partitions,
+)
 from parquet_variant.io.filesystems import filesystem_of, info_of
-from parquet_variant.io.hive import Partition, declared_types, partition_texts, typed_partitions
-from parquet_variant.io.table_directories import A_TABLE, is_inside, table_directories
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form
 

@@ -33,11 +33,11 @@ from parquet_variant.inference.drift import DriftReport, find_drift_of_files
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
+from parquet_variant.io.directories import A_TABLE, format_of_directory
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, check_target, open_staging, recover, sweep
-from parquet_variant.io.table_directories import A_TABLE, format_of_directory
 from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant

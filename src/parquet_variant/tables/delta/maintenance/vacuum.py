@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from parquet_variant.errors import DeltaError, TableError
-from parquet_variant.io.table_directories import ICEBERG_METADATA, is_inside, table_directories
+from parquet_variant.io.directories import ICEBERG_METADATA, is_inside, table_directories
 from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.changes.erasing import ErasableTable

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parquet_variant.errors import IcebergError, VariantError, without_secrets
-from parquet_variant.io.table_directories import ICEBERG_METADATA
+from parquet_variant.io.directories import ICEBERG_METADATA
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.locations import TableFiles, absolute_location, normal_location, storage_options_of

@@ -1,24 +1,27 @@
-"""Hive partitions for reading: columns whose values are in directory names, ``day=2026-01-31/``.
+"""What the names in a directory say: values of Hive partitions, ``day=2026-01-31/``, and Delta and Iceberg tables.
 
-Owns parsing the names, and the types of the values: those that the directory declares, or that Spark infers. Readers
-list the files, and `tables.partitions` makes directory names from values.
+Owns parsing partitions for reading, with the types of their values (those that the directory declares, or that Spark
+infers), and recognizing tables, so that their files are not read, replaced or removed as files of a directory. Readers
+list the files, `tables.partitions` makes directory names from values, and `tables` reads logs and metadata.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.io.filesystems import filesystem_of, info_of
 from parquet_variant.layouts.storage_shape import ddl_name
 
 # Columns and values, in the order of the directories; null for a file without such a partition.
@@ -149,3 +152,68 @@ def declared_types(filesystem: pafs.FileSystem, root: str) -> dict[str, pa.DataT
 def _instant(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+# ---- tables
+
+
+TableFormat: TypeAlias = Literal["delta", "iceberg"]
+A_TABLE: dict[TableFormat, str] = {"delta": "a Delta table", "iceberg": "an Iceberg table"}
+# How the names of Iceberg's metadata files end.
+ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
+
+
+def format_of_directory(path: str | os.PathLike[str]) -> TableFormat | None:
+    """Return the format of the table at a path; None if there is none.
+
+    >>> format_of_directory("examples") is None
+    True
+    """
+    return "delta" if has_delta_log(path) else "iceberg" if has_iceberg_metadata(path) else None
+
+
+def has_delta_log(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a Delta table: a directory with a log."""
+    filesystem, root = filesystem_of(path)
+    return bool(info_of(filesystem, f"{root.rstrip('/')}/_delta_log").type == pafs.FileType.Directory)
+
+
+def has_iceberg_metadata(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is an Iceberg table: a directory with metadata files, or a metadata file."""
+    if str(path).endswith(ICEBERG_METADATA):
+        return True
+    filesystem, root = filesystem_of(path)
+    directory = f"{root.rstrip('/')}/metadata"
+    if info_of(filesystem, f"{directory}/version-hint.text").type == pafs.FileType.File:
+        return True
+    # A writer that was killed may have left the hint out.
+    files = filesystem.get_file_info(pafs.FileSelector(directory, allow_not_found=True))
+    return any(file.path.endswith(ICEBERG_METADATA) for file in files)
+
+
+def table_directories(paths: Iterable[str]) -> dict[str, TableFormat]:
+    """Return the tables below a common directory, with their formats; the directory itself is ``""``.
+
+    `paths`: of files, and of directories if they are known, relative to the common directory.
+
+    >>> table_directories(["a/x.parquet", "b/_delta_log/0.json", "c/d/metadata/v1.metadata.json"])
+    {'b': 'delta', 'c/d': 'iceberg'}
+    """
+    tables: dict[str, TableFormat] = {}
+    for path in paths:
+        above, log, _ = f"/{path}/".partition("/_delta_log/")
+        parent, metadata, name = f"/{path}".rpartition("/metadata/")
+        if log:
+            tables[above[1:]] = "delta"
+        elif metadata and "/" not in name and name.endswith(ICEBERG_METADATA):
+            tables.setdefault(parent[1:], "iceberg")
+    return tables
+
+
+def is_inside(path: str, directories: Collection[str]) -> bool:
+    """Return whether a file is below one of some directories; all are relative to a common one.
+
+    >>> is_inside("a/b/c.parquet", {"a/b"}), is_inside("a/b.parquet", {"a/b"})
+    (True, False)
+    """
+    return bool(directories) and any(path[:end] in directories for end, sign in enumerate(path) if sign == "/")
