@@ -54,15 +54,20 @@ class Journal:
         >>> Journal.from_json('{"add": ["new.parquet"]}').add
         ('new.parquet',)
         """
+        why = ""
         try:
             parts = json.loads(text)
             types = {str(name): str(kind) for name, kind in parts.pop("partition_types", {}).items()}
             journal = cls(**{name: tuple(paths) for name, paths in parts.items()}, partition_types=types)
+            for path in (*journal.add, *journal.remove, *journal.markers):
+                if not isinstance(path, str) or not path or path.startswith("/") or ".." in path.split("/"):
+                    why = f"the path {path!r} is outside of its directory"
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise _bad_journal(f"it is not valid JSON ({error})") from None
-        for path in (*journal.add, *journal.remove, *journal.markers):
-            if not isinstance(path, str) or not path or path.startswith("/") or ".." in path.split("/"):
-                raise _bad_journal(f"the path {path!r} is outside of its directory")
+            why = f"it is not valid JSON ({error})"
+        if why:
+            raise VariantFileError(
+                f"invalid commit journal in {TEMPORARY}/: {why}; remove that directory", reason="bad-journal"
+            )
         return journal
 
     def publish(self, filesystem: pafs.FileSystem, directory: str) -> None:
@@ -101,13 +106,6 @@ class Journal:
         for name in self.add:
             if filesystem.get_file_info(f"{root}/{name}").type == pafs.FileType.File:
                 filesystem.delete_file(f"{root}/{name}")
-
-
-def _bad_journal(why: str) -> VariantFileError:
-    return VariantFileError(
-        f"invalid commit journal in {TEMPORARY}/: {why}; remove that directory",
-        reason="bad-journal",
-    )
 
 
 def journal_of(filesystem: pafs.FileSystem, directory: str) -> tuple[Journal, bool] | None:

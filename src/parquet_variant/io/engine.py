@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import partial, reduce
 from itertools import count
-from threading import Event
+from threading import Event, Lock
 from types import TracebackType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -111,36 +111,6 @@ def shown(progress: ReportTasks | bool | None) -> AbstractContextManager[ReportT
     if isinstance(progress, bool):
         return ShownProgress() if progress else nullcontext()
     return nullcontext(progress)
-
-
-class BytesRead:
-    """Adds up what the tasks of a step have read and reports it to a `ShownProgress`.
-
-    `sizes`: the stored bytes of the input of each task.
-    """
-
-    def __init__(self, progress: ReportTasks | None, step: str, sizes: Sequence[int]) -> None:
-        self._report = getattr(progress, "show_bytes", None) if sum(sizes) else None
-        self._step, self._sizes = step, sizes
-        self._read, self._rows = [0] * len(sizes), 0
-        self._lock = threading.Lock()
-
-    @property
-    def is_reported(self) -> bool:
-        """Whether anybody is interested."""
-        return self._report is not None
-
-    def add(self, task: int, read: int, rows: int) -> None:
-        """Add bytes that a task has read, and the rows in them."""
-        if self._report is not None:
-            with self._lock:
-                self._read[task] = min(self._read[task] + read, self._sizes[task])
-                self._rows += rows
-                self._report(self._step, sum(self._read), sum(self._sizes), self._rows)
-
-    def end(self, task: int) -> None:
-        """Add what a task has not reported, once it has ended."""
-        self.add(task, self._sizes[task] if self._sizes else 0, 0)
 
 
 Item = TypeVar("Item")
@@ -244,22 +214,31 @@ class ThreadEngine(Engine):
     ) -> list[Result]:
         """Run the tasks and return their results in order. The first failure stops tasks that have not started."""
         futures: list[Future[Result]] = []
-        done, stop = count(1), Event()
+        done, stop, lock = count(1), Event(), Lock()
+        stored, rows = [0] * len(sizes), 0  # The stored bytes that each task has read, and the rows in them.
         with shown(self.progress) as progress, ThreadPool(min(self.parallelism, max(len(items), 1))) as pool:
-            read = BytesRead(progress, step, sizes)
-            if progress and not read.is_reported:
+            show_bytes = getattr(progress, "show_bytes", None) if sum(sizes) else None
+            if progress and show_bytes is None:
                 progress(step, 0, len(items))
+
+            def add(task: int, more_bytes: int, more_rows: int) -> None:
+                nonlocal rows
+                if show_bytes is not None:
+                    with lock:
+                        stored[task] = min(stored[task] + more_bytes, sizes[task])
+                        rows += more_rows
+                        show_bytes(step, sum(stored), sum(sizes), rows)
 
             def report(task: int, future: Future[Result]) -> None:
                 if progress and not future.cancelled() and future.exception() is None:
-                    if read.is_reported:
-                        read.end(task)
-                    else:
+                    if show_bytes is None:
                         progress(step, next(done), len(items))
+                    else:
+                        add(task, sizes[task], 0)
 
             try:
                 for task, item in enumerate(items):
-                    work = interruptible(stop, function, partial(read.add, task))
+                    work = interruptible(stop, function, partial(add, task))
                     futures.append(pool.submit(work, task, 0, item))
                     futures[-1].add_done_callback(partial(report, task))
                 wait(futures, return_when=FIRST_EXCEPTION)

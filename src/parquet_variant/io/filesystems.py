@@ -44,7 +44,16 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
             ) from None
     if "://" in text:
         try:
-            system, name = fs.FileSystem.from_uri(_quote_uri(with_known_scheme(text)))
+            # Quoted, so that pyarrow returns the path unchanged: keys may contain any character, as in Hadoop's paths.
+            uri = with_known_scheme(text)
+            scheme, separator, location = uri.partition("://")
+            if scheme != "file":  # which is quoted already; text after the query of a URI belongs to its path
+                query = _QUERY.search(location)
+                if query is not None:
+                    location = location[: query.start()] + location[query.end() :]
+                authority, slash, path_on_it = location.partition("/")
+                uri = f"{scheme}{separator}{authority}{slash}{quote(path_on_it)}{query[0] if query else ''}"
+            system, name = fs.FileSystem.from_uri(uri)
         except (pa.ArrowException, OSError, ValueError) as error:
             remedy = ""
             if "Unrecognized filesystem" in str(error):
@@ -82,21 +91,6 @@ def path_texts(paths: object) -> list[str]:
     """Return one or several paths as text. Raises `VariantFileError` for anything that is not a path."""
     are_several = isinstance(paths, Iterable) and not isinstance(paths, str | bytes | os.PathLike)
     return [path_text(path) for path in (paths if are_several else [paths])]  # type: ignore[attr-defined]
-
-
-def _quote_uri(uri: str) -> str:
-    """Quote a URI so that pyarrow returns its path unchanged: keys may contain any character, as in Hadoop's paths.
-
-    Only ``file://`` URIs are already quoted. Text after the query of a URI belongs to its path.
-    """
-    scheme, separator, location = uri.partition("://")
-    if scheme == "file":
-        return uri
-    query = _QUERY.search(location)
-    if query is not None:
-        location = location[: query.start()] + location[query.end() :]
-    authority, slash, path = location.partition("/")
-    return f"{scheme}{separator}{authority}{slash}{quote(path)}{query[0] if query else ''}"
 
 
 def with_known_scheme(uri: str) -> str:

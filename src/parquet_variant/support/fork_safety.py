@@ -98,10 +98,6 @@ def _before_fork() -> None:
         time.sleep(0.001)
 
 
-def _after_fork() -> None:
-    _forking.discard(get_ident())
-
-
 @in_forked_child
 def _forget_other_threads() -> None:
     """Forget the modules that other threads were importing, so that the child imports them again.
@@ -122,4 +118,4 @@ def _forget_other_threads() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=lambda: _forking.discard(get_ident()))

@@ -60,11 +60,14 @@ from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
 
 
-class _VortexFile(NamedTuple):
-    """A file of the directory."""
+class VortexFile(NamedTuple):
+    """A Vortex file of a local disk."""
 
     path: str
-    size: int
+    size: int = 0  # Of files to optimize.
+
+
+SourceFile: TypeAlias = VortexFile | ParquetSource
 
 
 def optimize(
@@ -94,14 +97,13 @@ def optimize(
     return optimize_directory(local, files, options, engine_or_threads(engine, threads, progress))
 
 
-def _files(root: str) -> list[_VortexFile]:
+def _files(root: str) -> list[VortexFile]:
     if "://" in root:
         raise VariantFileError(f"{root} is not on a local disk: copy the Vortex files to one", reason="not-found")
-    base = filesystem_of(root)[1]
-    return [_VortexFile(name, Path(name).stat().st_size) for name in some_vortex_files(base)]
+    return [VortexFile(name, Path(name).stat().st_size) for name in some_vortex_files(filesystem_of(root)[1])]
 
 
-def _described(source: _VortexFile, column: str | None) -> ShreddedFile:
+def _described(source: VortexFile, column: str | None) -> ShreddedFile:
     file = open_file(source.path)
     name = choose_variant(file, column)
     # The columns that must be equal in files to be merged; of the chosen column only the layout.
@@ -114,7 +116,7 @@ def _described(source: _VortexFile, column: str | None) -> ShreddedFile:
 def _merged(
     task: int,
     attempt: int,
-    sources: Sequence[_VortexFile],
+    sources: Sequence[VortexFile],
     *,
     staging: Staging,
     schema: ShreddingSchema | None,
@@ -127,13 +129,11 @@ def _merged(
     first = open_file(sources[0].path)
     main = choose_variant(first, column)
     form = _Form("vortex", schema=schema or first.shredding_schema(main), column=main)
-    info = _write_vortex([source.path for source in sources], filesystem_of(staged.path)[1], form, keeps_layouts=True)
+    info = _write_vortex(sources, filesystem_of(staged.path)[1], form, keeps_layouts=True)
     return staged, info.rows, info.bytes
 
 
 FileFormat: TypeAlias = Literal["parquet", "vortex"]
-# A Vortex file by its path, or a Parquet file.
-SourceFile: TypeAlias = "str | ParquetSource"
 _VORTEX_LAYOUTS: dict[str, VortexLayout] = {"unshredded": "variant", "final": "struct"}
 
 
@@ -170,7 +170,7 @@ def rewrite(
         check_choice(f"the layout of {kind.title()} files", layout, choices)
     if kind == "vortex":
         check_options(**options)
-    paths = [path_of(file) for file in files]
+    paths = [file.path for file in files]
     targets = [(files[0], dest)]
     if Path(dest).is_dir() or dest.endswith("/") or paths != [filesystem_of(os.fspath(source))[1]]:
         folders = [posixpath.dirname(path) for path in paths]
@@ -196,12 +196,7 @@ def rewrite(
 
 def source_files(source: str | os.PathLike[str]) -> list[SourceFile]:
     """Return the Vortex files that a path names, or else the Parquet files."""
-    return list(vortex_files(source)) or list(locate(source))
-
-
-def path_of(file: SourceFile | _VortexFile) -> str:
-    """Return the path of a file."""
-    return file if isinstance(file, str) else file.path
+    return [VortexFile(name) for name in vortex_files(source)] or list(locate(source))
 
 
 def tables_of(file: SourceFile, *, json: bool = False) -> Iterator[pa.Table]:
@@ -215,13 +210,13 @@ def tables_of(file: SourceFile, *, json: bool = False) -> Iterator[pa.Table]:
                 with opened.place_errors(group):
                     yield tagged_table(opened, group)
         return
-    yield from iter_tables(file, json=json)
+    yield from iter_tables(file.path, json=json)
 
 
-def _profile(task: int, attempt: int, file: SourceFile | _VortexFile, *, column: str | None) -> Profile:
+def _profile(task: int, attempt: int, file: SourceFile, *, column: str | None) -> Profile:
     if isinstance(file, ParquetSource):
         return profile_task(task, attempt, file, column=column)
-    return Profile.of_array(read(path_of(file), column))
+    return Profile.of_array(read(file.path, column))
 
 
 # -- one file
@@ -247,7 +242,7 @@ class _Form:
         if isinstance(file, ParquetSource):
             with open_parquet(file) as opened:
                 return choose_column(opened.schema, self.column, opened.name).path
-        return (choose_variant(open_file(file), self.column, json=self.format == "parquet"),)
+        return (choose_variant(open_file(file.path), self.column, json=self.format == "parquet"),)
 
     def tables(self, file: SourceFile, main: Place | None, like: SourceFile | None = None) -> Iterator[pa.Table]:
         """Yield the tables of a file with all Variants in their new form.
@@ -257,16 +252,16 @@ class _Form:
         """
         # Schemas of columns that have none in a table of the file.
         schemas: dict[str, ShreddingSchema] = {}
-        if isinstance(file, str) and self.layout in (None, "final"):
-            opened = open_file(like or file)
+        if isinstance(file, VortexFile) and self.layout in (None, "final"):
+            opened = open_file((like or file).path)
             for name, note in opened.notes.items():  # columns of Vortex's Variant type that were written with a schema
                 if note.schema is not None and note.schema.kind != "variant":
                     schemas[name] = note.schema
             for name in opened.layouts if self.shreds_all else ():
                 if (name,) != main and opened.shredding_schema(name).kind == "variant":
-                    schemas[name] = infer_shredding_schema(read(file, name))
+                    schemas[name] = infer_shredding_schema(read(file.path, name))
             for name in opened.json_columns if self.format == "parquet" else ():
-                with json_errors(name, file):
+                with json_errors(name, file.path):
                     schemas[name] = infer_shredding_schema(compress_json(json_texts(opened, name), shred=False))
 
         def convert(storage: pa.StructArray, place: Place) -> pa.StructArray:
@@ -303,7 +298,7 @@ def _write_vortex(
     """
     main = form.main(files[0])
     table = pa.concat_tables([table for file in files for table in form.tables(file, main, files[0])])
-    opened = [open_file(file) for file in files if isinstance(file, str)]
+    opened = [open_file(file.path) for file in files if isinstance(file, VortexFile)]
     columns = {}
     for field, column in zip(table.schema, table.columns, strict=True):
         name, layout = field.name, None
@@ -320,4 +315,4 @@ def _write_vortex(
 
 def write_shredded_parquet(file: str, dest: str) -> None:
     """Write the rows of a Vortex file to a Parquet file, in which all Variants that are columns are shredded."""
-    _rewrite(0, 0, (file, dest), form=_Form("parquet", shreds_all=True))
+    _rewrite(0, 0, (VortexFile(file), dest), form=_Form("parquet", shreds_all=True))

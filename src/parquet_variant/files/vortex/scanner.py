@@ -441,7 +441,21 @@ def scan(
     question = Question.of(columns, where)
     files = []
     for file in open_files(path):
-        bound = question.bound(_with_types(file, question.columns), zone)
+        typed = []  # The columns with the types of ordinary columns in the file.
+        for selected in question.columns:
+            if selected.path is None:
+                if selected.column not in file.schema.names:
+                    raise VariantFileError(
+                        f"column {selected.column!r} does not exist: the columns are {', '.join(file.schema.names)}, "
+                        "and a path starts with $",
+                        file=file.path,
+                        reason="no-such-column",
+                    )
+                stored = file.schema.field(selected.column).type
+                kind = None if selected.column in file.layouts else with_fields(stored, tagged_inside)
+                selected = Selected(selected.name, None, kind, selected.column)
+            typed.append(selected)
+        bound = question.bound(typed, zone)
         has_path = any(selected.path is not None for selected in bound.columns)
         name = column if has_path else None
         # A Variant, which may be inside of structs (``s.v``), or JSON text if it is named or the only choice.
@@ -451,22 +465,3 @@ def scan(
         files.append(FileScan(file, bound, name, bound.predicate if skipping else None, cast, zone, threads))
     first = files[0].question
     return VortexScan(first.selection, first.hidden, first.predicate, tuple(files))
-
-
-def _with_types(file: OpenVortexFile, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
-    """Return the selection with the types of ordinary columns in the file."""
-    typed = []
-    for selected in selection:
-        if selected.path is None:
-            if selected.column not in file.schema.names:
-                raise VariantFileError(
-                    f"column {selected.column!r} does not exist: the columns are {', '.join(file.schema.names)}, and a "
-                    "path starts with $",
-                    file=file.path,
-                    reason="no-such-column",
-                )
-            stored = file.schema.field(selected.column).type
-            kind = None if selected.column in file.layouts else with_fields(stored, tagged_inside)
-            selected = Selected(selected.name, None, kind, selected.column)
-        typed.append(selected)
-    return tuple(typed)

@@ -412,11 +412,8 @@ def _difference(
         location = normal_location(path if is_absolute else f"{absolute_location(storage.uri)}/{path}")
         published[location] = PublishedFile(add, add.size, add.modification_time, vector)
     # An added file replaces the one with its path and vector: a commit must not remove that one, too.
-    return difference_from(published, listed, _vector_path, everything=everything)
-
-
-def _vector_path(file: ListedFile) -> str:
-    return f"{_VECTORS}/deletion_vector_{file.vector_id}.bin"
+    vector_of = (_VECTORS + "/deletion_vector_{0.vector_id}.bin").format
+    return difference_from(published, listed, vector_of, everything=everything)
 
 
 class _Writer:

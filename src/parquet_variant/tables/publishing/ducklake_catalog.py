@@ -71,18 +71,15 @@ def column_rows(schema: Schema, location: str) -> list[ColumnRow]:
     made: list[ColumnRow] = []
     ids: dict[Place, int] = {}
     for place, f in walk_fields(schema.struct):
-        kind = _type_name(f.type)
+        if not isinstance(f.type, PrimitiveType):
+            kind = next((name for name, other in _WITH_PARTS.items() if type(f.type) is type(other)), None)
+        else:
+            kind = f.type.name if f.type.family == "decimal" else _NAMES.get(type_name(f.type))
         if kind is None:
             raise cannot_publish(f"column {'.'.join(place)} is {type_name(f.type)}, which DuckLake lacks", location)
         ids[place], parent = f.id, ids.get(place[:-1])
         made.append(ColumnRow(f.id, len(made) + 1, f.name, kind, f.nullable or parent is not None, parent))
     return made
-
-
-def _type_name(kind: TableType) -> str | None:
-    if not isinstance(kind, PrimitiveType):
-        return next(name for name, other in _WITH_PARTS.items() if type(kind) is type(other))
-    return kind.name if kind.family == "decimal" else _NAMES.get(type_name(kind))
 
 
 def schema_of_rows(rows: list[ColumnRow]) -> Schema:
@@ -219,6 +216,7 @@ class DuckLakeCatalog:
 
     def __init__(self, connection: Any, path: str) -> None:
         self._connection, self.path = connection, path
+        self.files_directory = Path(f"{path}.files")  # The directory of files that belong to the catalog.
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run a statement, in which `{name}` stands for a table of the catalog, and return its rows."""
@@ -231,11 +229,6 @@ class DuckLakeCatalog:
         if rows:
             marks = ", ".join("?" * len(rows[0]))
             self._connection.executemany(f'INSERT INTO "{_ALIAS}"."ducklake_{table}" VALUES ({marks})', rows)
-
-    @property
-    def files_directory(self) -> Path:
-        """The directory of files that belong to the catalog."""
-        return Path(f"{self.path}.files")
 
 
 @contextmanager

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.tables.iceberg.locations import is_remote, normal_location
-from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import arrow_array
 from parquet_variant.tables.iceberg.reading.snapshot import PATH_ID, POSITION_ID
 from parquet_variant.tables.iceberg.writing.write_plan import metric_leaves
@@ -46,6 +45,7 @@ from parquet_variant.tables.publishing.source import (
     cannot_publish,
     difference_from,
 )
+from parquet_variant.tables.schema import PrimitiveType
 from parquet_variant.tables.storage import open_storage
 
 _AUTHOR = "parquet-variant"
@@ -256,7 +256,15 @@ class _Publication:
             rows, size = rows + described.record_count, size + described.size
             column_stats += [(*key, *row) for row in column_statistics(described, leaves)]
             path_stats += [(*key, *row) for f in leaves for row in path_statistics(described, f)]
-            partitions += [(*key, index, text) for index, text in enumerate(self._partition_texts(described))]
+            for index, (f, raw) in enumerate(zip(self.columns.partition_fields, described.partition, strict=True)):
+                if self.in_directories and f"/{self.columns.stored_name(f)}=" not in described.path:
+                    raise cannot_publish(
+                        f"the file {described.path} lacks the partition column {f.name}, and DuckLake reads it from "
+                        "the names of directories, such as k=1",
+                        self.source.location,
+                    )
+                assert isinstance(f.type, PrimitiveType)
+                partitions.append((*key, index, partition_texts(arrow_array([raw], f.type))[0]))
             if by_location[described.path].vector_key is not None:
                 vectors.append((number, by_location[described.path]))
         self.insert("data_file", files)
@@ -269,18 +277,6 @@ class _Publication:
             *(rows, rows, size, self.table_id),
         )
         return vectors
-
-    def _partition_texts(self, file: DataFile) -> list[str | None]:
-        texts = []
-        for f, raw in zip(self.columns.partition_fields, file.partition, strict=True):
-            texts.append(partition_texts(arrow_array([raw], f.type))[0])  # type: ignore[arg-type]
-            if self.in_directories and f"/{self.columns.stored_name(f)}=" not in file.path:
-                raise cannot_publish(
-                    f"the file {file.path} lacks the partition column {f.name}, and DuckLake reads it from the names "
-                    "of directories, such as k=1",
-                    self.source.location,
-                )
-        return texts
 
     def _written_vector(self, number: int, file: ListedFile) -> tuple[Any, ...]:
         """Write the deleted rows of a file, and return their row of the catalog."""

@@ -35,18 +35,12 @@ _NAMESPACE = uuid.UUID("6f2d3a52-3a0b-4d0c-9d3e-0a6b3f7f8f11")
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A data file of a source, without its metrics.
+    """A data file of a source, without its metrics."""
 
-    `location`: the absolute location.
-    `size`: bytes of the file.
-    `vector_key`: identifies the deleted rows of the file, without reading them; None if it has none.
-    `modified`: the time of its last change in milliseconds, for files that may be replaced under their name.
-    """
-
-    location: str
-    size: int
-    vector_key: str | None = None
-    modified: int | None = None
+    location: str  # The absolute location.
+    size: int  # Bytes of the file.
+    vector_key: str | None = None  # Identifies the deleted rows, without reading them; None without deleted rows.
+    modified: int | None = None  # Time of the last change in milliseconds, of files that may be replaced.
 
     @property
     def vector_id(self) -> uuid.UUID:
@@ -56,18 +50,13 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """The columns of a source.
+    """The columns of a source."""
 
-    `schema`: the columns with field ids.
-    `stored_names`: the names in data files of fields that are stored under another name, by field id.
-    `files_lack_ids`: whether data files may lack field ids, so that columns are found by name.
-    `partition_by`: names of the columns whose values partition the files.
-    """
-
-    schema: Schema
+    schema: Schema  # The columns with field ids.
+    # The names in data files of fields that are stored under another name, by field id.
     stored_names: Mapping[int, str] = field(default_factory=dict)
-    files_lack_ids: bool = False
-    partition_by: tuple[str, ...] = ()
+    files_lack_ids: bool = False  # Whether data files may lack field ids, so that columns are found by name.
+    partition_by: tuple[str, ...] = ()  # Names of the columns whose values partition the files.
 
     def stored_name(self, f: Field) -> str:
         """Return the name of a field in data files."""
@@ -156,16 +145,11 @@ def difference_from(
 
 
 class Source(ABC):
-    """A table whose files are published in another format.
+    """A table whose files are published in another format."""
 
-    `format`: ``"delta"``, ``"iceberg"``, ``"parquet"`` or ``"vortex"``.
-    `location`: the absolute location of the table: the directory of its data files.
-    `version`: the version of the table as text; empty if the format has no versions.
-    """
-
-    format: str
-    location: str
-    version: str
+    format: str  # "delta", "iceberg", "parquet" or "vortex".
+    location: str  # The absolute location of the table: the directory of its data files.
+    version: str  # The version of the table as text; empty if the format has no versions.
     options: Mapping[str, str]
 
     @property
