@@ -142,11 +142,8 @@ def declared_types(filesystem: pafs.FileSystem, root: str) -> dict[str, pa.DataT
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
-        raise VariantFileError(
-            f"cannot read the types of partition columns ({error}): remove the file to infer them from the values",
-            reason="bad-partition-types",
-            file=place,
-        ) from None
+        problem = f"cannot read the types of partition columns ({error}): remove the file to infer them from the values"
+        raise VariantFileError(problem, reason="bad-partition-types", file=place) from None
 
 
 def _instant(text: str) -> datetime:

@@ -38,10 +38,8 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
         try:
             return filesystem, filesystem.normalize_path(text) if "://" in text else text
         except pa.ArrowInvalid:
-            raise VariantFileError(
-                f"{text} is a URI, which has its own filesystem: omit filesystem, or pass the path on it",
-                reason="bad-path",
-            ) from None
+            problem = f"{text} is a URI, which has its own filesystem: omit filesystem, or pass the path on it"
+            raise VariantFileError(problem, reason="bad-path") from None
     if "://" in text:
         try:
             # Quoted, so that pyarrow returns the path unchanged: keys may contain any character, as in Hadoop's paths.
@@ -133,11 +131,8 @@ def info_of(filesystem: fs.FileSystem, path: str) -> fs.FileInfo:
     try:
         return filesystem.get_file_info(path)
     except (OSError, pa.ArrowException) as error:
-        raise VariantFileError(
-            f"{path} cannot be read: {error}; check the path, the connection and the permissions",
-            reason="cannot-read",
-            file=path,
-        ) from None
+        problem = f"{path} cannot be read: {error}; check the path, the connection and the permissions"
+        raise VariantFileError(problem, reason="cannot-read", file=path) from None
 
 
 @contextmanager

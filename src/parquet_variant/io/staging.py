@@ -206,12 +206,11 @@ class Staging:
             filesystem.create_dir(directory, recursive=True)
             for name in moves:
                 if _is_outside(filesystem, root, name):
-                    raise VariantFileError(
+                    problem = (
                         f"nothing was written to {self.dest}: a symbolic link leads {name} out of the directory; "
-                        "write to the target of the link, or remove the link",
-                        reason="outside",
-                        file=self.dest,
+                        "write to the target of the link, or remove the link"
                     )
+                    raise VariantFileError(problem, reason="outside", file=self.dest)
             self._prepare(journal, replaced, loads)
             for name, file in moves.items():
                 target = f"{root}/{name}"
@@ -227,12 +226,11 @@ class Staging:
             with suppress(OSError):
                 state = journal_of(filesystem, directory) if is_switching else (journal, False)
             if state is None:
-                raise VariantFileError(
+                problem = (
                     f"it is unknown whether the new files are committed to {self.dest} ({error}): read the directory "
-                    "before you write the rows again",
-                    reason="unknown-outcome",
-                    file=self.dest,
-                ) from error
+                    "before you write the rows again"
+                )
+                raise VariantFileError(problem, reason="unknown-outcome", file=self.dest) from error
             if not state[1]:
                 self.abort()
                 raise VariantFileError(
@@ -423,11 +421,8 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
         names = [info.base_name for info in filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))]
         if any(name != TEMPORARY for name in names):
             if mode == "error":
-                raise VariantFileError(
-                    f"{dest} already exists: choose another destination, or use mode='append' or mode='overwrite'",
-                    reason="exists",
-                    file=dest,
-                )
+                problem = f"{dest} already exists: choose another destination, or use mode='append' or mode='overwrite'"
+                raise VariantFileError(problem, reason="exists", file=dest)
             if mode == "ignore":
                 return None
     return Staging(dest, overwrite=mode == "overwrite", made=kind == pafs.FileType.NotFound)

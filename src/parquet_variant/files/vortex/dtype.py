@@ -372,10 +372,8 @@ def compress_json(
     if not (
         pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type) or pa.types.is_string_view(texts.type)
     ):
-        raise SchemaError(
-            f"the column has the type {texts.type}, not JSON text: use cast_to_variant for other values",
-            reason="not-json",
-        )
+        problem = f"the column has the type {texts.type}, not JSON text: use cast_to_variant for other values"
+        raise SchemaError(problem, reason="not-json")
     unshredded = values = parse_json(texts)
     if shred:
         schema = policy if isinstance(policy, ShreddingSchema) else infer_shredding_schema(unshredded, policy)
@@ -390,14 +388,11 @@ def json_errors(column: str, file: str | None = None, *, start: int = 0) -> Iter
         yield
     except JsonError as error:
         row = None if error.row is None else start + error.row
-        raise JsonError(
+        problem = (
             f"column {column!r} holds invalid JSON: {error.message}; fix the row, or ingest the column and quarantine "
-            "invalid rows",
-            reason=error.reason,
-            file=file,
-            row=row,
-            offset=error.offset,
-        ) from None
+            "invalid rows"
+        )
+        raise JsonError(problem, reason=error.reason, file=file, row=row, offset=error.offset) from None
 
 
 def decompress_json(array: Any, *, extension: bool = True, exact: bool = False) -> pa.Array:

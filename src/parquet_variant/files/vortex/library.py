@@ -160,11 +160,8 @@ class CheckedSource:
         size = 0 if self._state is None else self._state[2]
         ending = self._bytes(max(size - _END.size, 0), _END.size)
         if len(ending) < _END.size or ending[-4:] != _VORTEX:
-            raise VariantFileError(
-                "not a Vortex file, or a truncated one: the end of the file is not that of a Vortex file",
-                reason="damaged-file",
-                file=self.path,
-            )
+            problem = "not a Vortex file, or a truncated one: the end of the file is not that of a Vortex file"
+            raise VariantFileError(problem, reason="damaged-file", file=self.path)
         _, length, _ = _END.unpack(ending)
         postscript = size - _END.size - length
         if postscript < 0:
@@ -301,11 +298,10 @@ class OpenVortexFile:
         with vortex_errors(self.path, self.source):
             kind = str(self.file.dtype)
             if not kind.startswith("{"):
-                raise VariantFileError(
-                    f"the file holds one array of the type {kind}, not columns: write a table with vortex.io.write",
-                    file=self.path,
-                    reason="no-columns",
+                problem = (
+                    f"the file holds one array of the type {kind}, not columns: write a table with vortex.io.write"
                 )
+                raise VariantFileError(problem, file=self.path, reason="no-columns")
             schema = self.file.to_arrow().schema
         text_columns = {text_column(name) for name, note in self.notes.items() if note.has_texts}
         fields = [field.with_type(without_views(field.type, large=False)) for field in schema]

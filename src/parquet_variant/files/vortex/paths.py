@@ -45,11 +45,8 @@ def local_target(path: Any, mode: FileMode) -> Path:
     """
     name = path_text(path).removeprefix("file://")
     if "://" in name:
-        raise VariantFileError(
-            f"{name} is not on a local disk: write Vortex files to a local directory and copy them",
-            reason="bad-option",
-            file=name,
-        )
+        problem = f"{name} is not on a local disk: write Vortex files to a local directory and copy them"
+        raise VariantFileError(problem, reason="bad-option", file=name)
     filesystem, local = filesystem_of(name)
     check_target(filesystem, local, mode)
     return Path(local)

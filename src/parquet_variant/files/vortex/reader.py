@@ -86,12 +86,11 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
             )
         tables.append(_tagged(file.table(columns), file))
         if not tables[-1].schema.equals(tables[0].schema):
-            raise VariantFileError(
+            problem = (
                 f"the columns differ from those of the first file of {path}: read each file separately, or read paths "
-                "with scan",
-                file=file.path,
-                reason="files-differ",
+                "with scan"
             )
+            raise VariantFileError(problem, file=file.path, reason="files-differ")
     return pa.concat_tables(tables)
 
 
@@ -313,10 +312,8 @@ def dtype_of(source: Any, column: str | None = None) -> VariantDType:
     if isinstance(source, pa.Schema):
         names = named_variants(source)
         if (column or (names[0] if len(names) == 1 else None)) not in names:
-            raise VariantFileError(
-                f"name one of the Variant columns with column=: {', '.join(names) or 'there are none'}",
-                reason="no-such-column",
-            )
+            problem = f"name one of the Variant columns with column=: {', '.join(names) or 'there are none'}"
+            raise VariantFileError(problem, reason="no-such-column")
         source = source.field(column or names[0])
     if isinstance(source, pa.Field):
         if layout_of(source) is None:

@@ -246,11 +246,8 @@ class VortexScan(PlannedQuery):
                 try:
                     yield table if table.schema.equals(self.schema) else table.cast(self.schema)
                 except (pa.ArrowException, ValueError) as error:
-                    raise VariantFileError(
-                        f"the columns differ from those of {self.files[0].file.path}: {error}",
-                        file=planned.file.path,
-                        reason="files-differ",
-                    ) from None
+                    problem = f"the columns differ from those of {self.files[0].file.path}: {error}"
+                    raise VariantFileError(problem, file=planned.file.path, reason="files-differ") from None
 
     def explain(self) -> VortexScanReport:
         """Report how much of the files would be read."""
@@ -445,12 +442,11 @@ def scan(
         for selected in question.columns:
             if selected.path is None:
                 if selected.column not in file.schema.names:
-                    raise VariantFileError(
+                    problem = (
                         f"column {selected.column!r} does not exist: the columns are {', '.join(file.schema.names)}, "
-                        "and a path starts with $",
-                        file=file.path,
-                        reason="no-such-column",
+                        "and a path starts with $"
                     )
+                    raise VariantFileError(problem, file=file.path, reason="no-such-column")
                 stored = file.schema.field(selected.column).type
                 kind = None if selected.column in file.layouts else with_fields(stored, tagged_inside)
                 selected = Selected(selected.name, None, kind, selected.column)

@@ -123,10 +123,8 @@ def write(
     columns = _columns(data, column)
     json = strings_of("json", json)
     if missing := sorted(set(json) - set(columns)):
-        raise VariantFileError(
-            f"json= names the column {missing[0]!r}, which does not exist: the columns are {', '.join(columns)}",
-            reason="no-such-column",
-        )
+        problem = f"json= names the column {missing[0]!r}, which does not exist: the columns are {', '.join(columns)}"
+        raise VariantFileError(problem, reason="no-such-column")
     texts: dict[str, VortexColumn] = {}  # Columns of original texts.
     for name, item in columns.items():
         column_schema = schema.get(name) if isinstance(schema, Mapping) else schema
@@ -154,10 +152,8 @@ def write(
                 reason="several-columns",
             )
         if not item.nullable and values.null_count:
-            raise VariantFileError(
-                f"column {name!r} has null rows, but its field is not nullable: make the field nullable",
-                reason="null-in-column",
-            )
+            problem = f"column {name!r} has null rows, but its field is not nullable: make the field nullable"
+            raise VariantFileError(problem, reason="null-in-column")
         columns[name] = item
     return _write_first_that_fits(target, mode, _attempts(columns | texts, layout), compact)
 
@@ -217,10 +213,8 @@ def _storable_type(name: str, kind: pa.DataType, as_structs: bool = False) -> pa
     types = pa.types
     unsupported = (types.is_fixed_size_binary, types.is_duration, types.is_interval, types.is_union)
     if any(is_unsupported(kind) for is_unsupported in unsupported):
-        raise SchemaError(
-            f"column {name!r} has the Arrow type {kind}, which Vortex does not support: cast the column first",
-            reason="unsupported-type",
-        )
+        problem = f"column {name!r} has the Arrow type {kind}, which Vortex does not support: cast the column first"
+        raise SchemaError(problem, reason="unsupported-type")
     as_structs = as_structs or not types.is_struct(kind) or vortex().__version__.startswith("0.90.")
 
     def storable(child: pa.Field) -> pa.Field:
@@ -333,11 +327,8 @@ def _write(path: Path, columns: dict[str, VortexColumn], compact: bool) -> int:
         for name, column in columns.items():
             row = first_difference(column.values[start:stop], batch.column(name))
             if row is not None:
-                raise VariantFileError(
-                    f"vortex-data did not preserve column {name!r}: no file is written",
-                    reason="lost-in-file",
-                    row=start + row,
-                )
+                problem = f"vortex-data did not preserve column {name!r}: no file is written"
+                raise VariantFileError(problem, reason="lost-in-file", row=start + row)
         start = stop
     rows = int(table.num_rows)
     if start != rows:

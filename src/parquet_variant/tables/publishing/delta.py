@@ -104,7 +104,7 @@ class DeltaSource(Source):
 
     def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
         """See `Source.columns`: ids of column mapping are kept."""
-        made = _Columns(self.snapshot, field_ids(former, last_id), self.location)
+        made = _Columns(self.snapshot, field_ids(former, last_id))
         struct = StructType(tuple(made.field(f, (f.name,)) for f in self.snapshot.schema.fields))
         return SourceColumns(
             Schema(0, struct),
@@ -170,11 +170,8 @@ class DeltaSource(Source):
             with open_parquet(path, filesystem=filesystem) as opened:
                 return int(opened.metadata.num_rows)
         except (OSError, pa.ArrowException) as error:
-            raise TableError(
-                f"the data file cannot be read, and the log does not state its number of rows: {error}",
-                reason="bad-data-file",
-                file=add.path,
-            ) from None
+            problem = f"the data file cannot be read, and the log does not state its number of rows: {error}"
+            raise TableError(problem, reason="bad-data-file", file=add.path) from None
 
     def deleted_rows(self, file: ListedFile) -> Rows:
         """See `Source.deleted_rows`."""
@@ -186,9 +183,9 @@ class DeltaSource(Source):
 class _Columns:
     """Translates the columns of a Delta table."""
 
-    def __init__(self, snapshot: Snapshot, take: TakeId, location: str) -> None:
+    def __init__(self, snapshot: Snapshot, take: TakeId) -> None:
         self.is_mapped = snapshot.column_mapping != "none"
-        self.take, self.location = take, location
+        self.take = take
         self.stored_names: dict[int, str] = {}
 
     def field(self, f: Field, place: Place, column: Field | None = None, key: str = "") -> Field:
@@ -206,15 +203,12 @@ class _Columns:
             elif after in _PROMOTIONS and not (after == "double" and before in _INTEGERS):
                 continue
             raise cannot_publish(
-                f"column {'.'.join(place)} was widened from {before} to {after}, which Iceberg does not allow",
-                self.location,
+                f"column {'.'.join(place)} was widened from {before} to {after}, which Iceberg does not allow"
             )
         kind, comment = f.type, f.metadata.get("comment")
         if isinstance(kind, PrimitiveType):
             if kind.name not in _NAMES and kind.family != "decimal":
-                raise cannot_publish(
-                    f"column {'.'.join(place)} is {kind.name}, which other formats lack", self.location
-                )
+                raise cannot_publish(f"column {'.'.join(place)} is {kind.name}, which other formats lack")
             kind = PrimitiveType("integer") if kind.name in ("byte", "short") else kind
         number = f.field_id if self.is_mapped else None
         if self.is_mapped and column is not None:
@@ -222,8 +216,7 @@ class _Columns:
             if number is None:
                 raise cannot_publish(
                     f"column {'.'.join(place[:-1])} is a list or map in a table with column mapping, and the table has "
-                    f"no {_NESTED_IDS} for it: readers would not find its elements in the files",
-                    self.location,
+                    f"no {_NESTED_IDS} for it: readers would not find its elements in the files"
                 )
         # Parents have lower ids than their parts, as some readers expect.
         number = self.take(place, kind) if number is None else int(number)
@@ -299,11 +292,10 @@ def _check_unchanged(current: Snapshot, source: Source) -> None:
     """Refuse to replace commits that publishing did not make."""
     uri = current.storage.uri
     if current.metadata.configuration.get(PUBLISHED_FROM_PROPERTY) != source.format:
-        raise DeltaError(
-            f"{uri} is a Delta table that was not published from {source.format}: choose another path with to= (--to)",
-            reason="exists",
-            file=uri,
+        problem = (
+            f"{uri} is a Delta table that was not published from {source.format}: choose another path with to= (--to)"
         )
+        raise DeltaError(problem, reason="exists", file=uri)
     last = current.txns.get(_APPLICATION)
     if last is None or last.version >= current.version:
         return
@@ -312,12 +304,11 @@ def _check_unchanged(current: Snapshot, source: Source) -> None:
     except TableError:
         return  # The log was cleaned up.
     if set(published.files["path"].to_pylist()) != set(current.files["path"].to_pylist()):
-        raise DeltaError(
+        problem = (
             f"commits after version {last.version} changed the published table {uri}, and publishing would undo them: "
-            f"change the {source.format} table instead, and restore version {last.version}",
-            reason="changed-copy",
-            file=uri,
+            f"change the {source.format} table instead, and restore version {last.version}"
         )
+        raise DeltaError(problem, reason="changed-copy", file=uri)
 
 
 # ---- the definition of the table
@@ -327,13 +318,12 @@ def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_ve
     """Return the Delta table that the source needs, without files."""
     for place, f in walk_fields(columns.schema.struct):
         if isinstance(f.type, PrimitiveType) and f.type.family not in _TYPES:
-            raise cannot_publish(f"column {'.'.join(place)} is {type_name(f.type)}, which Delta lacks", source.location)
+            raise cannot_publish(f"column {'.'.join(place)} is {type_name(f.type)}, which Delta lacks")
     is_mapped = source.renames
     if is_mapped and columns.files_lack_ids:
         raise cannot_publish(
             "columns were renamed or dropped, and files may lack field ids (the table has a name mapping), so that "
-            "Delta's readers would not find the columns",
-            source.location,
+            "Delta's readers would not find the columns"
         )
     schema = with_fields(columns.schema.struct, lambda f: _delta_field(f, source.widened, is_mapped))
     properties = {PUBLISHED_FROM_PROPERTY: source.format}

@@ -63,7 +63,7 @@ class ColumnRow(NamedTuple):
     parent_column: int | None
 
 
-def column_rows(schema: Schema, location: str) -> list[ColumnRow]:
+def column_rows(schema: Schema) -> list[ColumnRow]:
     """Return the columns of a schema, parents before their parts.
 
     Raises `TableError`: reason ``"cannot-publish"`` for a type that DuckLake lacks.
@@ -76,7 +76,7 @@ def column_rows(schema: Schema, location: str) -> list[ColumnRow]:
         else:
             kind = f.type.name if f.type.family == "decimal" else _NAMES.get(type_name(f.type))
         if kind is None:
-            raise cannot_publish(f"column {'.'.join(place)} is {type_name(f.type)}, which DuckLake lacks", location)
+            raise cannot_publish(f"column {'.'.join(place)} is {type_name(f.type)}, which DuckLake lacks")
         ids[place], parent = f.id, ids.get(place[:-1])
         made.append(ColumnRow(f.id, len(made) + 1, f.name, kind, f.nullable or parent is not None, parent))
     return made

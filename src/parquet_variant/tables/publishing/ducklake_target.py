@@ -171,7 +171,7 @@ class _Publication:
             )
 
     def _write_columns(self, former: list[ColumnRow]) -> None:
-        rows_of_schema = column_rows(self.columns.schema, self.source.location)
+        rows_of_schema = column_rows(self.columns.schema)
         if rows_of_schema == former:
             return
         unchanged = set(rows_of_schema) & set(former)
@@ -260,8 +260,7 @@ class _Publication:
                 if self.in_directories and f"/{self.columns.stored_name(f)}=" not in described.path:
                     raise cannot_publish(
                         f"the file {described.path} lacks the partition column {f.name}, and DuckLake reads it from "
-                        "the names of directories, such as k=1",
-                        self.source.location,
+                        "the names of directories, such as k=1"
                     )
                 assert isinstance(f.type, PrimitiveType)
                 partitions.append((*key, index, partition_texts(arrow_array([raw], f.type))[0]))

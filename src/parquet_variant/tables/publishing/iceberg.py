@@ -72,8 +72,7 @@ class IcebergSource(Source):
                 raise cannot_publish(
                     f"column {'.'.join(place)} has an initial-default, which readers of other formats would return as "
                     "null for older files: rewrite these files with Table.optimize(…, rewrite_all=True) and drop "
-                    "the default",
-                    self.location,
+                    "the default"
                 )
         lacks_ids = NAME_MAPPING in self.snapshot.properties
         return SourceColumns(schema, files_lack_ids=lacks_ids, partition_by=self._partition_by())
@@ -102,7 +101,7 @@ class IcebergSource(Source):
                 if history[-1:] != [f.type.name]:
                     history.append(f.type.name)
                 if len(history) > 1 and {"element", "key", "value"} & set(place):
-                    raise cannot_publish(f"{'.'.join(place)} was widened inside of a list or map", self.location)
+                    raise cannot_publish(f"{'.'.join(place)} was widened inside of a list or map")
         current = self.snapshot.schema.by_id
         return {number: names for number, names in types.items() if len(names) > 1 and number in current}
 
@@ -115,22 +114,18 @@ class IcebergSource(Source):
             if f.transform.name != "identity":
                 raise cannot_publish(
                     f"the table is partitioned by {f.transform} of a column (partition field {f.name}), and other "
-                    "formats have partitions by the values of columns only: publish a table partitioned by columns",
-                    self.location,
+                    "formats have partitions by the values of columns only: publish a table partitioned by columns"
                 )
         sources = {tuple(f.source_id for f in members) for members in fields}
         if len(sources) > 1:
             raise cannot_publish(
                 f"the files have {len(sources)} partition specs: rewrite the files of older specs with "
-                "Table.optimize(…, rewrite_all=True)",
-                self.location,
+                "Table.optimize(…, rewrite_all=True)"
             )
         members = [self.snapshot.schema.by_id.get(number) for number in next(iter(sources), ())]
         names = tuple(member[0][0] for member in members if member is not None and len(member[0]) == 1)
         if len(names) < len(members):
-            raise cannot_publish(
-                "the table is partitioned by a dropped column, or by a field of a struct", self.location
-            )
+            raise cannot_publish("the table is partitioned by a dropped column, or by a field of a struct")
         return names
 
     def listed(self) -> Iterator[ListedFile]:
@@ -138,11 +133,10 @@ class IcebergSource(Source):
         for file in plan_files(self.snapshot).files:
             data, deletes = file.file, file.deletes
             if data.format != "parquet":
-                raise cannot_publish(f"{data.path} is in the format {data.format}", self.location)
+                raise cannot_publish(f"{data.path} is in the format {data.format}")
             if deletes.equalities:
                 raise cannot_publish(
-                    f"{data.path} has equality deletes, which other formats lack: rewrite the file with Table.optimize",
-                    self.location,
+                    f"{data.path} has equality deletes, which other formats lack: rewrite the file with Table.optimize"
                 )
             key = "\n".join(sorted(entry.file.path for entry in deletes.positions)) or None
             if deletes.vector is not None:
@@ -191,22 +185,20 @@ def _check_unchanged(table: LoadedTable, source: Source) -> None:
     """Refuse to replace commits that publishing did not make."""
     metadata = table.metadata
     if metadata.properties.get(PUBLISHED_FROM) != source.format:
-        raise IcebergError(
+        problem = (
             f"{table.name} is an Iceberg table that was not published from {source.format}: choose another name or "
-            "path with to= (--to)",
-            reason="table-exists",
-            file=table.name,
+            "path with to= (--to)"
         )
+        raise IcebergError(problem, reason="table-exists", file=table.name)
     for info in metadata.ancestors(metadata.current_snapshot_id):
         if PUBLISHED_VERSION in info.summary:
             return
         if info.operation != "replace":
-            raise IcebergError(
+            problem = (
                 f"snapshot {info.id} ({info.operation}) changed the published table {table.name}, and publishing would "
-                f"undo it: change the {source.format} table instead, and drop the Iceberg table or roll it back",
-                reason="changed-copy",
-                file=table.name,
+                f"undo it: change the {source.format} table instead, and drop the Iceberg table or roll it back"
             )
+            raise IcebergError(problem, reason="changed-copy", file=table.name)
 
 
 def _creation(source: Source, catalog: Catalog, identifier: tuple[str, ...]) -> tuple[Snapshot, SnapshotChange]:

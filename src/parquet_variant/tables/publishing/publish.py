@@ -115,6 +115,8 @@ def publish(
                 return publish_delta(source, target, storage_options)
             return publish_ducklake(source, target)
         except VariantError as error:
+            if error.reason == "cannot-publish":
+                raise error.at(file=source.location) from None
             # Another publication was at work: what it left to do is found again.
             is_created = error.reason in ("exists", "table-exists") and not attempt
             if not is_created and (error.reason not in ("conflict", "too-many-retries") or attempt + 1 == _ATTEMPTS):
@@ -136,11 +138,8 @@ def _source_of(
     # A repeated publication in the table's directory has the source of the first one.
     mark = published_from(table, format, options) if to is None else None
     if mark == VortexFilesSource.format:
-        raise TableError(
-            f"{table} was published from Vortex files: publish these files again, not the table",
-            reason="bad-argument",
-            file=table,
-        )
+        problem = f"{table} was published from Vortex files: publish these files again, not the table"
+        raise TableError(problem, reason="bad-argument", file=table)
     if kind == format and mark is None:
         raise TableError(f"{table} is a table of the format {format} already", reason="bad-argument", file=table)
     if (mark or kind) == "delta":
@@ -173,11 +172,8 @@ class ParquetFilesSource(Source):
     def _stored(self) -> list[StorageFile]:
         files = parquet_files(self._storage)
         if not files:
-            raise VariantFileError(
-                f"the directory {self._storage.uri} has no Parquet files (*.parquet): check the path",
-                reason="no-files",
-                file=self._storage.uri,
-            )
+            problem = f"the directory {self._storage.uri} has no Parquet files (*.parquet): check the path"
+            raise VariantFileError(problem, reason="no-files", file=self._storage.uri)
         return files
 
     @cached_property
@@ -195,7 +191,7 @@ class ParquetFilesSource(Source):
 
     def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
         """See `Source.columns`: the columns of all files, each nullable."""
-        union = _UnionOfColumns(self.location)
+        union = _UnionOfColumns()
         for source in self._sources.values():
             with open_file(source) as opened:
                 union.add(opened)
@@ -206,8 +202,7 @@ class ParquetFilesSource(Source):
             if name in union.fields and union.fields[name].type != f.type:
                 raise cannot_publish(
                     f"the partition column {name} is {type_name(f.type)} in the directories and "
-                    f"{type_name(union.fields[name].type)} in the files",
-                    self.location,
+                    f"{type_name(union.fields[name].type)} in the files"
                 )
             union.fields[name] = f
         return SourceColumns(
@@ -273,8 +268,7 @@ def parquet_files(storage: Storage) -> list[StorageFile]:
 class _UnionOfColumns:
     """The columns of several files."""
 
-    def __init__(self, location: str) -> None:
-        self.location = location
+    def __init__(self) -> None:
         self.fields: dict[str, Field] = {}
         self.numbers: dict[Place, int] = {}
         self._some_lack_ids = False
@@ -286,8 +280,7 @@ class _UnionOfColumns:
         if draft is not None or any(variant.repeated for variant in variants):
             raise cannot_publish(
                 f"the Variants of {opened.name} have a draft layout, or are inside of lists or maps: rewrite the file "
-                "with variant rewrite",
-                self.location,
+                "with variant rewrite"
             )
         places = {variant.path for variant in variants}
         for arrow in opened.arrow_schema:
@@ -298,20 +291,19 @@ class _UnionOfColumns:
                 self.fields[f.name] = f
             elif not is_promotion(f.type, former.type):
                 raise cannot_publish(
-                    f"column {f.name} is {type_name(former.type)} in one file and {type_name(f.type)} in {opened.name}",
-                    self.location,
+                    f"column {f.name} is {type_name(former.type)} in one file and {type_name(f.type)} in {opened.name}"
                 )
         numbers = dict(_ids_of(opened.arrow_schema))
         self._some_lack_ids |= not numbers
         differing = [p for p, number in numbers.items() if self.numbers.get(p, number) != number]
         if differing or (self._some_lack_ids and (numbers or self.numbers)):
-            raise cannot_publish(f"{opened.name} has other field ids than other files", self.location)
+            raise cannot_publish(f"{opened.name} has other field ids than other files")
         self.numbers |= numbers
 
     def number(self, place: Place, kind: TableType) -> int:
         """Return the field id that the files have; see `field_ids`."""
         if place not in self.numbers:
-            raise cannot_publish(f"the files have field ids, but none for {'.'.join(place)}", self.location)
+            raise cannot_publish(f"the files have field ids, but none for {'.'.join(place)}")
         return self.numbers[place]
 
 
@@ -392,21 +384,17 @@ class VortexFilesSource(ParquetFilesSource):
     @cached_property
     def _stored(self) -> list[StorageFile]:
         if "://" in self._path:
-            raise TableError(
-                f"{self._path} is not on a local disk: copy the Vortex files to one",
-                reason="bad-argument",
-                file=self._path,
-            )
+            problem = f"{self._path} is not on a local disk: copy the Vortex files to one"
+            raise TableError(problem, reason="bad-argument", file=self._path)
         files = [Path(file) for file in some_vortex_files(self._path)]
         if Path(self._path).is_dir():
             for directory in {file.parent for file in files}:
                 if any(directory.glob("[!_.]*.parquet")):  # Their rows would be missing.
-                    raise TableError(
+                    problem = (
                         f"{directory} has Vortex and Parquet files, and a table is published from one kind: move the "
-                        "other files to another directory",
-                        reason="bad-argument",
-                        file=self._path,
+                        "other files to another directory"
                     )
+                    raise TableError(problem, reason="bad-argument", file=self._path)
             base = Path(self._path)
         else:
             base = Path(self._path).parent

@@ -238,6 +238,6 @@ class PublishResult:
     committed: bool = True
 
 
-def cannot_publish(problem: str, location: str) -> TableError:
-    """Return the error for what another format cannot express."""
-    return TableError(f"cannot publish: {problem}", reason="cannot-publish", file=location)
+def cannot_publish(problem: str) -> TableError:
+    """Return the error for what another format cannot express; `publish` adds the location of the table."""
+    return TableError(f"cannot publish: {problem}", reason="cannot-publish")
