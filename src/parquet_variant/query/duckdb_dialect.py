@@ -70,12 +70,6 @@ def _nulls(words: str) -> Callable[[Any, exp.Expr], str]:
     return text
 
 
-def _extraction(generator: Any, node: exp.JSONExtract) -> str:
-    """Write a path of a Variant, or ``->`` of JSON."""
-    write = path_text if node.args.get("variant_extract") else DuckDBGenerator.TRANSFORMS[exp.JSONExtract]
-    return str(write(generator, node))
-
-
 def _like_sql(generator: Any, node: exp.Like | exp.ILike) -> str:
     """Write LIKE with the escape character that Spark has by default, the backslash; DuckDB has none by default."""
     text = str(generator.like_sql(node) if isinstance(node, exp.Like) else generator.ilike_sql(node))
@@ -155,7 +149,9 @@ class ForDuckDB(DuckDB):
     class Generator(DuckDBGenerator):
         TRANSFORMS = {
             **DuckDBGenerator.TRANSFORMS,
-            exp.JSONExtract: _extraction,
+            exp.JSONExtract: lambda self, node: (
+                path_text if node.args.get("variant_extract") else DuckDBGenerator.TRANSFORMS[exp.JSONExtract]
+            )(self, node),
             exp.Like: _like_sql,
             exp.ILike: _like_sql,
             exp.IgnoreNulls: _nulls("IGNORE NULLS"),

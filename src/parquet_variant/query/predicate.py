@@ -278,15 +278,11 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: st
             )
         check_like(predicate.pattern, PredicateError)
         return predicate
-    if isinstance(predicate, In):
-        return _bind_in(predicate, kind, zone)
-    if predicate.literal is None or pa.types.is_null(kind):  # A comparison with NULL is neither true nor false.
-        return Constant(predicate.column, None)
-    return _bind_compare(predicate, kind, zone)
-
-
-def _bind_in(predicate: In, kind: pa.DataType, zone: str) -> Predicate:
-    column, has_null = predicate.column, pa.types.is_null(kind) or any(value is None for value in predicate.values)
+    column = predicate.column
+    if not isinstance(predicate, In):  # A comparison with NULL is neither true nor false.
+        is_unknown = predicate.literal is None or pa.types.is_null(kind)
+        return Constant(column, None) if is_unknown else _bind_compare(predicate, kind, zone)
+    has_null = pa.types.is_null(kind) or any(value is None for value in predicate.values)
     literals = () if pa.types.is_null(kind) else (value for value in predicate.values if value is not None)
     bound = (_bind_compare(Compare(column, "=", literal), kind, zone) for literal in literals)
     scalars = [part.literal for part in bound if isinstance(part, Compare)]  # others equal no value of the column
@@ -349,7 +345,11 @@ def _bind_units(compare: Compare, kind: pa.DataType, units: int, has_remainder: 
         if op in ("=", "<>"):
             return Constant(column, op == "<>")
         op, units = (">=", units + 1) if op in (">", ">=") else ("<=", units)
-    low, high = _unit_range(kind)
+    if pa.types.is_decimal(kind):
+        low, high = 1 - 10**kind.precision, 10**kind.precision - 1
+    else:
+        bits, is_unsigned = kind.bit_width, pa.types.is_unsigned_integer(kind)
+        low, high = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if not low <= units <= high:
         return Constant(column, {"=": False, "<>": True}.get(op, (units > high) == (op in ("<", "<="))))
     if pa.types.is_temporal(kind):
@@ -358,13 +358,6 @@ def _bind_units(compare: Compare, kind: pa.DataType, units: int, has_remainder: 
         return Compare(column, op, scalar(units, kind))
     text = tuple(int(digit) for digit in str(abs(units)))
     return Compare(column, op, pa.scalar(Decimal((int(units < 0), text, -kind.scale)), kind))
-
-
-def _unit_range(kind: pa.DataType) -> tuple[int, int]:
-    if pa.types.is_decimal(kind):
-        return 1 - 10**kind.precision, 10**kind.precision - 1
-    bits = kind.bit_width
-    return (0, 2**bits - 1) if pa.types.is_unsigned_integer(kind) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _scalar(literal: Any, kind: pa.DataType, zone: str) -> pa.Scalar:

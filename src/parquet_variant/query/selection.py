@@ -307,18 +307,13 @@ class TableFacts:
         """Return the column of the scan for a column, or for a path into it."""
         return Selected.of(name, path, kind)
 
-    def common_type(self, name: str, path: VariantPath, *, nulls: bool = True) -> pa.DataType | None:
+    def common_type(
+        self, name: str, path: VariantPath, inside: Sequence[VariantPath] = (), *, nulls: bool = True
+    ) -> pa.DataType | None:
         """Return the type of every value at a path of a Variant column; None if there is none, or it is not known.
 
+        `inside`: the path inside each element or field of the values, once per explosion.
         `nulls`: whether values may also be Variant null, which the typed column has as NULL.
-        """
-        return None
-
-    def type_of_entries(self, name: str, path: VariantPath, inside: Sequence[VariantPath]) -> pa.DataType | None:
-        """Return the type of every value at a path of the elements or fields of values; None if it is not known.
-
-        `path`: the path of the arrays or objects.
-        `inside`: the path inside each element or field, of arrays or objects again if there are several.
         """
         return None
 

@@ -313,10 +313,14 @@ def with_json(table: pa.Table) -> pa.Table:
     """
     if not any(holds_variants(field.type) for field in table.schema):
         return table
+
+    def as_json(array: pa.Array, _: pa.DataType) -> pa.Array | None:
+        return to_json(VariantArray(array)).cast(pa.string()) if is_variant(array.type) else None
+
     columns = []
     for column in table.columns:
         kind = _json_type(column.type)
-        columns.append(pa.chunked_array([in_form(chunk, kind, _as_json) for chunk in column.chunks], kind))
+        columns.append(pa.chunked_array([in_form(chunk, kind, as_json) for chunk in column.chunks], kind))
     fields = [
         field.with_type(column.type).remove_metadata() if holds_variants(field.type) else field
         for field, column in zip(table.schema, columns, strict=True)
@@ -339,7 +343,3 @@ def _json_type(kind: pa.DataType) -> pa.DataType:
     if is_variant(kind):
         return pa.string()
     return with_fields(kind, lambda field: field.with_type(_json_type(field.type)))
-
-
-def _as_json(array: pa.Array, _: pa.DataType) -> pa.Array | None:
-    return to_json(VariantArray(array)).cast(pa.string()) if is_variant(array.type) else None

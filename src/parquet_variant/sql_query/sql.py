@@ -347,7 +347,7 @@ def _binder(tables: Mapping[str, Any], opens_paths: bool) -> Callable[[str], Bou
         if name.lower() in named:
             shown, table = named[name.lower()]
             return bind(shown) if name != shown else bind_table(table, shown)
-        if opens_paths and _is_path(name):
+        if opens_paths and (any(sign in name for sign in "/\\.*") or os.path.exists(name)):  # noqa: PTH110 - any text
             return bind_table(name, name)
         names = ", ".join(shown for shown, _ in named.values())
         remedies = [f"choose from {names}"] * bool(names)
@@ -355,10 +355,6 @@ def _binder(tables: Mapping[str, Any], opens_paths: bool) -> Callable[[str], Bou
         raise SqlError(f"unknown table {name}: {', or '.join(remedies)}", reason="no-such-table")
 
     return bind
-
-
-def _is_path(name: str) -> bool:
-    return any(sign in name for sign in "/\\.*") or os.path.exists(name)  # noqa: PTH110 - any text
 
 
 # ---- what a planned query reads, as the query writes it

@@ -27,13 +27,7 @@ from parquet_variant.ops.columns.extract_path import extract_variant
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.selection import (
-    Selected,
-    TableColumns,
-    TableFacts,
-    is_variant,
-    read_selection,
-)
+from parquet_variant.query.selection import Selected, TableColumns, TableFacts, is_variant, read_selection
 from parquet_variant.query.variant_functions import field_names
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
@@ -108,24 +102,15 @@ def side_by_side(
 
     `plan`: plans the scan of a Variant column and some columns. Its predicate is used only if it is the only scan.
     """
-    groups = _by_variant(needed)
-    if len(groups) == 1:
-        return plan(groups[0][0], needed, predicate)
-    return _SideBySide([plan(column, group, None) for column, group in groups], tuple(needed))
-
-
-def _by_variant(needed: Mapping[str, Selected]) -> list[tuple[str | None, dict[str, Selected]]]:
-    """Group the needed columns by Variant column; ordinary columns belong to the first group."""
-    groups: dict[str, dict[str, Selected]] = {}
-    ordinary = {name: column for name, column in needed.items() if column.path is None}
-    for name, column in needed.items():
-        if column.path is not None:
-            groups.setdefault(column.stored_name, {})[name] = column
-    if not groups:
-        return [(None, ordinary)]
-    queries: list[tuple[str | None, dict[str, Selected]]] = list(groups.items())
-    queries[0] = (queries[0][0], ordinary | queries[0][1])
-    return queries
+    variants = list(dict.fromkeys(column.stored_name for column in needed.values() if column.path is not None))
+    if len(variants) < 2:
+        return plan(next(iter(variants), None), needed, predicate)
+    plans = []
+    for variant in variants:  # ordinary columns belong to the first scan
+        of_scan = (None, variant) if variant == variants[0] else (variant,)
+        places = {name: None if column.path is None else column.stored_name for name, column in needed.items()}
+        plans.append(plan(variant, {name: needed[name] for name in needed if places[name] in of_scan}, None))
+    return _SideBySide(plans, tuple(needed))
 
 
 @dataclass(frozen=True)
@@ -228,19 +213,27 @@ class BoundTable(TableFacts):
             return derived
         return Selected.of(derived.stored_name, VariantPath((*derived.path.segments, *path.segments)), kind)
 
-    def common_type(self, name: str, path: VariantPath, *, nulls: bool = True) -> pa.DataType | None:
+    def common_type(
+        self, name: str, path: VariantPath, inside: Sequence[VariantPath] = (), *, nulls: bool = True
+    ) -> pa.DataType | None:
         """See `TableFacts.common_type`; footers prove it of shredded paths, otherwise few values are inspected."""
         from parquet_variant.files.parquet.scanning.projection import common_type
 
         def find(*place: Any) -> pa.DataType | None:
-            read: Callable[[], Any] = partial(types_of_values, self.values, *place)
-            if self.values is None:
+            read: Callable[[], Any] = lambda: types_of_values(self._few_values(*place))  # noqa: E731
+            if inside:
+                rows = self._once(("entries", *place), lambda: _entries(self._few_values(*place)))
+                for number, below in enumerate(inside[:-1], 1):
+                    rows = self._once(("entries", *place, *inside[:number]), partial(_entries, rows, below))
+                read = lambda: types_of_values(rows, "v", inside[-1])  # noqa: E731
+            elif self.values is not None:
+                read = lambda: types_of_values(self.values, *place)  # noqa: E731
+            else:
                 proved = common_type(self.parquet_files(), *place, nulls=nulls)
                 if proved is not None or (not nulls and self.json_keys is None):
                     return proved
-                read = lambda: types_of_values(self._few_values(*place))  # noqa: E731
-            kind, has_null = self._once(("type", *place), read)
-            return kind if nulls or not has_null else None
+            kind, has_null = self._once(("type", *place, *inside), read)
+            return kind if nulls or not (has_null or inside) else None
 
         return self._fact(name, path, find)
 
@@ -257,20 +250,6 @@ class BoundTable(TableFacts):
         if key not in self.found:
             self.found[key] = find()
         return self.found[key]
-
-    def type_of_entries(self, name: str, path: VariantPath, inside: Sequence[VariantPath]) -> pa.DataType | None:
-        """See `TableFacts.type_of_entries`."""
-
-        def find(*place: Any) -> pa.DataType | None:
-            *outer, last = inside
-            entries = self._once(("entries", *place), lambda: _entries(self._few_values(*place)))
-            for number, below in enumerate(outer, 1):
-                entries = self._once(("entries", *place, *outer[:number]), partial(_entries, entries, below))
-            kind: pa.DataType | None
-            kind, _ = self._once(("type", *place, *inside), lambda: types_of_values(entries, "v", last))
-            return kind
-
-        return self._fact(name, path, find)
 
     def _few_values(self, name: str, path: VariantPath) -> pa.Table | None:
         """Return the Variants at a path as the column ``v``; None if too many bytes of files would be read."""

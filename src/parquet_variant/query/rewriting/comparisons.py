@@ -58,58 +58,65 @@ class ComparisonRewriter(NestedRewriter):
             )
         return value.sql if value.kind is None else self.by_key(value)
 
-    def read_comparison(self, node: exp.Expr) -> exp.Expr | None:
+    def read_comparison(self, node: exp.Expr, _: str) -> Value | None:
         """Rewrite a comparison in which a Variant takes part; None if none does."""
         query = node.args.get("query") if isinstance(node, exp.In) else None
         if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
             query = node.expression.this
         if isinstance(query, exp.Subquery):
-            return self._in_query(node.this, query)
+            return self._in_query(node, query)
         if isinstance(node, exp.In) and isinstance(elements := node.args.get("field"), exp.Expr):
             self.refuse_as_list(self.expression(elements))
-        operands = [part for key in _OPERANDS if isinstance(part := node.args.get(key), exp.Expr)]
-        sides = [_Side(self, self.expression(operand)) for operand in (*operands, *node.expressions)]
+        keys = [key for key in _OPERANDS if isinstance(node.args.get(key), exp.Expr)]
+        sides = [_Side(self, self.expression(part)) for part in (*map(node.args.get, keys), *node.expressions)]
         variants = [side for side in sides if side.value.kind is not None]
         if not variants and (any(side.is_text for side in sides) or not _exceeds_decimals(sides)):
             return None
-        _refuse_times(sides)
+
+        def compared(operands: Sequence[exp.Expr]) -> exp.Expr:
+            given: dict[str, Any] = dict(zip(keys, operands, strict=False))
+            return self.rebuild(node, **given, **({"expressions": operands[len(keys) :]} if node.expressions else {}))
+
+        strings = [side for side in variants if side.typed_class == "string"]
+        if strings and any(side.typed_class in _SQL_TIMES for side in sides):
+            text = self.text(strings[0].value.source)
+            raise SqlError(
+                f"all values of {text} are strings, and no string equals a point in time: write {text}::timestamp"
+            )
         if variants and _engine_compares_alike(sides):
-            new = [side.typed.sql for side in sides if side.typed is not None]
-        elif (time_class := _class_of_times(sides)) is not None:
-            new = [
+            return value_of(node, compared([side.typed.sql for side in sides if side.typed is not None]))
+        if (time_class := _class_of_times(sides)) is not None:
+            moments = [
                 exp.cast(side.value.sql, _SQL_TIMES[time_class]) if isinstance(side.literal, str) else side.typed.sql
                 for side in sides
                 if side.typed is not None
             ]
-        elif isinstance(node, _BY_CLASS) and all(side.is_variant and side.typed is None for side in sides):
-            return _within_classes([side.key() for side in sides], lambda keys: self._with_operands(node, keys))
-        else:
-            new = [side.key(_classes_of_others(sides, side)) for side in sides]
-        compared = self._with_operands(node, new)
-        if isinstance(compared, exp.In) and isinstance(compared.this, exp.Anonymous) and len(node.expressions) < _FEW:
+            return value_of(node, compared(moments))
+        if isinstance(node, _BY_CLASS) and all(side.is_variant and side.typed is None for side in sides):
+            # NULL where the classes of the values, the first bytes of their keys, differ.
+            of_sides = [side.key() for side in sides]
+            alike = " AND ".join(f"left(hex(_0), 2) = left(hex(_{number}), 2)" for number in range(1, len(sides)))
+            template = f"(CASE WHEN {alike} THEN _{len(sides)} END)"
+            return value_of(node, from_template(template, [*of_sides, compared(of_sides)]))
+        result = compared([side.key(_classes_of_others(sides, side)) for side in sides])
+        if isinstance(result, exp.In) and isinstance(result.this, exp.Anonymous) and len(node.expressions) < _FEW:
             # The engine would write a short list as several comparisons, and count the values of each.
-            return bound_once(compared.this, lambda key: exp.In(this=key.copy(), expressions=compared.expressions))
-        return compared
+            result = bound_once(result.this, lambda key: exp.In(this=key.copy(), expressions=result.expressions))
+        return value_of(node, result)
 
-    def _with_operands(self, node: exp.Expr, operands: Sequence[exp.Expr]) -> exp.Expr:
-        """Return a comparison with rewritten operands."""
-        keys = [key for key in _OPERANDS if isinstance(node.args.get(key), exp.Expr)]
-        given: dict[str, Any] = dict(zip(keys, operands, strict=False))
-        if node.expressions:
-            given["expressions"] = list(operands[len(keys) :])
-        return self.rebuild(node, **given)
-
-    def _in_query(self, node: exp.Expr, query: exp.Subquery) -> exp.Expr | None:
+    def _in_query(self, node: exp.Expr, query: exp.Subquery) -> Value | None:
         """Rewrite ``value IN (SELECT …)`` where both sides are Variants; None if neither is."""
-        value, inner = self.expression(node), self.expression(query)
+        value, inner = self.expression(node.this), self.expression(query)
         if value.kind is None and inner.kind is None:
             return None
         if not (value.is_variant and inner.is_variant):
-            raise SqlError(f"{self.text(node)} IN (SELECT …) compares a Variant with another type: cast the Variant")
+            raise SqlError(
+                f"{self.text(node.this)} IN (SELECT …) compares a Variant with another type: cast the Variant"
+            )
         alias = exp.TableAlias(this=exp.to_identifier("_in"), columns=[exp.to_identifier("_value")])
         rows = exp.Subquery(this=inner.sql.this, alias=alias)
         keys = exp.select(self.key_of(exp.column("_value", table="_in"))).from_(rows)
-        return exp.In(this=self.key_of(value.sql), query=exp.Subquery(this=keys))
+        return value_of(node, exp.In(this=self.key_of(value.sql), query=exp.Subquery(this=keys)))
 
     # ---- values of which an expression returns one
 
@@ -265,28 +272,12 @@ def _class_of_times(sides: Sequence[_Side]) -> str | None:
     return time_class if time_class in _SQL_TIMES else None
 
 
-def _refuse_times(sides: Sequence[_Side]) -> None:
-    """Refuse to compare a path whose values are all strings with a point in time, which no string equals."""
-    strings = [side for side in sides if side.is_variant and side.typed_class == "string"]
-    if strings and any(side.typed_class in _SQL_TIMES for side in sides):
-        text = strings[0].rewriter.text(strings[0].value.source)
-        raise SqlError(
-            f"all values of {text} are strings, and no string equals a point in time: write {text}::timestamp"
-        )
-
-
 def _classes_of_others(sides: Sequence[_Side], side: _Side) -> tuple[str, ...]:
     """Return the classes of the operands that a Variant is compared with; empty if one of them may be of any class."""
     others = [other for other in sides if other is not side and other.literal is not None]
     own_types = [other for other in others if not other.is_variant] or others
     classes = {other.typed_class for other in own_types}
     return () if None in classes else tuple(sorted(name for name in classes if name is not None))
-
-
-def _within_classes(keys: list[exp.Expr], compare: Callable[[list[exp.Expr]], exp.Expr]) -> exp.Expr:
-    """Return the comparison of Variants that is NULL where their classes, the first bytes of their keys, differ."""
-    alike = " AND ".join(f"left(hex(_0), 2) = left(hex(_{number}), 2)" for number in range(1, len(keys)))
-    return from_template(f"(CASE WHEN {alike} THEN _{len(keys)} END)", [*keys, compare(keys)])
 
 
 def _engine_compares_alike(sides: Sequence[_Side]) -> bool:

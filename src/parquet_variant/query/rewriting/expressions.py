@@ -73,7 +73,9 @@ class ExpressionRewriter(ComparisonRewriter):
         arguments = arguments_of(node)
         if rule.takes not in ("same", "inside"):
             of_keys = rule.takes == "presence" and any(isinstance(part, exp.Distinct) for part in arguments)
-            forms = {"text": self.as_text, "json": self.as_json, "moment": self.as_moment, "presence": self._present}
+            forms: dict[str, Any] = {"text": self.as_text, "json": self.as_json, "moment": self.as_moment}
+            # Of a value of which only the presence counts, the only type means the same.
+            forms["presence"] = lambda value: (value.typed(nulls=False) or value).sql
             return value_of(node, self.rebuild(node, self.by_key if of_keys else forms.get(rule.takes, self.by_key)))
         if not arguments:
             return value_of(node, self.rebuild(node))
@@ -87,11 +89,6 @@ class ExpressionRewriter(ComparisonRewriter):
         allowed = [] if key in UNNESTS and len(arguments) > 1 else values
         rebuilt = self.rebuild(node, lambda value: value.sql if value in allowed else self.only_typed(value))
         return value_of(node, rebuilt, rule.returns([value.kind for value in values], node))
-
-    def _present(self, value: Value) -> exp.Expr:
-        """Return a value of which only the presence counts: its only type means the same."""
-        typed = value.typed(nulls=False)
-        return (value if typed is None else typed).sql
 
     def as_moment(self, value: Value) -> exp.Expr:
         """Return a Variant as a point in time: of its only type, unless it is a string, or cast to timestamp."""
@@ -179,10 +176,6 @@ class ExpressionRewriter(ComparisonRewriter):
         return value_of(node, node)
 
     # ---- what only DuckDB computes: comparisons, and functions of a Variant
-
-    def _read_compared(self, node: exp.Expr, _: str) -> Value | None:
-        compared = self.read_comparison(node)
-        return None if compared is None else value_of(node, compared)
 
     def _read_truth(self, node: exp.Expr, _: str) -> Value | None:
         """Rewrite ``v:a IS TRUE`` of values of several types, of which only booleans are true or false."""
@@ -395,7 +388,7 @@ _READERS: dict[Any, _Reader] = {
 }
 # Readers of what the engine alone computes.
 _DUCKDB_READERS: dict[Any, _Reader] = {
-    **_each(_R._read_compared, "", *COMPARISONS),
+    **_each(_R.read_comparison, "", *COMPARISONS),
     exp.Is: _R._read_truth,
     **_each(_R._read_macro, " ".join(MACROS)),
     **_each(_R._read_function_of_variant, " ".join([*OF_ONE_VARIANT, *_EXTRACTS]), exp.ArraySize),

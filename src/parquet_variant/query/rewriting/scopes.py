@@ -51,9 +51,7 @@ class StoredPath:
 
     def common_type(self, *, nulls: bool = True) -> pa.DataType | None:
         """Return the type of every value; see `TableFacts.common_type`."""
-        if not self.inside:
-            return self.table.common_type(self.column, self.path, nulls=nulls)
-        return self.table.type_of_entries(self.column, self.path, self.inside) if nulls else None
+        return self.table.common_type(self.column, self.path, self.inside, nulls=nulls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +257,6 @@ class Scope:
                 return True
             scope = scope.outer  # type: ignore[assignment]
         return False
-
-    def is_whole_table(self, column: exp.Column) -> bool:
-        """Return whether a name is the name of a table in FROM, and not of a column."""
-        name = column.name.lower()
-        tables = {relation.alias.lower() for relation in self.visible() if relation.use is not None}
-        return len(column.parts) == 1 and name in tables and name not in self.aliases
 
     def names(self) -> list[str]:
         """Return the names of all columns in this scope."""

@@ -7,7 +7,7 @@ without a cast. Leaves other expressions to the subclasses, and proving types to
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
@@ -346,13 +346,17 @@ class PathRewriter(ABC):
         return self.get(variant, VariantTerm(type=kind, cast=True))
 
     def table_column(self, hit: ResolvedColumn, use: TableUse, term: VariantTerm) -> exp.Expr:
-        """Return the column of a scan for a path."""
+        """Return the column of a scan for a path; the same path and type have the same name."""
         column = hit.column.name or ""
-        name = use.name_of(column_name(term, column))
-        if name == use.name_of(column):
-            use.named.add(name)
+        if term.path.segments or term.cast:
+            kind = "variant" if term.type is None else sql_type_name(term.type)
+            name = f"{column}:{term.path}:{kind}"
+            # Engines ignore letter case in names, so the position and code of each upper-case letter are appended.
+            marks = [f"{place}-{ord(sign)}" for place, sign in enumerate(name) if not sign.isascii() or sign.isupper()]
+            name = use.prefix + use.name_of(" ".join([name, *marks]))
         else:
-            name = use.prefix + name
+            name = use.name_of(column)
+            use.named.add(name)
         use.needed[name] = use.table.needs(column, term.path, term.type)
         return _reference(hit.relation, name, use, term.output)
 
@@ -389,7 +393,17 @@ class PathRewriter(ABC):
             check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
             if not is_variant_column:
                 return value_of(node, node, hit.type)
-            typed = partial(self._typed_output, node, hit) if self.engine == "duckdb" else None
+
+            def as_typed(nulls: bool) -> Value | None:
+                common = hit.column.only_type if nulls else None
+                if common is None:
+                    return None
+                column = node.copy()
+                if not column.table and hit.relation.alias:  # not an output of this SELECT
+                    column.set("table", exp.to_identifier(hit.relation.alias, quoted=True))
+                return value_of(node, self.cast_to(column, common), common)
+
+            typed = as_typed if self.engine == "duckdb" else None
             return Value(node, node.copy, hit.type, column=hit, place=hit.column.place, as_typed=typed)
         if is_variant_column:
             make = partial(self.table_column, hit, use, ROOT)
@@ -400,19 +414,11 @@ class PathRewriter(ABC):
         alias = self.alias(node)
         if not self.scope.is_known(node):
             self.context.unknown.append(unknown_name(self.scope, node, self.engine))
-        elif self.scope.is_whole_table(node):
-            raise SqlError(f"{node.name} is a table, not a column: name a column, or write {node.name}.*")
+        elif len(node.parts) == 1 and alias is None:
+            tables = {relation.alias.lower() for relation in self.scope.visible() if relation.use is not None}
+            if node.name.lower() in tables:
+                raise SqlError(f"{node.name} is a table, not a column: name a column, or write {node.name}.*")
         return value_of(node, node, None if alias is None else alias.kind)
-
-    def _typed_output(self, node: exp.Column, hit: ResolvedColumn, nulls: bool) -> Value | None:
-        """Return an output of a subquery as the type of all its values."""
-        common = hit.column.only_type if nulls else None
-        if common is None:
-            return None
-        column = node.copy()
-        if not column.table and hit.relation.alias:
-            column.set("table", exp.to_identifier(hit.relation.alias, quoted=True))  # not an output of this SELECT
-        return value_of(node, self.cast_to(column, common), common)
 
     def _read_ordinary(self, node: exp.Column, hit: ResolvedColumn, use: TableUse) -> Value:
         column = hit.column.name or ""
@@ -426,8 +432,15 @@ class PathRewriter(ABC):
             return value_of(node, node, hit.type)  # an output's name, unless it is grouped by: the engine knows
         ordinary = use.table.columns.ordinary.get(column)
         reference = _reference(hit.relation, name, use, None if hit.fields else ordinary)
-        _check_fields(ordinary, column, hit.fields)
+        kind, shown = ordinary, column
         for part in hit.fields:
+            if kind is not None and not pa.types.is_struct(kind):
+                raise SqlError(f"{shown} is {sql_type_name(kind)}, not a struct, so it has no field {part}")
+            fields = {} if kind is None else {field.name.lower(): field.type for field in reversed(list(kind))}
+            if kind is not None and part.lower() not in fields:
+                names = ", ".join(field.name for field in kind)
+                raise SqlError(f"{shown} has no field {part}: choose from {names}")
+            kind, shown = fields.get(part.lower()), f"{shown}.{part}"
             reference = exp.Dot(this=exp.Paren(this=reference), expression=exp.to_identifier(part, quoted=True))
         return value_of(node, reference, hit.type)
 
@@ -437,28 +450,3 @@ def _reference(relation: Relation, name: str, use: TableUse, kind: pa.DataType |
     column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation.alias, quoted=True))
     column.meta.update({"type": kind, USE: use.number})
     return column
-
-
-def column_name(term: VariantTerm, column: str) -> str:
-    """Return the internal name of the column of a path; the same path and type have the same name."""
-    if term.path.segments or term.cast:
-        kind = "variant" if term.type is None else sql_type_name(term.type)
-        name = f"{column}:{term.path}:{kind}"
-        # Engines ignore letter case in names, so the position and code of each upper-case letter are appended.
-        marks = [f"{place}-{ord(sign)}" for place, sign in enumerate(name) if not sign.isascii() or sign.isupper()]
-        return " ".join([name, *marks])
-    return column
-
-
-def _check_fields(kind: pa.DataType | None, column: str, fields: Sequence[str]) -> None:
-    """Raise `SqlError` unless ``column.field.…`` exists in a column of an Arrow type."""
-    for name in fields:
-        if kind is None:
-            return
-        if not pa.types.is_struct(kind):
-            raise SqlError(f"{column} is {sql_type_name(kind)}, not a struct, so it has no field {name}")
-        child_field = next((child for child in kind if child.name.lower() == name.lower()), None)
-        if child_field is None:
-            names = ", ".join(child.name for child in kind)
-            raise SqlError(f"{column} has no field {name}: choose from {names}")
-        column, kind = f"{column}.{name}", child_field.type

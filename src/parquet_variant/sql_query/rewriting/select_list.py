@@ -14,14 +14,7 @@ from sqlglot import exp
 from parquet_variant.query.duckdb_engine import function_types
 from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
-from parquet_variant.query.rewriting.scopes import (
-    OutputColumn,
-    Outputs,
-    Relation,
-    Scope,
-    check_distinct,
-    unique_names,
-)
+from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, Relation, Scope, check_distinct, unique_names
 from parquet_variant.query.rewriting.values import QueryContext, Value
 from parquet_variant.query.selection import distinct_names
 from parquet_variant.query.sql_dialect import SqlError
@@ -178,7 +171,8 @@ class SelectList(ExpressionRewriter):
         if self._star_has_variants():
             raise SqlError(f"{node.key.upper()} BY ALL with a star that has a Variant: list the columns")
         is_group = isinstance(node, exp.Group)
-        items = [item for item in self.items.values() if not (is_group and has_aggregate(item.source))]
+        walks = {item: item.source.walk(prune=lambda part: isinstance(part, exp.Query)) for item in self.items.values()}
+        items = [item for item, walk in walks.items() if not (is_group and any(map(_is_aggregate, walk)))]
         new = [item.sql if item.kind is None else self._compared(node, item.source) for item in items]
         if is_group:
             return exp.Group(expressions=new)
@@ -341,11 +335,6 @@ def numbered_variant(number: int, outputs: Outputs) -> exp.Column | None:
     if output.name is None or [other.name for other in outputs or ()].count(output.name) > 1:
         raise SqlError(f"ORDER BY {number} is a Variant without a name of its own: name it, as in v:a AS a")
     return exp.column(exp.to_identifier(output.name, quoted=True))
-
-
-def has_aggregate(tree: exp.Expr) -> bool:
-    """Return whether an expression has an aggregate outside of subqueries."""
-    return any(map(_is_aggregate, tree.walk(prune=lambda part: isinstance(part, exp.Query))))
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

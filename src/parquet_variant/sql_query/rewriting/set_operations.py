@@ -67,8 +67,12 @@ def is_sampled(node: exp.Expr) -> bool:
 def prepared(tree: exp.Expr, engine: SqlEngine) -> exp.Expr:
     """Return a parsed query with forms in place of those that the engine does not take."""
     tree = tree.transform(_without_parentheses, copy=False)
-    for exists in tree.find_all(exp.Exists):
-        _select_rows_alone(exists.this)
+    for exists in tree.find_all(exp.Exists):  # a literal in place of all columns, so that none is read
+        query = exists.this
+        if isinstance(query, exp.Select) and not query.args.get("group") and query.args.get("from_"):
+            items = query.expressions
+            if all(isinstance(item, exp.Star) and not any(item.args.values()) for item in items):
+                query.set("expressions", [exp.Literal.number(1)])
     for select in tree.find_all(exp.Select) if engine == "duckdb" else ():
         _explode_by_joins(select)
     return tree
@@ -97,14 +101,6 @@ def _without_parentheses(node: exp.Expr) -> exp.Expr:
         inner.set("joins", node.args.get("joins"))
         node = inner
     return node
-
-
-def _select_rows_alone(query: exp.Expr) -> None:
-    """Select a literal in place of all columns in a query of EXISTS, so that no column is read for it."""
-    if isinstance(query, exp.Select) and not query.args.get("group") and query.args.get("from_"):
-        items = query.expressions
-        if all(isinstance(item, exp.Star) and not any(item.args.values()) for item in items):
-            query.set("expressions", [exp.Literal.number(1)])
 
 
 _VARIANT = exp.DataType.build(VARIANT, dialect="duckdb")
