@@ -81,26 +81,18 @@ def _parse_strings(texts: Any, errors: Errors) -> pa.Array:
     )
 
 
+def _aggregates(lists: Any, of_values: Callable[[VariantArray], Any]) -> list[Any]:
+    """Return the aggregate of each list of Variants; None for a list that is null."""
+    column = one_chunk(lists)
+    elements = (column[row].values for row in range(len(column)))
+    return [None if values is None else of_values(column_of(values)) for values in elements]
+
+
 def _group_array(lists: Any) -> pa.Array:
-    column = one_chunk(lists)
-    rows: list[Variant | None] = []
-    for row in range(len(column)):
-        elements = column[row].values
-        if elements is None:
-            rows.append(None)
-            continue
-        values = [None if element is None else element.to_python() for element in column_of(elements)]
-        rows.append(Variant.from_python(values))
-    return plain_variants(VariantArray.from_variants(rows))
+    def array(values: VariantArray) -> Variant:
+        return Variant.from_python([None if value is None else value.to_python() for value in values])
 
-
-def _schema_agg(lists: Any) -> pa.Array:
-    column = one_chunk(lists)
-    texts = [
-        None if column[row].values is None else schema_of_variant_agg(column_of(column[row].values))
-        for row in range(len(column))
-    ]
-    return pa.array(texts, pa.string())
+    return plain_variants(VariantArray.from_variants(_aggregates(lists, array)))
 
 
 def _entries(argument: Any) -> pa.Array:
@@ -291,7 +283,9 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "sort_key_of_number": VariantFunction(lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), "BLOB"),
     "variant_explode": VariantFunction(_entries, _ENTRIES),
     "variant_group_array": VariantFunction(_group_array, VARIANT),
-    "schema_of_variant_agg": VariantFunction(_schema_agg, "VARCHAR"),
+    "schema_of_variant_agg": VariantFunction(
+        lambda lists: pa.array(_aggregates(lists, schema_of_variant_agg), pa.string()), "VARCHAR"
+    ),
 }
 # Functions that change a Variant, each with the parameters after it: paths, a value, or a constant.
 EDITS = {

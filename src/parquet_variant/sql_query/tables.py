@@ -27,7 +27,13 @@ from parquet_variant.ops.columns.extract_path import extract_variant
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.selection import Selected, TableColumns, TableFacts, is_variant, read_selection
+from parquet_variant.query.selection import (
+    Selected,
+    TableColumns,
+    TableFacts,
+    is_variant,
+    read_selection,
+)
 from parquet_variant.query.variant_functions import field_names
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
@@ -320,7 +326,15 @@ class BoundTable(TableFacts):
 
     def schema_of(self, variant: str) -> ShreddingSchema:
         """Return the shredded paths of all files together, or those inferred from some rows if nothing is shredded."""
-        return self.shredded_schema(variant) or self._inferred_schema(variant)
+        if (shredded := self.shredded_schema(variant)) is not None:
+            return shredded
+        from parquet_variant.inference.policies.auto import AutoPolicy
+        from parquet_variant.ops.shred_variant import infer_shredding_schema
+
+        plan = self.scan({"v": self.needs(variant, VariantPath())}, None, ScanOptions())
+        rows = next(iter(plan.batches()), None)
+        values = VariantArray.from_pylist([]) if rows is None else VariantArray.from_arrow(rows, "v")[:_INFERRED_ROWS]
+        return infer_shredding_schema(values, AutoPolicy(min_row_share=0.0, max_columns=MOST_COLUMNS))
 
     def fields_at(self, variant: str, path: VariantPath = VariantPath()) -> Fields:  # noqa: B008 - immutable
         """Return the fields of the objects at a path of a Variant column: the shredded ones, then all others.
@@ -364,17 +378,6 @@ class BoundTable(TableFacts):
         ]
         shredded = [schema for schema in schemas if schema.kind != "variant"]
         return reduce(ShreddingSchema.merge, shredded) if shredded else None
-
-    def _inferred_schema(self, variant: str) -> ShreddingSchema:
-        from parquet_variant.inference.policies.auto import AutoPolicy
-        from parquet_variant.ops.shred_variant import infer_shredding_schema
-
-        plan = self.scan({"v": self.needs(variant, VariantPath())}, None, ScanOptions())
-        rows = next(iter(plan.batches()), None)
-        values = (
-            VariantArray.from_arrow(rows, "v")[:_INFERRED_ROWS] if rows is not None else VariantArray.from_pylist([])
-        )
-        return infer_shredding_schema(values, AutoPolicy(min_row_share=0.0, max_columns=MOST_COLUMNS))
 
     def with_columns(self, columns: Mapping[str, Any], variant: str | None = None) -> BoundTable:
         """Return the table with additional columns, given as for `Table.scan`.

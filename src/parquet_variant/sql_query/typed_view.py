@@ -7,13 +7,13 @@ Owns which columns there are, their names, the view object, and the statement. L
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
+from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -54,19 +54,14 @@ class TypedView(ArrowResult):
     @property
     def schema(self) -> pa.Schema:
         """Names and Arrow types of the columns."""
-        fields = [
-            pa.field(name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-            if name in self.table.columns.variants
-            else pa.field(name, self.table.columns.ordinary[name])
-            for name in self.table.order
-        ]
-        return pa.schema(fields)
+        ordinary = self.table.columns.ordinary
+        columns = [Selected(n, None if n in ordinary else VariantPath(), ordinary.get(n)) for n in self.table.order]
+        return pa.schema([column.field for column in columns])
 
     def to_arrow(self) -> pa.Table:
         """Read all columns as a pyarrow table."""
         needed = {name: self.table.needs(name) for name in self.table.order}
-        plan = self.table.scan(needed, None, ScanOptions())
-        parts = list(plan.batches())
+        parts = list(self.table.scan(needed, None, ScanOptions()).batches())
         if not parts:
             return self.schema.empty_table()
         columns = [
@@ -197,7 +192,14 @@ def sql_view(
             f"{path} shreds {keys}, and DuckDB 2.0 cannot read these files: use the engine spark, or `variant query`",
             reason="bad-option",
         )
-    selected = read_selection(columns) if columns is not None else _all_columns(table, variants[0], path)
+    if columns is None:  # the ordinary columns and the shredded paths, with the names of `typed`
+        schema = table.schema_of(variants[0])
+        if schema.kind == "variant":
+            raise VariantError(f"{path} has no shredded paths: name the columns of the view", reason="no-files")
+        ordinary = [Selected(name, None, kind, name) for name, kind in table.columns.ordinary.items()]
+        selected = (*ordinary, *typed_paths(schema, [column.name for column in ordinary]))
+    else:
+        selected = read_selection(columns)
     _check_columns(selected, [*table.columns.top, *table.columns.nested], path)
     hidden = [] if columns is not None or shredding is None else _case_twins(table, variants[0], shredding)
     comments = [
@@ -242,10 +244,10 @@ def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> 
         by_case.setdefault(key.lower(), []).append(key)
     candidates = [
         (path / other, path / key)
-        for path, fields in _objects(shredding, VariantPath())
+        for path, fields in _objects(shredding)
         for key in fields
         for other in by_case.get(key.lower(), ())
-        if path is not None and other not in fields
+        if not path.has_wildcard and other not in fields
     ]
     if not candidates:
         return []
@@ -255,37 +257,20 @@ def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> 
     return [(str(path), str(shown), count) for (path, shown), count in zip(candidates, values, strict=True) if count]
 
 
-def _objects(
-    schema: ShreddingSchema, path: VariantPath | None
-) -> Iterator[tuple[VariantPath | None, Mapping[str, ShreddingSchema]]]:
-    """Yield the fields of each object in a schema with its path, which is None inside of arrays."""
-    if schema.kind == "object":
-        fields = dict(schema.fields)
-        yield path, fields
-        for key, child in fields.items():
-            yield from _objects(child, None if path is None else path / key)
-    elif schema.kind == "array" and schema.element is not None:
-        yield from _objects(schema.element, None)
+def _objects(schema: ShreddingSchema) -> list[tuple[VariantPath, Mapping[str, ShreddingSchema]]]:
+    """Return the fields of each object in a schema with its path."""
+    return [(path, dict(node.fields)) for path, node in schema.walk() if node.kind == "object"]
 
 
 def _unreadable_keys(schema: ShreddingSchema) -> str | None:
     """Return the shredded keys of one object that DuckDB cannot read, if there are any."""
-    for _, fields in _objects(schema, None):
+    for _, fields in _objects(schema):
         if "" in fields:
             return "the key '' (an empty string)"
         by_case = {key.lower(): key for key in fields}
         if twin := next((key for key in fields if by_case[key.lower()] != key), None):
             return f"{twin} and {by_case[twin.lower()]}, which differ in letter case"
     return None
-
-
-def _all_columns(table: BoundTable, variant: str, path: str) -> tuple[Selected, ...]:
-    """Return the ordinary columns and the shredded paths, with the names of `typed`."""
-    schema = table.schema_of(variant)
-    if schema.kind == "variant":
-        raise VariantError(f"{path} has no shredded paths: name the columns of the view", reason="no-files")
-    ordinary = [Selected(name, None, kind, name) for name, kind in table.columns.ordinary.items()]
-    return (*ordinary, *typed_paths(schema, [column.name for column in ordinary]))
 
 
 def _value(column: Selected, variant: str, engine: str) -> str:

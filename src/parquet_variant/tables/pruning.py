@@ -233,7 +233,7 @@ class Pruned:
 def may_match_files(predicate: Predicate, statistics: Mapping[str, FileStatistics], files: int) -> Mask:
     """Return, for each file, whether some row may satisfy the predicate; False only if it is certain that none does."""
     answer = may_match(predicate, lambda name: statistics.get(name, FileStatistics(files)))
-    return np.full(files, answer) if isinstance(answer, bool) else answer
+    return np.full(files, answer) if np.ndim(answer) == 0 else answer  # one answer for all files
 
 
 def path_statistics(

@@ -1,13 +1,12 @@
 """Variants that are compared, ordered and grouped: by the type that all values have, or by a sort key.
 
 Owns the expression that stands for a Variant in a comparison, and the literals next to it. The order is that of
-`ops.columns.sort_keys`; a Variant null compares as NULL. Also owns the common form of values of which an expression
-returns one, such as `coalesce(v:a, 0)`. Leaves which clauses compare to `select_list`.
+`ops.columns.sort_keys`; a Variant null compares as NULL. Leaves which clauses compare to `select_list`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -16,8 +15,7 @@ from sqlglot import exp
 
 from parquet_variant.ops.columns.sort_keys import python_sort_key
 from parquet_variant.query.rewriting.nested import NestedRewriter, bound_once
-from parquet_variant.query.rewriting.values import Value, arguments_of, value_of
-from parquet_variant.query.selection import Kind, is_variant
+from parquet_variant.query.rewriting.values import Value, value_of
 from parquet_variant.query.sql_dialect import SqlError, from_template
 from parquet_variant.query.sql_pushdown import (
     MAX_DIGITS,
@@ -26,7 +24,6 @@ from parquet_variant.query.sql_pushdown import (
     class_of_value,
     common_digits,
     literal_in_zone,
-    literal_value,
     numbers_compare_alike,
 )
 from parquet_variant.support.fork_safety import cached_property
@@ -37,16 +34,10 @@ _OPERANDS = ("this", "expression", "low", "high")
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
 _FEW = 32
 _SQL_TIMES = {"date": "DATE", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMPNTZ"}
-OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
-_NO_ELEMENTS = exp.Array(expressions=[])
 
 
 class ComparisonRewriter(NestedRewriter):
-    """Rewrites comparisons, and expressions that return one of several values."""
-
-    # Whether the outputs are those of the whole query. Those of a subquery remain Variants, whatever the data is,
-    # because functions and paths may need Variants.
-    is_result = False
+    """Rewrites comparisons."""
 
     def comparable(self, node: exp.Expr) -> exp.Expr:
         """Rewrite an expression to one that orders and groups as its values do, Variants included."""
@@ -117,100 +108,6 @@ class ComparisonRewriter(NestedRewriter):
         rows = exp.Subquery(this=inner.sql.this, alias=alias)
         keys = exp.select(self.key_of(exp.column("_value", table="_in"))).from_(rows)
         return value_of(node, exp.In(this=self.key_of(value.sql), query=exp.Subquery(this=keys)))
-
-    # ---- values of which an expression returns one
-
-    def is_output(self, node: exp.Expr) -> bool:
-        """Return whether an expression is a column of the result of the whole query."""
-        parent = node.parent
-        while isinstance(parent, (exp.Alias, exp.Paren, *OF_FIRST_PART)):
-            parent = parent.parent
-        return self.is_result and isinstance(parent, exp.Select)
-
-    def read_one_of(self, node: exp.Expr, name: str) -> Value:
-        """Rewrite a function that returns any of its arguments, but for the condition of ``if``."""
-        if isinstance(node, exp.If):
-            keys = [key for key in ("true", "false") if node.args.get(key) is not None]
-            parts = [node.args[key] for key in keys]
-            return self.one_of(node, parts, lambda parts: self.rebuild(node, **dict(zip(keys, parts, strict=True))))
-        arguments, start = arguments_of(node), int(name in ("if", "iff"))
-        before = self.parts(arguments[:start])
-        return self.one_of(node, arguments[start:], lambda parts: self.with_arguments(node, [*before, *parts]))
-
-    def read_case(self, node: exp.Expr, _: str) -> Value:
-        """Rewrite CASE."""
-        branches, operand = node.args.get("ifs") or [], node.this
-        by_value = operand is not None and self.expression(operand).is_variant
-        conditions = [
-            self.plain(exp.EQ(this=operand.copy(), expression=branch.this.copy()) if by_value else branch.this)
-            for branch in branches
-        ]
-        given = {} if by_value or operand is None else {"this": self.parts(operand)}
-        default = node.args.get("default")
-
-        def around(parts: list[exp.Expr]) -> exp.Expr:
-            ifs = [exp.If(this=c.copy(), true=part) for c, part in zip(conditions, parts, strict=False)]
-            rest = {} if default is None else {"default": parts[-1]}
-            return exp.Case(ifs=ifs, **{key: part.copy() for key, part in given.items()}, **rest)
-
-        parts = [branch.args["true"] for branch in branches]
-        return self.one_of(node, parts if default is None else [*parts, default], around)
-
-    def one_of(self, node: exp.Expr, parts: Sequence[exp.Expr], around: Callable[[list[exp.Expr]], exp.Expr]) -> Value:
-        """Rewrite an expression that returns one of its parts, such as CASE.
-
-        `around`: returns the expression with rewritten parts.
-        """
-        values, kind = self.alike(node, parts, mixes=True)
-
-        def as_typed(nulls: bool) -> Value | None:
-            typed = [value if isinstance(value.source, exp.Null) else value.typed_or_null() for value in values]
-            found = [value for value in typed if value is not None] if nulls else []
-            types = {value.type for value in found if not isinstance(value.sql, exp.Null)}
-            if len(found) < len(values) or len(types) != 1 or None in types:
-                return None
-            return value_of(node, around([value.sql for value in found]), types.pop())
-
-        tree = around([value.sql for value in values])
-        types = {value.type for value in values}
-        typed = as_typed if self.engine == "duckdb" and is_variant(kind) else None
-        return Value(node, tree.copy, types.pop() if kind is None and len(types) == 1 else kind, as_typed=typed)
-
-    def alike(self, node: exp.Expr, parts: Sequence[exp.Expr], *, mixes: bool = False) -> tuple[list[Value], Kind]:
-        """See `NestedRewriter.alike`."""
-        values = [self.expression(part) for part in parts]
-
-        def kinds_of_values() -> list[Kind]:
-            return [v.kind for v in values if not isinstance(v.source, exp.Null) and v.source != _NO_ELEMENTS]
-
-        kinds = kinds_of_values()
-        may_change = mixes and self.engine == "duckdb" and (self.is_output(node) or None in kinds)
-        if may_change and any(map(is_variant, kinds)):
-            values = self._in_one_form(values)
-            kinds = kinds_of_values()
-        if any(kind is not None for kind in kinds) and not all(kind == kinds[0] for kind in kinds):
-            raise SqlError(f"{self.text(node)} mixes a Variant with other values: cast the Variant, as in ::string")
-        return values, kinds[0] if kinds else None
-
-    def _in_one_form(self, values: Sequence[Value]) -> list[Value]:
-        """Return values that have one type, or else are Variants."""
-        is_null = [isinstance(value.source, exp.Null) for value in values]
-        typed = [value.typed_or_null() if value.is_variant else None for value in values]
-        types = {value.type for value in typed if value is not None and not isinstance(value.sql, exp.Null)}
-        if len(types) == 1:
-            kind = next(iter(types))
-            alike = [
-                value if null or (value.kind is None and _has_type(value, kind)) else form
-                for value, null, form in zip(values, is_null, typed, strict=True)
-            ]
-            if None not in alike:
-                return [value for value in alike if value is not None]
-        if any(value.kind is not None and not value.is_variant for value in values):
-            return list(values)
-        return [
-            value if null or value.is_variant else self.as_variant(value)
-            for value, null in zip(values, is_null, strict=True)
-        ]
 
 
 class _Side:
@@ -299,13 +196,3 @@ def _exceeds_decimals(sides: Sequence[_Side]) -> bool:
     literals = [side.literal for side in sides if side.literal is not NO_LITERAL and side.literal is not None]
     is_exact = len(kinds) == len(types) and all(type(literal) in (int, Decimal) for literal in literals)
     return is_exact and any(map(pa.types.is_decimal, kinds)) and common_digits(kinds, literals) > MAX_DIGITS
-
-
-def _has_type(value: Value, kind: pa.DataType | None) -> bool:
-    """Return whether a literal, or an expression of a known type, has a type exactly, or is a whole number for one."""
-    literal = literal_value(value.source.unnest())
-    if literal is NO_LITERAL or kind is None:
-        return kind is not None and value.type == kind
-    if not isinstance(literal, (bool, int, float, Decimal, str)) or class_of_type(kind) != class_of_value(literal):
-        return False
-    return isinstance(literal, (bool, str)) or pa.types.is_floating(kind) or literal == int(literal)

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.rewriting.comparisons import COMPARISONS, OF_FIRST_PART, ComparisonRewriter
-from parquet_variant.query.rewriting.nested import FILTERS, GETTERS, LISTS, STRUCTS, TESTS, TRANSFORMS
+from parquet_variant.query.rewriting.comparisons import COMPARISONS, ComparisonRewriter
+from parquet_variant.query.rewriting.nested import FILTERS, GETTERS, LISTS, OF_FIRST_PART, STRUCTS, TESTS, TRANSFORMS
 from parquet_variant.query.rewriting.rules import MACROS, RULES, SPARK_RULES, TEXT_RULES, UNNESTS, Rule
 from parquet_variant.query.rewriting.values import (
     Value,

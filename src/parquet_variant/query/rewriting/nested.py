@@ -1,14 +1,15 @@
 """Lists, maps and structs with Variants inside: building, accessing and transforming them, and their casts.
 
-Owns lambdas, constructors, and Variants as text and JSON. Leaves functions with a rule to `rules`, Variants themselves
-to `values`, and all other expressions to `expressions`.
+Owns lambdas, constructors, Variants as text and JSON, and the common form of values of which an expression returns one,
+such as `coalesce(v:a, 0)`. Leaves functions with a rule to `rules`, Variants themselves to `values`, and all other
+expressions to `expressions`.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
@@ -18,9 +19,18 @@ from sqlglot import exp
 from parquet_variant.layouts.type_grammar import wildcard_count
 from parquet_variant.query.path_dialect import key_in_brackets, steps_of, with_steps
 from parquet_variant.query.rewriting.scopes import unknown_name
-from parquet_variant.query.rewriting.values import PathRewriter, Value, VariantTerm, copies, engine_call, value_of
+from parquet_variant.query.rewriting.values import (
+    PathRewriter,
+    Value,
+    VariantTerm,
+    arguments_of,
+    copies,
+    engine_call,
+    value_of,
+)
 from parquet_variant.query.selection import Kind, element_of, field_of, holds_variants, is_variant
 from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type, sql_type_named, written
+from parquet_variant.query.sql_pushdown import NO_LITERAL, class_of_type, class_of_value, literal_value
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -34,17 +44,16 @@ TESTS = frozenset(["exists", "forall"])
 # Callback: a Variant, and the type of its place in the target type -> what replaces it.
 _Leaf = Callable[[exp.Expr, pa.DataType | None], exp.Expr]
 _PARAMETERS = count(1)
+OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+_NO_ELEMENTS = exp.Array(expressions=[])
 
 
 class NestedRewriter(PathRewriter):
     """Rewrites expressions over values with Variants inside."""
 
-    @abstractmethod
-    def alike(self, node: exp.Expr, parts: Sequence[exp.Expr], *, mixes: bool = False) -> tuple[list[Value], Kind]:
-        """Rewrite the parts of which an expression returns one; all must hold the same Variants, which are returned.
-
-        `mixes`: whether parts may be replaced by a common form.
-        """
+    # Whether the outputs are those of the whole query. Those of a subquery remain Variants, whatever the data is,
+    # because functions and paths may need Variants.
+    is_result = False
 
     def read_getter(self, node: exp.Expr, name: str) -> Value | None:
         """Rewrite ``variant_get(v, '$.a')``."""
@@ -209,6 +218,103 @@ class NestedRewriter(PathRewriter):
         parts = [elements.sql, result.sql, *self.parts(arguments[2:])]
         return value_of(node, self.rebuild(node, expressions=parts), kind)
 
+    # ---- values of which an expression returns one
+
+    def is_output(self, node: exp.Expr) -> bool:
+        """Return whether an expression is a column of the result of the whole query."""
+        parent = node.parent
+        while isinstance(parent, (exp.Alias, exp.Paren, *OF_FIRST_PART)):
+            parent = parent.parent
+        return self.is_result and isinstance(parent, exp.Select)
+
+    def read_one_of(self, node: exp.Expr, name: str) -> Value:
+        """Rewrite a function that returns any of its arguments, but for the condition of ``if``."""
+        if isinstance(node, exp.If):
+            keys = [key for key in ("true", "false") if node.args.get(key) is not None]
+            parts = [node.args[key] for key in keys]
+            return self.one_of(node, parts, lambda parts: self.rebuild(node, **dict(zip(keys, parts, strict=True))))
+        arguments, start = arguments_of(node), int(name in ("if", "iff"))
+        before = self.parts(arguments[:start])
+        return self.one_of(node, arguments[start:], lambda parts: self.with_arguments(node, [*before, *parts]))
+
+    def read_case(self, node: exp.Expr, _: str) -> Value:
+        """Rewrite CASE."""
+        branches, operand = node.args.get("ifs") or [], node.this
+        by_value = operand is not None and self.expression(operand).is_variant
+        conditions = [
+            self.plain(exp.EQ(this=operand.copy(), expression=branch.this.copy()) if by_value else branch.this)
+            for branch in branches
+        ]
+        given = {} if by_value or operand is None else {"this": self.parts(operand)}
+        default = node.args.get("default")
+
+        def around(parts: list[exp.Expr]) -> exp.Expr:
+            ifs = [exp.If(this=c.copy(), true=part) for c, part in zip(conditions, parts, strict=False)]
+            rest = {} if default is None else {"default": parts[-1]}
+            return exp.Case(ifs=ifs, **{key: part.copy() for key, part in given.items()}, **rest)
+
+        parts = [branch.args["true"] for branch in branches]
+        return self.one_of(node, parts if default is None else [*parts, default], around)
+
+    def one_of(self, node: exp.Expr, parts: Sequence[exp.Expr], around: Callable[[list[exp.Expr]], exp.Expr]) -> Value:
+        """Rewrite an expression that returns one of its parts, such as CASE.
+
+        `around`: returns the expression with rewritten parts.
+        """
+        values, kind = self.alike(node, parts, mixes=True)
+
+        def as_typed(nulls: bool) -> Value | None:
+            typed = [value if isinstance(value.source, exp.Null) else value.typed_or_null() for value in values]
+            found = [value for value in typed if value is not None] if nulls else []
+            types = {value.type for value in found if not isinstance(value.sql, exp.Null)}
+            if len(found) < len(values) or len(types) != 1 or None in types:
+                return None
+            return value_of(node, around([value.sql for value in found]), types.pop())
+
+        tree = around([value.sql for value in values])
+        types = {value.type for value in values}
+        typed = as_typed if self.engine == "duckdb" and is_variant(kind) else None
+        return Value(node, tree.copy, types.pop() if kind is None and len(types) == 1 else kind, as_typed=typed)
+
+    def alike(self, node: exp.Expr, parts: Sequence[exp.Expr], *, mixes: bool = False) -> tuple[list[Value], Kind]:
+        """Rewrite the parts of which an expression returns one; all must hold the same Variants, which are returned.
+
+        `mixes`: whether parts may be replaced by a common form.
+        """
+        values = [self.expression(part) for part in parts]
+
+        def kinds_of_values() -> list[Kind]:
+            return [v.kind for v in values if not isinstance(v.source, exp.Null) and v.source != _NO_ELEMENTS]
+
+        kinds = kinds_of_values()
+        may_change = mixes and self.engine == "duckdb" and (self.is_output(node) or None in kinds)
+        if may_change and any(map(is_variant, kinds)):
+            values = self._in_one_form(values)
+            kinds = kinds_of_values()
+        if any(kind is not None for kind in kinds) and not all(kind == kinds[0] for kind in kinds):
+            raise SqlError(f"{self.text(node)} mixes a Variant with other values: cast the Variant, as in ::string")
+        return values, kinds[0] if kinds else None
+
+    def _in_one_form(self, values: Sequence[Value]) -> list[Value]:
+        """Return values that have one type, or else are Variants."""
+        is_null = [isinstance(value.source, exp.Null) for value in values]
+        typed = [value.typed_or_null() if value.is_variant else None for value in values]
+        types = {value.type for value in typed if value is not None and not isinstance(value.sql, exp.Null)}
+        if len(types) == 1:
+            kind = next(iter(types))
+            alike = [
+                value if null or (value.kind is None and _has_type(value, kind)) else form
+                for value, null, form in zip(values, is_null, typed, strict=True)
+            ]
+            if None not in alike:
+                return [value for value in alike if value is not None]
+        if any(value.kind is not None and not value.is_variant for value in values):
+            return list(values)
+        return [
+            value if null or value.is_variant else self.as_variant(value)
+            for value, null in zip(values, is_null, strict=True)
+        ]
+
     # ---- casts
 
     def cast_inside(self, node: exp.Cast, value: Value) -> exp.Expr:
@@ -349,3 +455,13 @@ def _subscript(node: exp.Bracket, engine: SqlEngine) -> Segment:
     if not more and isinstance(index, exp.Star):
         return WILDCARD
     raise SqlError(f"{written(node, engine)}: a subscript of a Variant is [0], ['key'] or [*]", reason="bad-path")
+
+
+def _has_type(value: Value, kind: pa.DataType | None) -> bool:
+    """Return whether a literal, or an expression of a known type, has a type exactly, or is a whole number for one."""
+    literal = literal_value(value.source.unnest())
+    if literal is NO_LITERAL or kind is None:
+        return kind is not None and value.type == kind
+    if not isinstance(literal, (bool, int, float, Decimal, str)) or class_of_type(kind) != class_of_value(literal):
+        return False
+    return isinstance(literal, (bool, str)) or pa.types.is_floating(kind) or literal == int(literal)

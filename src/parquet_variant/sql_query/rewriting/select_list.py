@@ -14,7 +14,14 @@ from sqlglot import exp
 from parquet_variant.query.duckdb_engine import function_types
 from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
-from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, Relation, Scope, check_distinct, unique_names
+from parquet_variant.query.rewriting.scopes import (
+    OutputColumn,
+    Outputs,
+    Relation,
+    Scope,
+    check_distinct,
+    unique_names,
+)
 from parquet_variant.query.rewriting.values import QueryContext, Value
 from parquet_variant.query.selection import distinct_names
 from parquet_variant.query.sql_dialect import SqlError
