@@ -247,10 +247,6 @@ def _answer_paths(
     table: Table, selects: dict[str, str], where: str | None, reading: dict[str, Any], output: _Output
 ) -> None:
     """Run or explain a query by paths; `reading` has options of `Table.scan`."""
-    from parquet_variant.query.rewriting.scopes import missing_path
-    from parquet_variant.query.selection import Question
-    from parquet_variant.sql_query.binding import bind_table
-
     if reading["errors"] == "raise" and table.format in _NOT_STRICT:
         raise VariantFileError(f"--strict is not supported for {_NOT_STRICT[table.format]}", reason="bad-option")
     query = table.scan(selects, where, **reading)
@@ -276,6 +272,10 @@ def _answer_paths(
     output.show(schema, watched())
     if output.limit == 0 or not empty:
         return
+    from parquet_variant.query.rewriting.scopes import missing_path
+    from parquet_variant.query.selection import Question
+    from parquet_variant.sql_query.binding import bind_table
+
     bound = bind_table(table, table.uri)
     variant = table.options.column or next(iter(bound.columns.variants), None)
     if variant is None:
