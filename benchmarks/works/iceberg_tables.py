@@ -22,8 +22,7 @@ import parquet_variant as pv
 from benchmarks.data import scratch
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.reading.snapshot import snapshot
-from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
+from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, commit_snapshot
 
 _COMMITS = 10
 _ROWS = 100

@@ -120,13 +120,13 @@ register_methods(
         },
         "DeltaTable": {
             "tables.delta.maintenance.evolution": (
-                "add_columns drop_column drop_shredding history rename_column restore set_properties widen_column"
+                "add_columns drop_column drop_shredding erasable:ErasableDeltaTable history rename_column restore "
+                "set_properties vacuum widen_column"
             ),
             "tables.delta.writing.write": "append commit_files overwrite plan",
             "tables.delta.dml.changeable": "changeable:DeltaTable replace_partitions",
-            "tables.delta.log.checkpoint": "checkpoint",
+            "tables.delta.log.snapshot": "checkpoint",
             "tables.changes.operations": "replace_where",
-            "tables.delta.maintenance.vacuum": "erasable:ErasableDeltaTable vacuum",
             "ingestion.destinations.delta": "loads:recorded_loads",
             "tables.delta.reading.read": "added changes data_files read scan:DeltaScan.plan to_arrow:read_table",
         },

@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.tables.changes import erasing
-from parquet_variant.tables.delta.maintenance import vacuum as erase_module
+from parquet_variant.tables.delta.maintenance import evolution as erase_module
 
 _SECRET = "zebra-7421"
 _OTHER = "apple-1234"

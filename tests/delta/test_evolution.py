@@ -14,7 +14,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import TableError
-from parquet_variant.tables.delta.log.checkpoint import clean_log
+from parquet_variant.tables.delta.log.snapshot import clean_log
 from parquet_variant.tables.storage import open_storage
 
 VARIANT = '{"type":"struct","fields":[{"name":"w","type":"variant"}]}'

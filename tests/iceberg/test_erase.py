@@ -14,8 +14,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.cli.app import main
 from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile
-from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
+from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, commit_snapshot
 from parquet_variant.tables.storage import LocalStorage
 
 SECRET, OTHER = "zebra-7421", "apple-1234"

@@ -31,11 +31,11 @@ from parquet_variant.tables.iceberg.metadata.table_metadata import Reference, Ta
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
     apply_change,
-    assert_ref,
     check_requirements,
+    requires,
     set_reference,
 )
-from parquet_variant.tables.schema import VARIANT
+from parquet_variant.tables.schema import VARIANT, arrow_schema
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 ARROW = pa.schema(
@@ -64,7 +64,7 @@ def test_a_schema_of_arrow_data_survives_json() -> None:
     assert schema.highest_id == 7 + 1 + 2 + 2
     again = Schema.parse(json.loads(json.dumps(schema.to_json())))
     assert again.to_json() == schema.to_json()
-    assert again.arrow_schema() == schema.arrow_schema()
+    assert arrow_schema(again.struct) == arrow_schema(schema.struct)
     assert schema.fields[-1].type == VARIANT
     assert schema.variant_places() == [("v",)]
     assert schema.find("props.a")[1].id == schema.get("props").type.fields[0].id  # type: ignore[union-attr]
@@ -196,7 +196,7 @@ def test_pyiceberg_reads_our_manifests() -> None:
         content=Content.POSITION_DELETES,
         referenced_data_file=files[0].path,
         content_offset=4,
-        content_size=40,
+        content_size_in_bytes=40,
     )
     with tempfile.TemporaryDirectory() as folder:
         manifests = []
@@ -275,7 +275,7 @@ def snapshot_json(number: int, sequence: int, first: int, rows: int) -> dict[str
 def test_changes_are_checked_and_applied() -> None:
     metadata = metadata_of()
     added = {"action": "add-snapshot", "snapshot": snapshot_json(1, 1, 0, 10)}
-    first = TableChange([added, set_reference("main", Reference(1, "branch"))], assert_ref(metadata, "main"))
+    first = TableChange([added, set_reference("main", Reference(1, "branch"))], requires(metadata, refs=["main"]))
     check_requirements(metadata, first.requirements)
     after = apply_change(metadata, first, "file:///t/metadata/v1.metadata.json")
     assert after.integer("next-row-id") == 10
@@ -302,7 +302,7 @@ def test_the_log_of_metadata_files_has_a_limit() -> None:
     for number in range(5):
         metadata = apply_change(metadata, TableChange(), f"v{number}")
     assert [entry["metadata-file"] for entry in metadata.document["metadata-log"]] == ["v3", "v4"]
-    assert metadata.sort_order.is_sorted and SortOrder.parse(metadata.sort_order.to_json()) == metadata.sort_order
+    assert metadata.sort_order.fields and SortOrder.parse(metadata.sort_order.to_json()) == metadata.sort_order
 
 
 def test_avro_values_outside_of_python_dates_are_read() -> None:

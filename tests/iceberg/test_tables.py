@@ -26,8 +26,7 @@ from parquet_variant.tables.iceberg.changes import changeable
 from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile
 from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import PATH_ID, POSITION_ID
-from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
+from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, commit_snapshot
 from parquet_variant.tables.pruning import bounds_from_bytes
 
 

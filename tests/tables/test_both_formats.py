@@ -19,8 +19,8 @@ from parquet_variant.errors import TableError, VariantError
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.io.temporaries import JobOwner, temporary_beside
 from parquet_variant.tables.delta.log import commit as commit_module
-from parquet_variant.tables.delta.log.checkpoint import clean_log
 from parquet_variant.tables.delta.log.segment import commit_path
+from parquet_variant.tables.delta.log.snapshot import clean_log
 from parquet_variant.tables.pruning import complete_bounds
 from parquet_variant.types.path import VariantPath
 

@@ -105,6 +105,11 @@ def by_field_id(fields: pa.DataType | pa.Schema, f: Field) -> int:
     return -1
 
 
+def has_ids(schema: pa.Schema) -> bool:
+    """Return whether a file has field ids."""
+    return any(FIELD_ID in (f.metadata or {}) for f in schema)
+
+
 def align_table(
     table: pa.Table,
     schema: StructType,

@@ -92,6 +92,16 @@ class StructType:
         similar = [f for f in self.fields if f.name.lower() == str(name).lower()] if exact is None else []
         return similar[0] if len(similar) == 1 else exact
 
+    def select(self, names: Iterable[str], others: Mapping[str, Field] | None = None) -> StructType:
+        """Return some fields in their order, or others by exact name. Raises `TableError`: ``"unknown-column"``."""
+        fields = []
+        for name in names:
+            match = self.get(name) or (others or {}).get(name)
+            if match is None:
+                raise unknown_column(name, [f.name for f in self.fields])
+            fields.append(match)
+        return StructType(tuple(fields))
+
 
 TableType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
 
@@ -369,6 +379,11 @@ def with_fields_at(
         return with_parts(kind, after)
 
     return changed(schema, place)
+
+
+def with_field_at(schema: StructType, place: Place, new: Field | None) -> StructType:
+    """Return a schema with another field at a place, or without the field; see `with_fields_at`."""
+    return with_fields_at(schema, place, lambda fields: replaced_field(fields, place[-1], new))
 
 
 def replaced_field(fields: Sequence[Field], name: str, new: Field | None) -> list[Field]:

@@ -22,8 +22,7 @@ from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.metadata.updates import TableChange
 from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, newest_snapshot
-from parquet_variant.tables.iceberg.writing.commit import check_writable
-from parquet_variant.tables.iceberg.writing.manifest_changes import LOAD_PROPERTY
+from parquet_variant.tables.iceberg.writing.commit import LOAD_PROPERTY, check_writable
 from parquet_variant.tables.iceberg.writing.write import TableDefinition, commit_files, new_table
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 from parquet_variant.tables.row_input import Batch

@@ -3,7 +3,7 @@
 Owns which columns get statistics, how values are spelled and rounded (PROTOCOL.md, "Per-file Statistics"), parsing JSON
 in bulk, fast enough for a million files, and `stats_parsed` of checkpoints, which is used where there is no JSON, and
 converted to it, so that rewriting the log keeps all statistics. Statistics that cannot be parsed are null, which means
-unknown. Leaves collecting metrics to `tables.file_metrics`, and conclusions to `reading.pruning`.
+unknown. Leaves collecting metrics to `tables.file_metrics`, and conclusions to `reading.read`.
 """
 
 from __future__ import annotations

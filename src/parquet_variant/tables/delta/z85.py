@@ -56,9 +56,8 @@ def decode(text: str) -> bytes:
     """
     tail = len(text) % 5
     if tail == 1:
-        raise DeltaError(
-            f"Z85 text of {len(text)} characters ends in a group of one character: it is cut off", reason="bad-z85"
-        )
+        problem = f"Z85 text of {len(text)} characters ends in a group of one character: it is cut off"
+        raise DeltaError(problem, reason="bad-z85")
     try:
         raw = text.encode("ascii")
     except UnicodeEncodeError as error:
@@ -111,10 +110,8 @@ def _groups(characters: npt.NDArray[np.uint8]) -> bytes:
         bad = _DIGIT[characters] == _BAD
         if bad.any():
             at = int(np.argmax(bad))
-            raise DeltaError(
-                f"Z85 text contains the character {chr(int(characters[at]))!r}", reason="bad-z85", offset=at
-            )
-        raise DeltaError(
-            "Z85 text contains a group above 2^32 - 1", reason="bad-z85", offset=int(np.argmax(words > _MAX_WORD)) * 5
-        )
+            problem = f"Z85 text contains the character {chr(int(characters[at]))!r}"
+            raise DeltaError(problem, reason="bad-z85", offset=at)
+        problem = "Z85 text contains a group above 2^32 - 1"
+        raise DeltaError(problem, reason="bad-z85", offset=int(np.argmax(words > _MAX_WORD)) * 5)
     return words.astype(">u4").tobytes()

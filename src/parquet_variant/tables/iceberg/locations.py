@@ -20,7 +20,7 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.io.filesystems import with_known_scheme
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.storage import LocalStorage, Storage, open_storage
+from parquet_variant.tables.storage import Storage, open_storage
 
 # Iceberg's names of properties -> obstore's names of options.
 _OPTIONS = {
@@ -102,11 +102,6 @@ class TableFiles:
         return open_storage(uri, self.options)
 
     @property
-    def is_local(self) -> bool:
-        """Whether the table is on a local disk."""
-        return isinstance(self._roots[0][1], LocalStorage)
-
-    @property
     def root(self) -> Storage:
         """The storage of the table's base location."""
         return self._roots[0][1]
@@ -119,12 +114,11 @@ class TableFiles:
             if inside and normal.startswith(root):
                 return storage, normal[len(root) :]
         if write or not self.allow_outside:
-            raise IcebergError(
+            problem = (
                 f"the metadata names {location}, which lies outside of the table: pass allow_outside=True to read such "
-                "files; they are never written or deleted",
-                reason="outside-table",
-                file=self.location,
+                "files; they are never written or deleted"
             )
+            raise IcebergError(problem, reason="outside-table", file=self.location)
         directory, name = posixpath.split(normal)
         return self._open(directory), name
 

@@ -33,8 +33,7 @@ from parquet_variant.tables.iceberg.reading.snapshot import (
     newest_snapshot,
     write_vector,
 )
-from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
+from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, commit_snapshot
 from parquet_variant.tables.iceberg.writing.write import checked_schema
 from parquet_variant.tables.opening import PUBLISHED_FROM
 from parquet_variant.tables.publishing.source import (
@@ -225,9 +224,9 @@ def _update(source: Source, former: LoadedTable) -> tuple[Snapshot, SnapshotChan
     updates: list[metadata_updates.Update] = []
     schema = Schema(max(metadata.schemas) + 1, checked_schema(columns.schema).struct)
     if schema.struct != metadata.schema.struct:
-        updates += metadata_updates.schema_updates(metadata, schema)
+        updates += metadata_updates.definition_updates(metadata, schema)
     spec = metadata_updates.next_spec(metadata, columns.partition_fields, schema)
-    updates += () if spec.same_fields(metadata.spec) else metadata_updates.spec_updates(spec)
+    updates += () if spec.same_fields(metadata.spec) else metadata_updates.definition_updates(metadata, spec=spec)
     properties = dict(_properties(source, columns).items() - metadata.properties.items())
     updates += metadata_updates.properties_updates(properties)
     change = metadata_updates.TableChange(updates)
@@ -308,7 +307,7 @@ def _change(
         reads_added=lambda _: True,
         summary={PUBLISHED_VERSION: source.version},
         updates=tuple(updates),
-        requirements=tuple(metadata_updates.assert_schema(base.metadata)) if updates else (),
+        requirements=tuple(metadata_updates.requires(base.metadata, *metadata_updates.SCHEMA_IDS)) if updates else (),
     )
 
 

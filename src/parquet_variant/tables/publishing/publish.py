@@ -48,8 +48,7 @@ from parquet_variant.tables.iceberg.locations import absolute_location, normal_l
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, raw_values, type_name, type_of_arrow
 from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
-from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.iceberg.writing.write_plan import manifest_metrics, split_offsets
+from parquet_variant.tables.iceberg.writing.write_plan import WriteProperties, manifest_metrics, split_offsets
 from parquet_variant.tables.opening import format_of_table, published_from
 from parquet_variant.tables.publishing.delta import DeltaSource, publish_delta
 from parquet_variant.tables.publishing.ducklake_target import publish_ducklake

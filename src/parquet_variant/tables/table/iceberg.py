@@ -10,6 +10,7 @@ import pyarrow as pa
 from parquet_variant.tables.iceberg.catalogs.opening import load_table
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
+from parquet_variant.tables.schema import arrow_schema
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS
 from parquet_variant.tables.table.table import Table
@@ -61,7 +62,7 @@ class IcebergTable(Table):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of all columns; a Variant is a struct whose field has the extension name."""
-        return self.snapshot.schema.arrow_schema()
+        return arrow_schema(self.snapshot.schema.struct)
 
     @property
     def properties(self) -> Mapping[str, str]:

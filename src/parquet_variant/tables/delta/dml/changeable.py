@@ -21,13 +21,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.support.choices import Mode
-from parquet_variant.tables.changes.change_plan import (
-    ChangeableTable,
-    ChangePlan,
-    FileChange,
-    FileLayout,
-    TableChange,
-)
+from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileLayout, TableChange
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta import file_locations as locations
 from parquet_variant.tables.delta import statistics
@@ -37,12 +31,12 @@ from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Txn
 from parquet_variant.tables.delta.protocol.features import check_writable, enabled, has_feature
 from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_DATA_PROPERTY, check_change_data_names
-from parquet_variant.tables.delta.reading.pruning import prune_files
 from parquet_variant.tables.delta.reading.read import (
     PLACES,
     DeltaScan,
     live_rows,
     parquet_files,
+    prune_files,
     read_file,
 )
 from parquet_variant.tables.delta.writing import write as writing
@@ -51,7 +45,7 @@ from parquet_variant.tables.delta.writing.write import plan
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.row_input import ChangeOptions, all_rows, first_rows
 from parquet_variant.tables.schema import StructType, from_arrow_schema
-from parquet_variant.tables.storage import Storage, now_millis, open_storage
+from parquet_variant.tables.storage import Storage, open_storage
 from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
 
@@ -189,8 +183,10 @@ class DeltaTable(ChangeableTable[Add]):
         return writing.IdentityValues(self.current)
 
     def refuse_assignment(self, columns: Iterable[str]) -> None:
-        """Refuse to set identity columns."""
-        writing.refuse_identity_set(self.current, columns)
+        """Refuse to update identity columns, as delta-spark does."""
+        for name in {f.name for f in writing.identity_fields(self.current)} & set(columns):
+            problem = f"column {name} is an identity column, which cannot be updated: leave it out"
+            raise DeltaError(problem, reason="bad-assignment")
 
     def is_applied(self) -> bool:
         """See `ChangeableTable.is_applied`."""
@@ -210,9 +206,8 @@ class DeltaTable(ChangeableTable[Add]):
                 written += [] if vector is None else [vector]
         done = commit(storage, transaction, written=written)
         if not done.committed:
-            raise TableError(
-                f"another writer has committed the transaction {self.batch} first", reason="conflict", file=self.uri
-            )
+            problem = f"another writer has committed the transaction {self.batch} first"
+            raise TableError(problem, reason="conflict", file=self.uri)
         return done.version
 
     def reload(self) -> DeltaTable:
@@ -235,7 +230,7 @@ class DeltaTable(ChangeableTable[Add]):
             metadata=identities.metadata if isinstance(identities, writing.IdentityValues) else None,
             reads=change.reads,
             read_paths=frozenset(change.opened["path"].to_pylist()),
-            txn=None if self.batch is None else Txn(*self.batch, now_millis()),
+            txn=Txn.of(self.batch),
             current=self.current,
             rows=change.rows,
         )
@@ -276,9 +271,8 @@ def write(
         return writing.commit_adds(planned, adds, mode, txn, written=locations.paths_of_adds(planned.storage, adds))
     if replace_where is not None:
         if unsupported := sorted({"txn", "schema", "schema_mode", "file_bytes"} & set(options)):
-            raise DeltaError(
-                f"{unsupported[0]}= cannot be combined with replace_where=: leave it out", reason="bad-argument"
-            )
+            problem = f"{unsupported[0]}= cannot be combined with replace_where=: leave it out"
+            raise DeltaError(problem, reason="bad-argument")
         from parquet_variant.tables.changes.operations import replace_where as replace_matching
 
         result = replace_matching(DeltaTable(current), ChangeOptions.of(**options), data, replace_where)
@@ -297,10 +291,8 @@ def replace_partitions(table: DeltaTable, options: ChangeOptions, data: Any) -> 
 
     rows = all_rows(data)
     if not table.current.partition_columns:
-        raise DeltaError(
-            "the table has no partition columns, so no partitions can be replaced: use overwrite or replace_where",
-            reason="not-partitioned",
-        )
+        problem = "the table has no partition columns, so no partitions can be replaced: use overwrite or replace_where"
+        raise DeltaError(problem, reason="not-partitioned")
 
     def plan(current: ChangeableTable[Add]) -> TableChange[Add]:
         assert isinstance(current, DeltaTable)

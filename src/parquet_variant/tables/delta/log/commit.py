@@ -30,10 +30,9 @@ import pyarrow as pa
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
-from parquet_variant.tables.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.tables.delta.log.file_actions import split_commits
 from parquet_variant.tables.delta.log.segment import commit_path, in_commit_time, later_versions
-from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.tables.delta.log.snapshot import Snapshot, checkpoint_if_due, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import (
     Action,
     Add,
@@ -106,10 +105,8 @@ class CommitWatermarks:
             if add.base_row_id is None:
                 add = replace(add, base_row_id=row_id + 1)
                 if add.num_records is None:
-                    raise DeltaError(
-                        f"the statistics of {add.path} have no numRecords, which a table with row tracking needs",
-                        reason="bad-data-file",
-                    )
+                    problem = f"the statistics of {add.path} have no numRecords, which a table with row tracking needs"
+                    raise DeltaError(problem, reason="bad-data-file")
                 row_id += add.num_records
             if add.default_row_commit_version is None:
                 add = replace(add, default_row_commit_version=version)
@@ -126,10 +123,8 @@ def _high_water_mark(domain: DomainMetadata | None) -> int:
     try:
         return int(json.loads(domain.configuration)["rowIdHighWaterMark"])
     except (ValueError, KeyError, TypeError):
-        raise DeltaError(
-            f"the metadata domain {ROW_TRACKING} has no rowIdHighWaterMark, so new rows cannot get ids",
-            reason="broken-log",
-        ) from None
+        problem = f"the metadata domain {ROW_TRACKING} has no rowIdHighWaterMark, so new rows cannot get ids"
+        raise DeltaError(problem, reason="broken-log") from None
 
 
 _ENGINE = "parquet-variant"
@@ -239,11 +234,8 @@ class _Attempts:
                 return result
             if self.steps.swap(self._put):
                 return CommitResult(self.version, committed=True)
-        raise DeltaError(
-            f"{retries} other commits came first: try again when fewer writers are active",
-            reason="too-many-retries",
-            file=self.storage.uri,
-        )
+        problem = f"{retries} other commits came first: try again when fewer writers are active"
+        raise DeltaError(problem, reason="too-many-retries", file=self.storage.uri)
 
     def _is_recorded_already(self) -> bool:
         transaction = self.transaction
@@ -294,11 +286,8 @@ class _Attempts:
             # The put may have succeeded although an object store's first answer was lost.
             return self.identity.encode() in self.storage.read(path)
         except (OSError, VariantError) as error:
-            raise DeltaError(
-                f"it is unknown if {path} was committed ({error}): check the history",
-                reason="unknown-outcome",
-                file=self.storage.uri,
-            ) from None
+            problem = f"it is unknown if {path} was committed ({error}): check the history"
+            raise DeltaError(problem, reason="unknown-outcome", file=self.storage.uri) from None
 
 
 def table_exists(storage: Storage) -> DeltaError:

@@ -83,18 +83,12 @@ def list_segment(storage: Storage, version: int | None = None, *, damaged: Colle
     first = 0 if checkpoint is None else checkpoint.version + 1
     if last_version > newest or last_version < 0 or (first == 0 and 0 not in commits):
         oldest = 0 if 0 in commits else min((c.version for c in checkpoints), default=min(commits, default=0))
-        raise DeltaError(
-            f"{storage.uri} has no version {last_version}: its log holds versions {oldest} to {newest}",
-            reason="no-such-version",
-            file=storage.uri,
-        )
+        problem = f"{storage.uri} has no version {last_version}: its log holds versions {oldest} to {newest}"
+        raise DeltaError(problem, reason="no-such-version", file=storage.uri)
     missing = next((v for v in range(first, last_version + 1) if v not in commits), None)
     if missing is not None:
-        raise DeltaError(
-            f"version {last_version} cannot be read: the log lacks {commit_path(missing)}",
-            reason="broken-log",
-            file=storage.uri,
-        )
+        problem = f"version {last_version} cannot be read: the log lacks {commit_path(missing)}"
+        raise DeltaError(problem, reason="broken-log", file=storage.uri)
     # PROTOCOL.md lets readers ignore log compaction files. Some writers left files that name removed data files.
     needed = tuple(commits[v] for v in range(first, last_version + 1))
     last = commits.get(last_version)
@@ -137,11 +131,8 @@ def version_at(storage: Storage, timestamp: int, in_commit_since: int | None = N
     version = max((v for v in commits.keys() - recording if commits[v] <= timestamp), default=None)
     if version is None:
         time = np.datetime64(max(timestamp, -(2**62)), "ms")
-        raise DeltaError(
-            f"{storage.uri} has no version as old as {time} UTC: give a later time",
-            reason="no-such-version",
-            file=storage.uri,
-        )
+        problem = f"{storage.uri} has no version as old as {time} UTC: give a later time"
+        raise DeltaError(problem, reason="no-such-version", file=storage.uri)
     return version
 
 
@@ -158,11 +149,8 @@ def _recorded_time(storage: Storage, version: int) -> int:
     path = commit_path(version)
     time = in_commit_time(storage.read(path))
     if time is None:
-        raise DeltaError(
-            f"{path} has no inCommitTimestamp, although the table enables in-commit timestamps",
-            reason="broken-log",
-            file=storage.uri,
-        )
+        problem = f"{path} has no inCommitTimestamp, although the table enables in-commit timestamps"
+        raise DeltaError(problem, reason="broken-log", file=storage.uri)
     return time
 
 
@@ -244,9 +232,8 @@ def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
         tables.extend(_read_checkpoint(storage, segment.checkpoint, state, files))
     commit_tables, known_names = _apply_commits(storage, segment.commits, state, files)
     if state.missing:
-        raise DeltaError(
-            f"the log of {storage.uri} has no {state.missing} action", reason="broken-log", file=storage.uri
-        )
+        problem = f"the log of {storage.uri} has no {state.missing} action"
+        raise DeltaError(problem, reason="broken-log", file=storage.uri)
     if files:
         names = partition_names(state.protocol, state.metadata)
         if any(other != names for other in known_names):

@@ -27,6 +27,7 @@ from parquet_variant.tables.schema import (
     from_arrow_schema,
     from_ddl,
 )
+from parquet_variant.tables.storage import now_millis
 from parquet_variant.types import TYPES
 
 
@@ -238,6 +239,11 @@ class Txn(Action):
     version: int
     last_updated: int | None = None
 
+    @classmethod
+    def of(cls, batch: tuple[str, int] | None) -> Txn | None:
+        """Return the action that records a batch now."""
+        return None if batch is None else cls(*batch, now_millis())
+
 
 def forgotten_loads(txns: Mapping[str, Txn], kept: Container[str]) -> list[Txn]:
     """Return the actions by which a table forgets the source files that it has loaded, except those of some ids."""
@@ -330,10 +336,8 @@ def read_schema(schema: pa.Schema | StructType | str) -> StructType:
     if isinstance(schema, str):
         return parse_schema(schema) if schema.lstrip().startswith("{") else from_ddl(schema)
     if not isinstance(schema, pa.Schema):
-        raise DeltaError(
-            f"schema must be a pyarrow.Schema, DDL or a Delta schema string, not {type(schema).__name__}",
-            reason="bad-schema",
-        )
+        problem = f"schema must be a pyarrow.Schema, DDL or a Delta schema string, not {type(schema).__name__}"
+        raise DeltaError(problem, reason="bad-schema")
     columns = []
     for column, arrow in zip(from_arrow_schema(schema).fields, schema, strict=True):
         texts = {key.decode(): value.decode() for key, value in (arrow.metadata or {}).items()}

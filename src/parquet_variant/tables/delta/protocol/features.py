@@ -237,10 +237,8 @@ def _feature(name: str, value: object) -> str:
     spellings = {feature.lower(): feature for feature in FEATURES}
     feature = spellings.get(name.lower().removesuffix("-preview"))
     if feature is None:
-        raise DeltaError(
-            f"delta.feature.{name} is not a supported feature: use {', '.join(sorted(FEATURES))}",
-            reason="unsupported-feature",
-        )
+        problem = f"delta.feature.{name} is not a supported feature: use {', '.join(sorted(FEATURES))}"
+        raise DeltaError(problem, reason="unsupported-feature")
     if str(value).lower() not in ("supported", "enabled"):
         raise DeltaError(f"delta.feature.{name} is {value!r}: set it to 'supported'", reason="bad-property")
     return f"{feature}-preview" if name.lower().endswith("-preview") else feature
@@ -299,8 +297,5 @@ def with_tracking_columns(metadata: Metadata) -> Metadata:
     configuration = metadata.configuration
     if configuration.get("delta.enableRowTracking") != "true" or ROW_ID_COLUMN in configuration:
         return metadata
-    names = {
-        ROW_ID_COLUMN: f"_row-id-col-{uuid.uuid4()}",
-        ROW_COMMIT_COLUMN: f"_row-commit-version-col-{uuid.uuid4()}",
-    }
+    names = {ROW_ID_COLUMN: f"_row-id-col-{uuid.uuid4()}", ROW_COMMIT_COLUMN: f"_row-commit-version-col-{uuid.uuid4()}"}
     return replace(metadata, configuration={**configuration, **names})

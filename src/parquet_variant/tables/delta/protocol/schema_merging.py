@@ -13,14 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from parquet_variant.errors import DeltaError
-from parquet_variant.tables.delta.protocol.actions import (
-    PHYSICAL_NAME,
-    Metadata,
-    Protocol,
-    parse_schema,
-    schema_json,
-    with_metadata,
-)
+from parquet_variant.tables.delta.protocol import actions
 from parquet_variant.tables.delta.protocol.features import schema_features, with_features
 from parquet_variant.tables.schema import (
     DECIMAL,
@@ -47,7 +40,7 @@ _MAX_ID = "delta.columnMapping.maxColumnId"
 _ID = "delta.columnMapping.id"
 
 
-def with_mode(old: Metadata | None, new: Metadata) -> Metadata:
+def with_mode(old: actions.Metadata | None, new: actions.Metadata) -> actions.Metadata:
     """Return metadata whose columns have the ids and physical names that its mode needs.
 
     `old`: the metadata before; None for a new table, whose columns get generated physical names.
@@ -55,21 +48,19 @@ def with_mode(old: Metadata | None, new: Metadata) -> Metadata:
     mode = new.configuration.get(MODE, "none")
     before = "none" if old is None else old.configuration.get(MODE, "none")
     if old is not None and before != mode and (before, mode) != ("none", "name"):
-        raise DeltaError(
-            f"{MODE} cannot change from {before} to {mode}: only a change from none to name is possible",
-            reason="bad-property",
-        )
+        problem = f"{MODE} cannot change from {before} to {mode}: only a change from none to name is possible"
+        raise DeltaError(problem, reason="bad-property")
     if mode == "none":
         return new
     if old is not None and before == "none":
         # Ids and names of an earlier mapping do not apply to the files, which have the columns' logical names.
-        new = replace(new, schema_string=schema_json(parse_schema(new.schema_string, mapped=False)))
+        new = replace(new, schema_string=actions.schema_json(actions.parse_schema(new.schema_string, mapped=False)))
     return assign_mapping(new, named=old is not None and before == "none")
 
 
-def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
+def assign_mapping(metadata: actions.Metadata, *, named: bool = False) -> actions.Metadata:
     """Return metadata with an id and a physical name for every column; `named`: files use the columns' names."""
-    schema = parse_schema(metadata.schema_string)
+    schema = actions.parse_schema(metadata.schema_string)
     last = max([_max_id(metadata), *(f.field_id or 0 for f in all_fields(schema))])
 
     def assigned(f: Field) -> Field:
@@ -78,23 +69,25 @@ def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
         if _ID not in mapped_metadata:
             last += 1
             mapped_metadata[_ID] = last
-        mapped_metadata.setdefault(PHYSICAL_NAME, f.name if named else f"col-{uuid.uuid4()}")
-        return with_metadata(f, mapped_metadata)
+        mapped_metadata.setdefault(actions.PHYSICAL_NAME, f.name if named else f"col-{uuid.uuid4()}")
+        return actions.with_metadata(f, mapped_metadata)
 
     mapped = with_fields(schema, assigned)
     return replace(
-        metadata, schema_string=schema_json(mapped), configuration={**metadata.configuration, _MAX_ID: str(last)}
+        metadata,
+        schema_string=actions.schema_json(mapped),
+        configuration={**metadata.configuration, _MAX_ID: str(last)},
     )
 
 
-def with_last_id(metadata: Metadata, other: Metadata) -> Metadata:
+def with_last_id(metadata: actions.Metadata, other: actions.Metadata) -> actions.Metadata:
     """Return metadata that will not assign an id again that another version of the table has assigned."""
     if _max_id(metadata) >= _max_id(other):
         return metadata
     return replace(metadata, configuration={**metadata.configuration, _MAX_ID: str(_max_id(other))})
 
 
-def _max_id(metadata: Metadata) -> int:
+def _max_id(metadata: actions.Metadata) -> int:
     text = metadata.configuration.get(_MAX_ID, "")
     return int(text) if text.isdecimal() else 0
 
@@ -203,9 +196,14 @@ _PREVIEW_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _PREVIEW = "typeWidening-preview"
 
 
-def merged_metadata(metadata: Metadata, protocol: Protocol, new: StructType) -> tuple[Metadata, Protocol]:
+def merged_metadata(
+    metadata: actions.Metadata, protocol: actions.Protocol, new: StructType
+) -> tuple[actions.Metadata, actions.Protocol]:
     """Return metadata and protocol with the columns of some data added; raise `DeltaError`: ``"type-mismatch"``."""
-    old, is_widening_allowed = parse_schema(metadata.schema_string), metadata.configuration.get(_WIDENING) == "true"
+    old, is_widening_allowed = (
+        actions.parse_schema(metadata.schema_string),
+        metadata.configuration.get(_WIDENING) == "true",
+    )
 
     def primitive(old: TableType, new: TableType, place: Place) -> TableType:
         if old == VOID:
@@ -226,22 +224,20 @@ def merged_metadata(metadata: Metadata, protocol: Protocol, new: StructType) -> 
         return metadata, protocol
     check_schema(merged, metadata.partition_columns)
     check_change_data_names(merged, metadata.configuration)
-    changed = replace(metadata, schema_string=schema_json(merged))
+    changed = replace(metadata, schema_string=actions.schema_json(merged))
     if metadata.configuration.get(MODE, "none") != "none":
         changed = assign_mapping(changed)
     return changed, with_features(protocol, schema_features(merged))
 
 
-def check_widening(name: str, old: TableType, to: PrimitiveType, metadata: Metadata) -> None:
+def check_widening(name: str, old: TableType, to: PrimitiveType, metadata: actions.Metadata) -> None:
     """Refuse a type to which a column of the table cannot widen. Raises `DeltaError`: reason ``"not-widening"``."""
     if not isinstance(old, PrimitiveType) or not (old == VOID or is_widening(old.name, to.name)):
         old_name = old.name if isinstance(old, PrimitiveType) else "nested"
         raise DeltaError(f"column {name!r} is {old_name} and cannot widen to {to.name}", reason="not-widening")
     if old != VOID and metadata.configuration.get(_WIDENING) != "true":
-        raise DeltaError(
-            f"column {name!r} cannot widen from {old.name} to {to.name}: set the table property {_WIDENING} first",
-            reason="not-widening",
-        )
+        problem = f"column {name!r} cannot widen from {old.name} to {to.name}: set the table property {_WIDENING} first"
+        raise DeltaError(problem, reason="not-widening")
 
 
 def with_history(old: TableType, new: _Type) -> _Type:
@@ -299,8 +295,5 @@ def check_type_changes(schema: StructType, features: Collection[str] | None, uri
         for change in f.metadata.get(TYPE_CHANGES) or ():
             types = change if isinstance(change, dict) else {}
             if not is_widening(str(types.get("fromType")), str(types.get("toType")), preview=preview):
-                raise DeltaError(
-                    f"column {f.name!r} of {uri} has a type change that is not supported: {change}",
-                    reason="unsupported-feature",
-                    file=uri,
-                )
+                problem = f"column {f.name!r} of {uri} has a type change that is not supported: {change}"
+                raise DeltaError(problem, reason="unsupported-feature", file=uri)

@@ -1,8 +1,9 @@
 """Rows of a Delta table: whole rows, typed columns of paths with pruning by the log, and changes between versions.
 
-Owns the steps from an add action to rows (path, deletion vector, column mapping, partition values, row ids), and the
-columns of a data file. Also reads commits one by one, for rows that changed (PROTOCOL.md, "Add CDC File") and files
-that appends added. Leaves the query to `tables.table_scan`, and the choice of files to `pruning`.
+Owns the steps from an add action to rows (path, deletion vector, column mapping, partition values, row ids), the files
+that may hold a match, by columns of statistics with one entry per file, because a table may have a million files, and
+rows that commits changed (PROTOCOL.md, "Add CDC File"). Leaves the query to `tables.table_scan`, statistics to
+`tables.pruning`, and reasoning to `query.prune`. Unknown statistics never prune.
 """
 
 from __future__ import annotations
@@ -19,26 +20,125 @@ from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import DeltaError, check_count, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
-from parquet_variant.files.parquet.format.nested import FIELD_ID
-from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
+from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.columns import by_field_id, by_name
-from parquet_variant.tables.delta.file_locations import deleted_rows, partition_keys, relative_path
+from parquet_variant.tables import pruning
+from parquet_variant.tables.columns import by_field_id, by_name, has_ids
+from parquet_variant.tables.delta.file_locations import deleted_rows, partition_column, partition_keys, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds, log_lines, no_files, split_commits
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times, in_commit_time
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Cdc, DeletionVector, Remove
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, DeletionVector, Remove, was_float
 from parquet_variant.tables.delta.protocol.features import in_commit_since, partition_names
 from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_COLUMNS
-from parquet_variant.tables.delta.reading.pruning import prune_files
+from parquet_variant.tables.delta.statistics import StatsTable, decode_bounds_array, read_stats
 from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns, in_fields, open_data_file, read_files
 from parquet_variant.tables.partitions import partition_array
-from parquet_variant.tables.pruning import Pruned
-from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_schema, unknown_column
+from parquet_variant.tables.pruning import Pruned, parsed_bounds
+from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, StructType, arrow_schema, fields_at
 from parquet_variant.tables.storage import LocalStorage, Storage
 from parquet_variant.tables.table_scan import TableScan, named_variant
+
+
+def prune_files(
+    current: Snapshot, predicate: Predicate | None, selection: Mapping[str, Selected], place: Place | None
+) -> pruning.Pruned:
+    """Return the files of a snapshot that may hold a match of a bound predicate over some columns.
+
+    `place`: the place of the Variant column, as logical names.
+    """
+    pruned = pruning.Pruned(current.files, current.num_files)
+    if predicate is None or not current.num_files:
+        return pruned
+    names, remaining = columns_of(predicate), []
+    for start in range(0, current.num_files, pruning.FILES_AT_ONCE):
+        files = current.files.slice(start, pruning.FILES_AT_ONCE)
+        by_name = {name: _partition_statistics(current, files, selection[name]) for name in names}
+        statistics = {name: column for name, column in by_name.items() if column is not None}
+        mask = pruning.may_match_files(predicate, statistics, len(files))
+        candidates = files if mask.all() else files.filter(from_numpy(mask))
+        pruned.by_partition += len(files) - len(candidates)
+        selected = {name: selection[name] for name in names - statistics.keys()}
+        if selected and len(candidates):
+            statistics = {name: column.part(mask) for name, column in statistics.items()}
+            statistics |= _statistics(current, candidates, place, selected)
+            mask = pruning.may_match_files(predicate, statistics, len(candidates))
+            pruned.by_statistics += len(candidates) - int(mask.sum())
+            candidates = candidates.filter(from_numpy(mask))
+        remaining.append(candidates)
+    pruned.files = pa.concat_tables(remaining)
+    return pruned
+
+
+def _statistics(
+    current: Snapshot, files: pa.Table, place: Place | None, selection: Mapping[str, Selected]
+) -> dict[str, pruning.FileStatistics]:
+    """Return the statistics of stored columns in some files, from the log."""
+    fields = {name: current.schema.get(selected.stored_name) for name, selected in selection.items()}
+    variant = tuple(f.physical_name for f in (() if place is None else fields_at(current.schema, place)))
+    places = [(f.physical_name,) for f in fields.values() if f is not None]
+    stats = read_stats(files, current.schema, [*places, *([variant] if variant else [])])
+    bounds: list[list[VariantArray]] = []
+    by_column = {}
+    for name, selected in selection.items():
+        field = fields[name]
+        if selected.path is not None:
+            bounds = bounds or [_variants(stats, kind, variant) for kind in ("minValues", "maxValues")]
+            by_column[name] = pruning.path_statistics(
+                selected, bounds[0], bounds[1], len(files), _nulls(stats, variant)[1]
+            )
+        elif field is not None:
+            column, lower, upper = (field.physical_name,), None, None
+            if selected.type is not None and field.type != VARIANT:
+                lower, upper = _statistic(stats, "minValues", column), _statistic(stats, "maxValues", column)
+            if upper is not None and pa.types.is_timestamp(upper.type):
+                upper = pruning.later_maxima(upper)
+            if selected.type is not None and pa.types.is_floating(selected.type):
+                is_known = not was_float(field)
+                lower, upper = (
+                    pruning.double_bounds(bound) if is_known and bound is not None else None for bound in (lower, upper)
+                )
+            by_column[name] = pruning.FileStatistics(len(files), lower, upper, *_nulls(stats, column))
+    return by_column
+
+
+def _nulls(stats: StatsTable, place: Place) -> tuple[bool | Mask, bool | Mask]:
+    """Return whether the column of each file may hold a null, and whether it may hold another value."""
+    nulls = _statistic(stats, "nullCount", place)
+    if nulls is None:
+        return True, True
+    may_be_null = pruning.true_or_unknown(pc.not_equal(nulls, scalar(0, nulls.type)))
+    return may_be_null, pruning.true_or_unknown(pc.not_equal(nulls, one_chunk(stats.num_records)))
+
+
+def _variants(stats: StatsTable, kind: str, place: Place) -> list[VariantArray]:
+    """Return the bounds of the Variant column: those of the log's JSON, then those of checkpoints."""
+    texts, parsed = _statistic(stats, kind, place), stats.parsed_variant(kind, place)
+    sources = [] if texts is None else [decode_bounds_array(texts)]
+    sources += [] if parsed is None else [parsed_bounds(parsed)]
+    return [VariantArray.from_storage(source) for source in sources]
+
+
+def _statistic(stats: StatsTable, kind: str, place: Place) -> pa.Array | None:
+    try:
+        return one_chunk(stats.get(kind, place))
+    except (KeyError, pa.ArrowException):
+        return None
+
+
+def _partition_statistics(current: Snapshot, files: pa.Table, selected: Selected) -> pruning.FileStatistics | None:
+    """Return the statistics of a partition column; None for other columns and for paths."""
+    field = None if selected.path is not None else current.schema.get(selected.stored_name)
+    if field is None or field.name.lower() not in {name.lower() for name in current.partition_columns}:
+        return None
+    values = partition_column(files, field)
+    is_null = to_numpy(values.is_null())
+    bounds = values.cast(pa.float64()) if pa.types.is_floating(values.type) else values
+    return pruning.FileStatistics(len(values), bounds, bounds, is_null, ~is_null)
+
 
 # The columns of `Snapshot.files` that are needed to read a file.
 PLACES = ["path", "partitionValues", "deletionVector", "size"]
@@ -48,10 +148,7 @@ def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threa
     """Return all rows of a table; see `Table.to_arrow`."""
     schema = current.schema
     if columns is not None:
-        fields = [(name, schema.get(name)) for name in strings_of("columns", columns)]
-        if unknown := [name for name, f in fields if f is None]:
-            raise unknown_column(unknown[0], [f.name for f in schema.fields])
-        schema = StructType(tuple(f for _, f in fields if f is not None))
+        schema = schema.select(strings_of("columns", columns))
     files = iter_adds(current.files.select(PLACES))
     return read_files(files, schema, lambda file: rows_of_file(current, file, schema), threads)
 
@@ -73,7 +170,7 @@ def read_file(
     path = relative_path(current.storage, file.path)
     with open_data_file(current.storage, path, path, DeltaError) as parquet:
         columns = FileColumns(parquet.schema_arrow, parquet.metadata.num_rows, current, file)
-        if current.column_mapping == "id" and not any(FIELD_ID in (f.metadata or {}) for f in columns.arrow):
+        if current.column_mapping == "id" and not has_ids(columns.arrow):
             raise DeltaError("the table maps columns by id, but the file has no field ids", reason="bad-data-file")
         if fields is None:
             tracked = (Field(name, PrimitiveType("long")) for name in current.row_tracking_columns or ())
@@ -122,9 +219,8 @@ def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Ma
         return None
     deleted = deleted_rows(current.storage, vector) if vector.cardinality <= rows else None
     if deleted is None or (len(deleted) and int(deleted[-1]) >= rows):
-        raise DeltaError(
-            f"a deletion vector marks more rows than the {rows} rows of its file", reason="bad-deletion-vector"
-        )
+        problem = f"a deletion vector marks more rows than the {rows} rows of its file"
+        raise DeltaError(problem, reason="bad-deletion-vector")
     mask = np.ones(rows, dtype=bool)
     mask[deleted.astype(np.int64)] = False
     return mask
@@ -262,11 +358,8 @@ def _commit_bytes(newest: Snapshot, version: int) -> bytes:
     try:
         return newest.storage.read(commit_path(version))
     except FileNotFoundError:
-        raise DeltaError(
-            f"the log no longer holds version {version}: start again from a complete snapshot",
-            reason="no-such-version",
-            file=newest.storage.uri,
-        ) from None
+        problem = f"the log no longer holds version {version}: start again from a complete snapshot"
+        raise DeltaError(problem, reason="no-such-version", file=newest.storage.uri) from None
 
 
 def _changed_rows(
@@ -277,7 +370,7 @@ def _changed_rows(
     if change_files:
         columns = StructType((*newest.schema.fields, Field(_TYPE, PrimitiveType("string"))))
         for file in change_files:
-            yield None, rows_of_file(newest, _as_add(file.path, file.partition_values), columns)
+            yield None, rows_of_file(newest, Add(file.path, file.partition_values, 0, 0, True), columns)
         return
     adds, removes = _with_changed_rows(Add, actions), _with_changed_rows(Remove, actions)
     values: dict[str, Mapping[str, str | None]] = {}
@@ -286,11 +379,17 @@ def _changed_rows(
         before = iter_adds(load_snapshot(newest.storage, version - 1).files.select(PLACES))
         values = {unquote(add.path): add.partition_values for add in before}
     for path, remove in removes.items():
-        old = _as_add(remove.path, remove.partition_values or values.get(path, {}), remove.deletion_vector)
-        if path in adds:
-            yield from _changed_marks(newest, old, adds[path])
-        else:
+        partition = remove.partition_values or values.get(path, {})
+        old = Add(remove.path, partition, 0, 0, True, deletion_vector=remove.deletion_vector)
+        if path not in adds:
             yield "delete", rows_of_file(newest, old)
+            continue
+        # The rows that a changed deletion vector deletes, and those that it restores.
+        vectors = (old.deletion_vector, adds[path].deletion_vector)
+        former, after = (np.empty(0, np.uint64) if v is None else deleted_rows(newest.storage, v) for v in vectors)
+        rows = rows_of_file(newest, replace(adds[path], deletion_vector=None))
+        yield "delete", rows.take(pa.array(np.setdiff1d(after, former)))
+        yield "insert", rows.take(pa.array(np.setdiff1d(former, after)))
     for path, add in adds.items():
         if path not in removes:
             yield "insert", rows_of_file(newest, add)
@@ -300,21 +399,6 @@ def _with_changed_rows(kind: type[_FileAction], actions: list[dict[str, Any]]) -
     """Return the actions of a kind that change rows, by unquoted path: writers differ in what they escape."""
     files = [kind.from_dict({"dataChange": True} | action[kind.key]) for action in actions if action.get(kind.key)]
     return {unquote(file.path): file for file in files if file.data_change}
-
-
-def _as_add(path: str, values: Mapping[str, str | None], vector: DeletionVector | None = None) -> Add:
-    return Add(path, values, 0, 0, True, deletion_vector=vector)
-
-
-def _changed_marks(newest: Snapshot, old: Add, new: Add) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the rows that a changed deletion vector deletes, and those that it restores."""
-    before, after = (
-        deleted_rows(newest.storage, file.deletion_vector) if file.deletion_vector else np.empty(0, dtype=np.uint64)
-        for file in (old, new)
-    )
-    rows = rows_of_file(newest, replace(new, deletion_vector=None))
-    for change_type, positions in (("delete", np.setdiff1d(after, before)), ("insert", np.setdiff1d(before, after))):
-        yield change_type, rows.take(pa.array(positions))
 
 
 def added(storage: Storage, since: int, until: int | None = None, *, ignore_changes: bool = False) -> Snapshot:
@@ -328,11 +412,10 @@ def added(storage: Storage, since: int, until: int | None = None, *, ignore_chan
         changed = files.filter(pc.fill_null(files["dataChange"], True))
         removed = changed.filter(pc.invert(changed["isAdd"]))
         if len(removed) and not ignore_changes:
-            raise DeltaError(
+            problem = (
                 f"version {version} removed rows, which a reader of added rows does not see: pass ignore_changes=True "
-                "to read on, or use changes()",
-                reason="rows-removed",
-                file=newest.storage.uri,
+                "to read on, or use changes()"
             )
+            raise DeltaError(problem, reason="rows-removed", file=newest.storage.uri)
         parts.append(changed.filter(changed["isAdd"]))
     return replace(newest, files=pa.concat_tables(parts), tombstones=no_files())

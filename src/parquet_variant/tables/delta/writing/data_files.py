@@ -69,12 +69,11 @@ def check_planned(current: Snapshot, adds: Sequence[Add]) -> None:
     key = table_key(current.protocol, current.metadata)
     for mark in sorted(marks, key=lambda mark: mark.version):
         if mark.digest != key:
-            raise DeltaError(
+            problem = (
                 f"the files were planned for version {mark.version} of the table, whose schema, properties or "
-                "protocol changed since: write them again",
-                reason="conflict",
-                file=current.storage.uri,
+                "protocol changed since: write them again"
             )
+            raise DeltaError(problem, reason="conflict", file=current.storage.uri)
     for name in sorted({name for mark in marks for name in mark.derived}):
         field = current.schema.get(name)
         physical = name if field is None else field.physical_name
@@ -123,9 +122,8 @@ def _refuse_nested(schema: StructType, key: str, description: str) -> None:
     for way in leaves(schema):
         if any(key in field.metadata for field in way[1:]):
             name = ".".join(field.name for field in way)
-            raise DeltaError(
-                f"column {name} has {description}, which is not supported inside structs", reason="unsupported-feature"
-            )
+            problem = f"column {name} has {description}, which is not supported inside structs"
+            raise DeltaError(problem, reason="unsupported-feature")
 
 
 _CODEC = "delta.parquet.compression.codec"
@@ -189,8 +187,9 @@ class WritePlan(TableWritePlan[Add]):
 
     def split(self, rows: pa.Table) -> Iterator[tuple[tuple[str | None, ...], PartitionValues, pa.Table]]:
         """Split rows by their partition columns; see `TableWritePlan.split`."""
+        names = {f.name: f.physical_name for f in self.schema.fields if f.name in self.partition_columns}
         for values, part in split_by_partition(rows, self.partition_columns):
-            yield tuple(values.values()), {self._partition_names[name]: text for name, text in values.items()}, part
+            yield tuple(values.values()), {names[name]: text for name, text in values.items()}, part
 
     def new_path(self, partition: PartitionValues) -> str:
         """Return a unique path for a new file of a partition."""
@@ -229,10 +228,8 @@ class WritePlan(TableWritePlan[Add]):
                 assert field_ is not None
                 variants = [column.name for column in rows.schema if is_variant_field(column)]
                 if len(variants) != 1:
-                    raise TableError(
-                        f"the data has no partition column {name!r}: add the column, with nulls if that is meant",
-                        reason="missing-column",
-                    )
+                    problem = f"the data has no partition column {name!r}: add the column, with nulls if that is meant"
+                    raise TableError(problem, reason="missing-column")
                 kind, path = arrow_type(field_.type), VariantPath((name,))
                 chunks = [VariantArray.from_storage(chunk) for chunk in rows[variants[0]].chunks]
                 values = [variant_get(chunk, path, kind, errors="null") for chunk in chunks]
@@ -267,9 +264,8 @@ class WritePlan(TableWritePlan[Add]):
         try:
             codec_number(codec)
         except VariantFileError as error:
-            raise DeltaError(
-                f"the table property {_CODEC} is {codec!r}: {error.message}", reason="bad-property"
-            ) from None
+            problem = f"the table property {_CODEC} is {codec!r}: {error.message}"
+            raise DeltaError(problem, reason="bad-property") from None
         return codec
 
     @cached_property
@@ -281,11 +277,6 @@ class WritePlan(TableWritePlan[Add]):
     def data_schema(self) -> StructType:
         """The columns of data files, under physical names: all but the partition columns."""
         return stored_schema(self.unpartitioned)
-
-    @cached_property
-    def _partition_names(self) -> dict[str, str]:
-        """The physical name of each partition column."""
-        return {f.name: f.physical_name for f in self.schema.fields if f.name in self.partition_columns}
 
 
 def plan_write(
@@ -328,8 +319,7 @@ def _clustered_leaves(snapshot: Snapshot) -> int:
             for name in json.loads(domain.configuration)["clusteringColumns"]
         ]
     except (ValueError, KeyError, TypeError):
-        raise DeltaError(
-            f"the metadata domain {CLUSTERING} does not list its clusteringColumns", reason="broken-log"
-        ) from None
+        problem = f"the metadata domain {CLUSTERING} does not list its clusteringColumns"
+        raise DeltaError(problem, reason="broken-log") from None
     places = [place for place, _ in leaf_columns(stored_schema(snapshot.schema))]
     return max((places.index(column) + 1 for column in columns if column in places), default=0)

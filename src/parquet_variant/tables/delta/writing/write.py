@@ -99,37 +99,29 @@ class IdentityValues(Identities):
     @property
     def metadata(self) -> Metadata | None:
         """The table's metadata with the new marks; None if these did not change."""
-        schema = parse_schema(self._metadata.schema_string)
         marks = {counter.name: counter.mark for counter in self._counters if counter.mark is not None}
-        fields = tuple(
-            replace(f, metadata={**f.metadata, _MARK: marks[f.name]}) if f.name in marks else f for f in schema.fields
-        )
-        new = schema_json(StructType(fields))
-        is_changed = any(f.metadata.get(_MARK) != marks.get(f.name, f.metadata.get(_MARK)) for f in schema.fields)
-        return replace(self._metadata, schema_string=new) if is_changed else None
+        new = _with_marks(self._metadata, marks)
+        return None if new == self._metadata else new
 
 
 def with_last_marks(metadata: Metadata, other: Metadata) -> Metadata:
     """Return metadata whose identity columns do not repeat values that another version of the table generated."""
-    schema, marks = parse_schema(metadata.schema_string), parse_schema(other.schema_string)
-    fields = []
-    for f in schema.fields:
-        last = marks.get(f.name)
+    later, marks = parse_schema(other.schema_string), {}
+    for f in parse_schema(metadata.schema_string).fields:
+        last = later.get(f.name)
         if last is not None and merging.IDENTITY_START in f.metadata and last.metadata.get(_MARK) is not None:
             counter, mark = _counter(f), int(last.metadata[_MARK])
             if counter.mark is None or (mark - counter.mark) * counter.step > 0:
-                f = replace(f, metadata={**f.metadata, _MARK: mark})
-        fields.append(f)
-    new = StructType(tuple(fields))
+                marks[f.name] = mark
+    return _with_marks(metadata, marks)
+
+
+def _with_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metadata:
+    """Return metadata in which identity columns have other marks; the same metadata if none changes."""
+    schema = parse_schema(metadata.schema_string)
+    marked = {f.name: {**f.metadata, _MARK: marks[f.name]} for f in schema.fields if f.name in marks}
+    new = StructType(tuple(replace(f, metadata=marked.get(f.name, f.metadata)) for f in schema.fields))
     return metadata if new == schema else replace(metadata, schema_string=schema_json(new))
-
-
-def refuse_identity_set(current: Snapshot, columns: Iterable[str]) -> None:
-    """Refuse to update identity columns, as delta-spark does."""
-    for name in {f.name for f in identity_fields(current)} & set(columns):
-        raise DeltaError(
-            f"column {name} is an identity column, which cannot be updated: leave it out", reason="bad-assignment"
-        )
 
 
 def identity_fields(current: Snapshot) -> Sequence[Field]:
@@ -306,26 +298,21 @@ def commit_adds(
         metadata = newest.metadata
         if is_new:
             metadata = replace(metadata, id=current.metadata.id, created_time=current.metadata.created_time)
-        if metadata != current.metadata or (newest.protocol != current.protocol and not is_new):
-            raise (
-                table_exists(storage)
-                if is_new
-                else DeltaError(
-                    "another commit changed the table's schema or properties: write the files again", reason="conflict"
-                )
-            )
+        if is_new and metadata != current.metadata:
+            raise table_exists(storage)
+        if not is_new and (metadata != current.metadata or newest.protocol != current.protocol):
+            problem = "another commit changed the table's schema or properties: write the files again"
+            raise DeltaError(problem, reason="conflict")
         loaded = [action for action in actions if isinstance(action, Txn)] if is_new else []
         if any(newest.has_recorded((action.app_id, action.version)) for action in loaded):
-            raise DeltaError(
-                f"another writer loaded the same files into {storage.uri}: run this again", reason="conflict"
-            )
+            problem = f"another writer loaded the same files into {storage.uri}: run this again"
+            raise DeltaError(problem, reason="conflict")
         return transaction(newest)
 
     if is_new:
         data_files.warn_of_nulls(current, files)
-        creation = _creation(
-            current, "CREATE TABLE AS SELECT", adds=files, txn=_application(txn), other_actions=actions
-        )
+        content: dict[str, Any] = {"adds": files, "txn": Txn.of(txn), "other_actions": actions}
+        creation = _creation(current, "CREATE TABLE AS SELECT", **content)
         return commit(storage, creation, rebase=rebase if mode in ("append", "overwrite") else None, written=written)
     if planned is not None and planned is not current:
         protocol = planned.protocol if planned.protocol != current.protocol else None
@@ -345,14 +332,10 @@ def rows_transaction(current: Snapshot, adds: Sequence[Add], mode: str, txn: tup
         {"mode": mode.title(), "partitionBy": list(current.partition_columns)},
         adds=adds,
         removes=current.to_removes(current.files) if mode == "overwrite" else [],
-        txn=_application(txn),
+        txn=Txn.of(txn),
         reads_table=mode == "overwrite",
         current=current,
     )
-
-
-def _application(txn: tuple[str, int] | None) -> Txn | None:
-    return None if txn is None else Txn(txn[0], txn[1], now_millis())
 
 
 def create(
@@ -429,7 +412,5 @@ def check_partitioned_by(current: Snapshot, names: tuple[str, ...]) -> None:
     """Refuse partition columns other than the table's; an empty tuple accepts any."""
     if names and names != current.partition_columns:
         columns = ", ".join(current.partition_columns) or "none"
-        raise DeltaError(
-            f"the table's partition columns are {columns}, not {', '.join(names)}: leave out partition_by",
-            reason="bad-option",
-        )
+        problem = f"the table's partition columns are {columns}, not {', '.join(names)}: leave out partition_by"
+        raise DeltaError(problem, reason="bad-option")

@@ -76,9 +76,8 @@ class LoadedTable:
         """
         newest = replace(self.catalog.load(self.identifier), allow_outside=self.allow_outside)
         if newest.metadata.uuid != self.metadata.uuid:
-            raise IcebergError(
-                f"the table {self.name} was replaced by another one", reason="conflict", file=self.metadata.location
-            )
+            problem = f"the table {self.name} was replaced by another one"
+            raise IcebergError(problem, reason="conflict", file=self.metadata.location)
         return newest
 
     def commit(self, change: TableChange) -> LoadedTable:
@@ -214,9 +213,8 @@ class DocumentCatalog(Catalog):
         try:
             data = TableFiles(directory, self.store_options).root.read(name)
         except FileNotFoundError:
-            raise IcebergError(
-                f"the metadata file of {'.'.join(identifier)} is missing", reason="missing-file", file=location
-            ) from None
+            problem = f"the metadata file of {'.'.join(identifier)} is missing"
+            raise IcebergError(problem, reason="missing-file", file=location) from None
         return LoadedTable(self, identifier, TableMetadata.load(data, location), location, self.store_options)
 
     def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
@@ -306,11 +304,8 @@ class DirectoryCatalog(DocumentCatalog):
 
 def _check_writable(location: str) -> None:
     if location.endswith(ICEBERG_METADATA):
-        raise IcebergError(
-            "a metadata file names a table for reading only: give the table's name and catalog=, or its directory",
-            reason="read-only",
-            file=location,
-        )
+        problem = "a metadata file names a table for reading only: give the table's name and catalog=, or its directory"
+        raise IcebergError(problem, reason="read-only", file=location)
 
 
 def _newest_version(storage: Storage, location: str) -> tuple[int, str] | None:
@@ -328,12 +323,11 @@ def _newest_version(storage: Storage, location: str) -> tuple[int, str] | None:
     paths = [file.path for file in storage.list("metadata")]
     versions, unnumbered = _versions(paths), [path for path in paths if path.endswith(_SUFFIXES[0])]
     if unnumbered and not versions:
-        raise IcebergError(
+        problem = (
             f"{location} has no version-hint.text: its newest version is known to a catalog only; give the table's "
-            f"name and catalog=, or read one of its metadata files, such as {max(unnumbered)}",
-            reason="no-version-hint",
-            file=location,
+            f"name and catalog=, or read one of its metadata files, such as {max(unnumbered)}"
         )
+        raise IcebergError(problem, reason="no-version-hint", file=location)
     return max(versions, default=None)
 
 
@@ -374,9 +368,8 @@ class SqlCatalog(NamedCatalog, DocumentCatalog):
     def _new_location(self, identifier: tuple[str, ...], location: str) -> str:
         warehouse = self.properties.get("warehouse")
         if not location and not warehouse:
-            raise IcebergError(
-                f"the catalog {self.name!r} has no warehouse: give the table's location=", reason="bad-argument"
-            )
+            problem = f"the catalog {self.name!r} has no warehouse: give the table's location="
+            raise IcebergError(problem, reason="bad-argument")
         return location or "/".join([str(warehouse).rstrip("/"), *identifier])
 
     def _swap(self, table: LoadedTable, suffix: str, data: bytes) -> str | None:
@@ -400,12 +393,11 @@ class SqlCatalog(NamedCatalog, DocumentCatalog):
                 is_swapped = bool(connection.execute(step).rowcount) or not table.exists
         except Exception as error:
             if table.exists or not isinstance(error, IntegrityError):
-                raise IcebergError(
+                problem = (
                     f"the database failed, and may or may not have committed: {first_line(error)}; read the table's "
-                    "history",
-                    reason="unknown-outcome",
-                    file=table.name,
-                ) from None
+                    "history"
+                )
+                raise IcebergError(problem, reason="unknown-outcome", file=table.name) from None
             is_swapped = False
         if is_swapped:
             return location

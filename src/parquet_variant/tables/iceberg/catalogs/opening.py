@@ -74,9 +74,7 @@ class RestCatalog(catalogs.NamedCatalog):
             steps[:0] = [
                 {"action": "assign-uuid", "uuid": new.uuid},
                 {"action": "upgrade-format-version", "format-version": new.version},
-                *updates.schema_updates(new, new.schema),
-                *updates.spec_updates(new.spec),
-                *updates.order_updates(new.sort_order),
+                *updates.definition_updates(new, new.schema, new.spec, new.sort_order),
                 {"action": "set-location", "location": new.location},
                 *updates.properties_updates(new.properties),
             ]
@@ -245,9 +243,7 @@ def catalog_properties(catalog: CatalogOption) -> dict[str, str]:
 
 
 def find_table(
-    table: str | os.PathLike[str],
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
+    table: str | os.PathLike[str], catalog: CatalogOption = None, storage_options: Mapping[str, str] | None = None
 ) -> tuple[Catalog, tuple[str, ...]]:
     """Return the catalog and the identifier of a table that may not exist.
 
@@ -255,9 +251,8 @@ def find_table(
     """
     text = os.fspath(table) if isinstance(table, (str, os.PathLike)) else ""
     if not isinstance(text, str) or not text:
-        raise IcebergError(
-            f"{table!r} is not a table: give namespace.table with catalog=, or a path or URI", reason="bad-argument"
-        )
+        problem = f"{table!r} is not a table: give namespace.table with catalog=, or a path or URI"
+        raise IcebergError(problem, reason="bad-argument")
     check_mapping("storage_options", storage_options or {}, IcebergError)
     options = dict(storage_options or {})
     opened = open_catalog(catalog)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,13 +23,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.changes.change_plan import (
-    ChangeableTable,
-    ChangePlan,
-    FileChange,
-    FileLayout,
-    TableChange,
-)
+from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileLayout, TableChange
 from parquet_variant.tables.changes.optimizing import optimize
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
@@ -37,14 +31,8 @@ from parquet_variant.tables.iceberg.reading import planning
 from parquet_variant.tables.iceberg.reading import snapshot as snapshots
 from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.scan import FileColumns, IcebergScan, opened_file, read_file
-from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
-from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.iceberg.writing.write_plan import (
-    LINEAGE,
-    IcebergWritePlan,
-    plan_write,
-)
+from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot, has_batch
+from parquet_variant.tables.iceberg.writing.write_plan import LINEAGE, IcebergWritePlan, WriteProperties, plan_write
 from parquet_variant.tables.schema import StructType, arrow_field, variant_paths
 from parquet_variant.tables.storage import Storage, open_storage
 from parquet_variant.tables.table_scan import TableScan
@@ -135,17 +123,6 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
         ]
         return sum(counts) <= METRICS_IN_MEMORY
 
-    def _parts(self, files: list[snapshots.TableFile], columns: frozenset[int]) -> Iterator[list[snapshots.TableFile]]:
-        """Yield files with the metrics of some columns, a part at a time."""
-        if self._is_small:
-            yield files
-        else:
-            yield from planning.parts_with_metrics(self.current, files, columns)
-
-    @property
-    def _properties(self) -> WriteProperties:
-        return WriteProperties(self.current.properties)
-
     def parquet_files(self) -> tuple[ParquetSource, ...]:
         """See `ChangeableTable.parquet_files`."""
         return parquet_files(self.current)
@@ -155,7 +132,8 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
         # Rows that were in the table before keep their row ids.
         lineage = tuple(f.name for f in LINEAGE)
         write = replace(plan_write(self.current, options=options), hidden_columns=lineage)
-        return IcebergChangePlan(self.current.for_tasks(), write, self._properties.is_merge_on_read(self.operation))
+        uses_vectors = WriteProperties(self.current.properties).is_default(f"write.{self.operation}.mode")
+        return IcebergChangePlan(self.current.for_tasks(), write, uses_vectors)
 
     def prune(
         self, files: list[snapshots.TableFile], predicate: Predicate, query: TableScan[Any]
@@ -163,8 +141,10 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
         """See `ChangeableTable.prune`."""
         by_name = {selected.name: selected for selected in query.selection}
         columns = planning.QueryColumns(self.current.schema, predicate, by_name, query.place)
-        parts = (planning.files_among(self.current, columns, part) for part in self._parts(files, columns.field_ids()))
-        matching = {file.path for part in parts for file in part}
+        parts: Iterable[list[snapshots.TableFile]] = [files]
+        if not self._is_small:
+            parts = planning.parts_with_metrics(self.current, files, columns.field_ids())
+        matching = {file.path for part in parts for file in planning.files_among(self.current, columns, part)}
         return [file for file in files if file.path in matching]
 
     def file_layouts(self) -> list[FileLayout]:
@@ -220,8 +200,8 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
             if not marked:
                 removed.append(changed.file.entry)
             added += [file.file for file in changed.added if file.new_vector is None]
-        reads = change.reads
-        is_checked = reads is not None and self._properties.is_serializable(self.operation)
+        reads, level = change.reads, f"write.{self.operation}.isolation-level"
+        is_checked = reads is not None and WriteProperties(self.current.properties).is_default(level)
 
         def reads_added(entries: Sequence[ManifestEntry]) -> bool:
             assert reads is not None

@@ -19,6 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import IcebergError, check_count, check_mapping, strings_of
 from parquet_variant.layouts.type_grammar import as_target
+from parquet_variant.tables import schema as shared
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata import updates
@@ -26,25 +27,8 @@ from parquet_variant.tables.iceberg.metadata.partitioning import sort_order_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_VERSION, Reference, TableMetadata
 from parquet_variant.tables.iceberg.reading.snapshot import id_at
 from parquet_variant.tables.iceberg.writing import write as writing
-from parquet_variant.tables.iceberg.writing.commit import change_metadata
-from parquet_variant.tables.iceberg.writing.manifest_changes import undone_updates
-from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.schema import (
-    VARIANT,
-    VOID,
-    Field,
-    MapType,
-    Place,
-    PrimitiveType,
-    StructType,
-    arrow_schema,
-    arrow_type,
-    fields_at,
-    from_ddl,
-    replaced_field,
-    unknown_column,
-    with_fields_at,
-)
+from parquet_variant.tables.iceberg.writing.commit import change_metadata, undone_updates
+from parquet_variant.tables.iceberg.writing.write_plan import WriteProperties
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _P = ParamSpec("_P")
@@ -104,7 +88,7 @@ def make_reference(
     reference = Reference(target, kind, min_snapshots_to_keep, max_snapshot_age_ms, max_age_ms)
     if reference == former:
         return None
-    return updates.TableChange([updates.set_reference(name, reference)], updates.assert_ref(metadata, name))
+    return updates.TableChange([updates.set_reference(name, reference)], updates.requires(metadata, refs=[name]))
 
 
 @_operation()
@@ -114,7 +98,7 @@ def drop_reference(metadata: TableMetadata, name: str) -> updates.TableChange:
         raise IcebergError("the main branch cannot be dropped", reason="bad-argument")
     if not isinstance(name, str) or name not in metadata.references:
         raise IcebergError(f"the table has no branch or tag {name!r}", reason="unknown-snapshot")
-    return updates.TableChange(updates.removal_of([name], ()), updates.assert_ref(metadata, name))
+    return updates.TableChange(updates.removal_of([name], ()), updates.requires(metadata, refs=[name]))
 
 
 @_operation()
@@ -128,15 +112,13 @@ def rollback(
     assert target is not None
     metadata.snapshot(target)
     if target not in {info.id for info in metadata.ancestors(metadata.current_snapshot_id)}:
-        raise IcebergError(
-            f"snapshot {target} is not an ancestor of the current one: make a branch of it instead",
-            reason="bad-argument",
-        )
+        problem = f"snapshot {target} is not an ancestor of the current one: make a branch of it instead"
+        raise IcebergError(problem, reason="bad-argument")
     if target == metadata.current_snapshot_id:
         return None
     moved = updates.set_reference(MAIN, replace(metadata.references[MAIN], snapshot_id=target))
     undone = undone_updates(metadata, target)
-    return updates.TableChange([moved, *undone], updates.assert_ref(metadata, MAIN))
+    return updates.TableChange([moved, *undone], updates.requires(metadata, refs=[MAIN]))
 
 
 @_operation(reference=0)
@@ -154,9 +136,8 @@ def fast_forward(metadata: TableMetadata, name: str, to: str) -> updates.TableCh
         return None
     if references[name].snapshot_id not in {info.id for info in metadata.ancestors(target)}:
         raise IcebergError(f"{name!r} has commits that {to!r} does not have: merge them first", reason="bad-argument")
-    requires = [*updates.assert_ref(metadata, name), *updates.assert_ref(metadata, to)[1:]]
     moved = updates.set_reference(name, replace(references[name], snapshot_id=target))
-    return updates.TableChange([moved], requires)
+    return updates.TableChange([moved], updates.requires(metadata, refs=(name, to)))
 
 
 # ---- columns
@@ -164,13 +145,10 @@ def fast_forward(metadata: TableMetadata, name: str, to: str) -> updates.TableCh
 
 @_operation()
 def add_columns(
-    metadata: TableMetadata,
-    columns: pa.Schema | Mapping[str, Any] | str,
-    *,
-    defaults: Mapping[str, Any] | None = None,
+    metadata: TableMetadata, columns: pa.Schema | Mapping[str, Any] | str, *, defaults: Mapping[str, Any] | None = None
 ) -> updates.TableChange | None:
     """Add columns, or fields of structs; see `Table.add_columns`."""
-    columns = arrow_schema(from_ddl(columns)) if isinstance(columns, str) else columns
+    columns = shared.arrow_schema(shared.from_ddl(columns)) if isinstance(columns, str) else columns
     default_values = defaults or {}
     fields = {f.name: f for f in columns} if isinstance(columns, pa.Schema) else _arrow_fields(columns)
     unknown = sorted(set(default_values) - set(fields))
@@ -203,11 +181,11 @@ def move_column(metadata: TableMetadata, name: str, *, after: str | None = None)
     """Move a column, or a field inside of its struct; see `IcebergTable.move_column`."""
     place, f = metadata.schema.find(name)
 
-    def moved(fields: Sequence[Field]) -> Sequence[Field]:
+    def moved(fields: Sequence[shared.Field]) -> Sequence[shared.Field]:
         remaining = [g for g in fields if g.id != f.id]
         names = [g.name for g in remaining]
         if after is not None and after not in names:
-            raise unknown_column(after, names)
+            raise shared.unknown_column(after, names)
         index = 0 if after is None else names.index(after) + 1
         return [*remaining[:index], f, *remaining[index:]]
 
@@ -229,7 +207,7 @@ def widen_column(metadata: TableMetadata, name: str, to: str) -> updates.TableCh
             "widens int to long, float to double, date to timestamp, and decimals to a higher precision",
             reason="type-mismatch",
         )
-    if f.type == PrimitiveType("date"):
+    if f.type == shared.PrimitiveType("date"):
         _refuse_used(metadata, f, name)
         former = [p.transform.name for spec in metadata.specs.values() for p in spec.fields if p.source_id == f.id]
         if {"identity", "bucket"} & set(former):
@@ -255,27 +233,25 @@ def _schema_change(metadata: TableMetadata, schema: schemas.Schema) -> updates.T
         raise IcebergError("a table needs at least one column", reason="bad-schema")
     if schema.struct == metadata.schema.struct:
         return None
-    properties = updates.properties_updates(writing.reader_properties(schema, metadata.properties))
-    steps = [*updates.schema_updates(metadata, schema), *properties]
-    return updates.TableChange(steps, updates.assert_schema(metadata))
+    properties = writing.reader_properties(schema, metadata.properties)
+    steps = updates.definition_updates(metadata, schema, properties=properties)
+    return updates.TableChange(steps, updates.requires(metadata, *updates.SCHEMA_IDS))
 
 
-def _with_new(schema: schemas.Schema, place: Place, new: Field | None) -> schemas.Schema:
+def _with_new(schema: schemas.Schema, place: shared.Place, new: shared.Field | None) -> schemas.Schema:
     """Return a schema with another field at a place, or without it."""
-    return _with_parts_at(schema, place, lambda fields: replaced_field(fields, place[-1], new))
+    return _with_parts_at(schema, place, lambda fields: shared.replaced_field(fields, place[-1], new))
 
 
 def _with_parts_at(
-    schema: schemas.Schema, place: Place, change: Callable[[Sequence[Field]], Sequence[Field]]
+    schema: schemas.Schema, place: shared.Place, change: Callable[[Sequence[shared.Field]], Sequence[shared.Field]]
 ) -> schemas.Schema:
     """Return a schema in which the fields at a place are changed, which is not in the key of a map."""
-    owners = fields_at(schema.struct, place[:-1])
-    if any(isinstance(f.type, MapType) and step == "key" for f, step in zip(owners, place[1:], strict=True)):
-        raise IcebergError(
-            f"{'.'.join(place)!r} is in the key of a map, which cannot change: change the whole column",
-            reason="bad-schema",
-        )
-    return replace(schema, struct=with_fields_at(schema.struct, place, change))
+    owners = shared.fields_at(schema.struct, place[:-1])
+    if any(isinstance(f.type, shared.MapType) and step == "key" for f, step in zip(owners, place[1:], strict=True)):
+        problem = f"{'.'.join(place)!r} is in the key of a map, which cannot change: change the whole column"
+        raise IcebergError(problem, reason="bad-schema")
+    return replace(schema, struct=shared.with_fields_at(schema.struct, place, change))
 
 
 def _with_field(schema: schemas.Schema, name: str, arrow: pa.Field, ids: Iterator[int], default: Any) -> schemas.Schema:
@@ -284,11 +260,10 @@ def _with_field(schema: schemas.Schema, name: str, arrow: pa.Field, ids: Iterato
     json = None if default is None else default_json(f, default)
     f = schemas.with_members(f, {schemas.INITIAL_DEFAULT: json, schemas.WRITE_DEFAULT: json})
     if not f.nullable and json is None:
-        raise IcebergError(
-            f"column {name!r} is new and may not be null: give existing rows a value by defaults=", reason="bad-schema"
-        )
+        problem = f"column {name!r} is new and may not be null: give existing rows a value by defaults="
+        raise IcebergError(problem, reason="bad-schema")
 
-    def added(fields: Sequence[Field]) -> Sequence[Field]:
+    def added(fields: Sequence[shared.Field]) -> Sequence[shared.Field]:
         if any(g.name.lower() == last.lower() for g in fields):
             raise IcebergError(f"the table has a column {name!r} already", reason="bad-schema")
         return [*fields, f]
@@ -308,42 +283,36 @@ def _arrow_fields(columns: Mapping[str, Any]) -> dict[str, pa.Field]:
     return fields
 
 
-def default_json(f: Field, value: Any) -> Any:
+def default_json(f: shared.Field, value: Any) -> Any:
     """Return a default in the JSON form of a field's type. Raises `IcebergError`: reason ``"type-mismatch"``."""
     if value is None:
         return None
-    if isinstance(f.type, StructType) and value == {}:
+    if isinstance(f.type, shared.StructType) and value == {}:
         return {}
-    if not isinstance(f.type, PrimitiveType) or f.type in (VARIANT, VOID):
-        raise IcebergError(
-            f"column {f.name!r} is {schemas.type_name(f.type)}: its default can only be null", reason="type-mismatch"
-        )
+    if not isinstance(f.type, shared.PrimitiveType) or f.type in (shared.VARIANT, shared.VOID):
+        problem = f"column {f.name!r} is {schemas.type_name(f.type)}: its default can only be null"
+        raise IcebergError(problem, reason="type-mismatch")
     try:
-        (raw,) = schemas.raw_values(pa.array([value], arrow_type(f.type)), f.type)
+        (raw,) = schemas.raw_values(pa.array([value], shared.arrow_type(f.type)), f.type)
         json = schemas.to_json(raw, f.type)
         schemas.arrow_array([schemas.from_json(json, f.type)], f.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise IcebergError(
-            f"column {f.name!r} is {schemas.type_name(f.type)}, its default {value!r} is not ({error})",
-            reason="type-mismatch",
-        ) from None
+        problem = f"column {f.name!r} is {schemas.type_name(f.type)}, its default {value!r} is not ({error})"
+        raise IcebergError(problem, reason="type-mismatch") from None
     return json
 
 
-def _refuse_used(metadata: TableMetadata, f: Field, name: str) -> None:
+def _refuse_used(metadata: TableMetadata, f: shared.Field, name: str) -> None:
     """Refuse to drop or retype a column that partitions or sorts the table, or identifies rows."""
     inside = {f.id} | {
         g.id for place, g in metadata.schema.by_id.values() if place[: len(name.split("."))] == tuple(name.split("."))
     }
     if any(p.source_id in inside and p.transform.name != "void" for p in metadata.spec.fields):
-        raise IcebergError(
-            f"column {name!r} partitions the table: change the partitioning first (set_partitioning)",
-            reason="bad-schema",
-        )
+        problem = f"column {name!r} partitions the table: change the partitioning first (set_partitioning)"
+        raise IcebergError(problem, reason="bad-schema")
     if any(s.source_id in inside for s in metadata.sort_order.fields):
-        raise IcebergError(
-            f"column {name!r} sorts the table: change the sort order first (set_sort_order)", reason="bad-schema"
-        )
+        problem = f"column {name!r} sorts the table: change the sort order first (set_sort_order)"
+        raise IcebergError(problem, reason="bad-schema")
     if inside & set(metadata.schema.identifier_ids):
         raise IcebergError(f"column {name!r} identifies rows of the table", reason="bad-schema")
 
@@ -357,8 +326,8 @@ def set_partitioning(metadata: TableMetadata, partition_by: writing.Names) -> up
     spec = updates.next_spec(metadata, strings_of("partition_by", partition_by), metadata.schema)
     if spec.same_fields(metadata.spec):
         return None
-    requires = updates.assert_ids(metadata, "default-spec-id", "last-assigned-partition-id", "current-schema-id")
-    return updates.TableChange(updates.spec_updates(spec), requires)
+    requires = updates.requires(metadata, "default-spec-id", "last-assigned-partition-id", "current-schema-id")
+    return updates.TableChange(updates.definition_updates(metadata, spec=spec), requires)
 
 
 @_operation()
@@ -368,8 +337,8 @@ def set_sort_order(metadata: TableMetadata, sort_by: writing.Names) -> updates.T
     order = sort_order_of(strings_of("sort_by", sort_by), metadata.schema, order_id=number)
     if order.fields == metadata.sort_order.fields:
         return None
-    requires = updates.assert_ids(metadata, "default-sort-order-id")
-    return updates.TableChange(updates.order_updates(order), requires)
+    requires = updates.requires(metadata, "default-sort-order-id")
+    return updates.TableChange(updates.definition_updates(metadata, order=order), requires)
 
 
 @_operation()
@@ -381,7 +350,7 @@ def set_properties(metadata: TableMetadata, properties: Mapping[str, str | None]
     if values:
         WriteProperties({**metadata.properties, **values}).check()
     changes = updates.properties_updates(values, [name for name in removed if name in metadata.properties])
-    return updates.TableChange(changes, updates.assert_uuid(metadata)) if changes else None
+    return updates.TableChange(changes, updates.requires(metadata)) if changes else None
 
 
 @_operation(any_version=True)
@@ -393,4 +362,4 @@ def upgrade(metadata: TableMetadata) -> updates.TableChange | None:
     if metadata.uuid is None:
         steps.append({"action": "assign-uuid", "uuid": str(uuid.uuid4())})
     steps.append({"action": "upgrade-format-version", "format-version": NEWEST_VERSION})
-    return updates.TableChange(steps, updates.assert_uuid(metadata))
+    return updates.TableChange(steps, updates.requires(metadata))

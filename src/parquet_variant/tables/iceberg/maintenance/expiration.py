@@ -22,9 +22,8 @@ from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata import updates
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, SnapshotInfo, TableMetadata
 from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, newest_snapshot
-from parquet_variant.tables.iceberg.writing.commit import change_metadata, check_writable, commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, file_key
-from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+from parquet_variant.tables.iceberg.writing import commit as commits
+from parquet_variant.tables.iceberg.writing.write_plan import WriteProperties
 from parquet_variant.tables.storage import TABLE_FILE_ENDINGS, now_millis, to_millis
 
 _MAX_AGE, _DEFAULT_MAX_AGE = "history.expire.max-snapshot-age-ms", 432_000_000
@@ -68,14 +67,14 @@ def expire_snapshots(
     before: list[TableMetadata] = []
 
     def make_change(metadata: TableMetadata) -> updates.TableChange | None:
-        check_writable(metadata)
+        commits.check_writable(metadata)
         check_deletable(metadata)
         before[:] = [metadata]
         references, retained = _retained(metadata, cutoff, retain_last)
         expired = [number for number in metadata.snapshots if number not in retained]
         dropped = [name for name in metadata.references if name not in references]
         # A branch or tag that moves meanwhile may refer to a snapshot that is to expire.
-        requires = [assertion for name in metadata.references for assertion in updates.assert_ref(metadata, name)]
+        requires = updates.requires(metadata, refs=metadata.references)
         return updates.TableChange(updates.removal_of(dropped, expired), requires) if expired or dropped else None
 
     if dry_run:
@@ -83,7 +82,7 @@ def expire_snapshots(
         metadata = table.metadata if change is None else updates.apply_change(table.metadata, change, None)
         after = replace(table, metadata=metadata)
     else:
-        after = change_metadata(table, make_change)
+        after = commits.change_metadata(table, make_change)
     expired = tuple(number for number in before[0].snapshots if number not in after.metadata.snapshots)
     if not expired or not delete_files:
         return ExpireResult(expired, 0)
@@ -93,21 +92,19 @@ def expire_snapshots(
         try:
             after.files.delete(sorted(unneeded))
         except VariantError as error:
-            raise IcebergError(
+            problem = (
                 f"{len(expired)} snapshots are expired, but their files cannot be deleted: {error.message}; "
-                "remove_orphan_files deletes them",
-                reason=error.reason,
-                file=error.file,
-            ) from error
+                "remove_orphan_files deletes them"
+            )
+            raise IcebergError(problem, reason=error.reason, file=error.file) from error
     return ExpireResult(expired, len(unneeded), tuple(sorted(unneeded)))
 
 
 def check_deletable(metadata: TableMetadata) -> None:
     """Refuse to delete files of a table that shares them. Raises `IcebergError`: reason ``"bad-property"``."""
     if metadata.properties.get(_ENABLED, "true").lower() == "false":
-        raise IcebergError(
-            f"the table property {_ENABLED} is false: its files may belong to other tables, too", reason="bad-property"
-        )
+        problem = f"the table property {_ENABLED} is false: its files may belong to other tables, too"
+        raise IcebergError(problem, reason="bad-property")
 
 
 def _retained(
@@ -172,10 +169,7 @@ _KEPT_NAMES = ("version-hint.text", *ICEBERG_METADATA)
 
 
 def remove_orphan_files(
-    table: LoadedTable,
-    *,
-    older_than: int | str | datetime | None = None,
-    dry_run: bool = False,
+    table: LoadedTable, *, older_than: int | str | datetime | None = None, dry_run: bool = False
 ) -> list[str]:
     """Delete files below the table's location that no snapshot needs, such as those of writes that were killed.
 
@@ -242,12 +236,11 @@ class ErasableIcebergTable(ErasableTable):
         """See `ErasableTable.recent_files`."""
         references = sorted(name for name in self.current.metadata.references if name != MAIN)
         if references:
-            raise IcebergError(
+            problem = (
                 f"the branches and tags {', '.join(references)} keep older snapshots: drop them with "
-                "IcebergTable.drop_reference, or pass force=True (--force)",
-                reason="has-references",
-                file=self.current.table.name,
+                "IcebergTable.drop_reference, or pass force=True (--force)"
             )
+            raise IcebergError(problem, reason="has-references", file=self.current.table.name)
         orphans = orphan_files(self.current.table)
         return [path for path, modified in orphans if modified > since and path.endswith(".parquet")]
 
@@ -258,23 +251,24 @@ class ErasableIcebergTable(ErasableTable):
         if unapplied:  # Equality deletes name values.
             index = DeleteIndex.of(rewritten)
             data_files = [entry for _, entry in rewritten.live_entries(deletes=False)]
-            applied = {file_key(delete.file) for entry in data_files for delete in index.of_file(entry).entries()}
-            unapplied = [entry for entry in unapplied if file_key(entry.file) not in applied]
+            applied = {
+                commits.file_key(delete.file) for entry in data_files for delete in index.of_file(entry).entries()
+            }
+            unapplied = [entry for entry in unapplied if commits.file_key(entry.file) not in applied]
         # Entries of removed files have bounds, which are values.
-        change = SnapshotChange("replace", removed_deletes=tuple(unapplied), rewrites_manifests=True)
-        cleaned = commit_snapshot(rewritten, change)
+        change = commits.SnapshotChange("replace", removed_deletes=tuple(unapplied), rewrites_manifests=True)
+        cleaned = commits.commit_snapshot(rewritten, change)
 
         def make_change(metadata: TableMetadata) -> updates.TableChange | None:
             expired = [number for number in metadata.snapshots if number != cleaned.snapshot_id]
             steps = updates.removal_of([name for name in metadata.references if name != MAIN], expired)
             reference = metadata.references.get(MAIN)
             if reference is None or reference.snapshot_id != cleaned.snapshot_id:
-                raise IcebergError(
-                    "another writer committed meanwhile: erase again", reason="conflict", file=metadata.location
-                )
-            return updates.TableChange(steps, updates.assert_ref(metadata, MAIN)) if steps else None
+                problem = "another writer committed meanwhile: erase again"
+                raise IcebergError(problem, reason="conflict", file=metadata.location)
+            return updates.TableChange(steps, updates.requires(metadata, refs=[MAIN])) if steps else None
 
-        after = change_metadata(cleaned.table, make_change)
+        after = commits.change_metadata(cleaned.table, make_change)
         unneeded = files_of(cleaned.table) - files_of(after)
         unneeded |= {path for path, _ in orphan_files(after) if path.endswith(TABLE_FILE_ENDINGS)}
         # Older metadata files whose snapshots have a summary by partition, which names values.

@@ -22,12 +22,10 @@ from parquet_variant.tables.schema import PrimitiveType
 
 METRICS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 _TUPLES = ("split_offsets", "equality_ids")
-# Attributes of `DataFile` and the specification's names of the fields that are stored as they are.
-_OPTIONAL = {
-    **{name: name for name in ("key_metadata", "sort_order_id", "first_row_id", "referenced_data_file")},
-    "content_offset": "content_offset",
-    "content_size": "content_size_in_bytes",
-}
+# Fields that are stored as they are.
+_OPTIONAL = (
+    "key_metadata", "sort_order_id", "first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes",
+)  # fmt: skip
 _FORMATS = {"parquet", "avro", "orc", "puffin"}
 _COUNTS = ("added_files", "existing_files", "deleted_files", "added_rows", "existing_rows", "deleted_rows")
 
@@ -73,7 +71,7 @@ class DataFile:
     first_row_id: int | None = None
     referenced_data_file: str | None = None
     content_offset: int | None = None
-    content_size: int | None = None
+    content_size_in_bytes: int | None = None
 
     @property
     def is_vector(self) -> bool:
@@ -160,9 +158,8 @@ def read_manifest_list(data: bytes, location: str) -> list[ManifestFile]:
                 **{name: record.get(f"{name}_count") for name in _COUNTS},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise IcebergError(
-                f"the manifest list is damaged: {error!r}", reason="bad-metadata", file=location
-            ) from None
+            problem = f"the manifest list is damaged: {error!r}"
+            raise IcebergError(problem, reason="bad-metadata", file=location) from None
         manifests.append(manifest)
     return manifests
 
@@ -177,11 +174,8 @@ def read_manifest(
     """
     spec = metadata.specs.get(manifest.spec_id)
     if spec is None:
-        raise IcebergError(
-            f"a manifest is of partition spec {manifest.spec_id}, which the table metadata lacks",
-            reason="bad-metadata",
-            file=manifest.path,
-        )
+        problem = f"a manifest is of partition spec {manifest.spec_id}, which the table metadata lacks"
+        raise IcebergError(problem, reason="bad-metadata", file=manifest.path)
     types = result_types(spec, metadata.schemas_newest_first)
     partition = {avro.partition_name(f.field_id): kind for f, kind in zip(spec.fields, types, strict=True)}
     reader = _Reader(manifest, partition, None if columns is None else frozenset(columns))
@@ -226,7 +220,7 @@ class _Reader:
     def file(self, record: Mapping[str, Any]) -> DataFile:
         others: dict[str, Any] = {name: self.by_id(record.get(name)) for name in self.maps}
         others |= {name: None if (values := record.get(name)) is None else tuple(values) for name in _TUPLES}
-        others |= {attribute: record.get(name) for attribute, name in _OPTIONAL.items()}
+        others |= {name: record.get(name) for name in _OPTIONAL}
         path, kind = str(record["file_path"]), str(record.get("file_format")).lower()
         if kind not in _FORMATS:
             raise self.damaged(f"unknown file format {kind!r}")
@@ -349,17 +343,13 @@ def _record(entry: ManifestEntry, names: Sequence[str], types: Sequence[Primitiv
             "file_size_in_bytes": file.size,
             **maps,
             **{name: None if (values := getattr(file, name)) is None else list(values) for name in _TUPLES},
-            **{name: getattr(file, attribute) for attribute, name in _OPTIONAL.items()},
+            **{name: getattr(file, name) for name in _OPTIONAL},
         },
     }
 
 
 def write_manifest_list(
-    manifests: Sequence[ManifestFile],
-    snapshot_id: int,
-    parent_id: int | None,
-    sequence_number: int,
-    first_row_id: int,
+    manifests: Sequence[ManifestFile], snapshot_id: int, parent_id: int | None, sequence_number: int, first_row_id: int
 ) -> tuple[bytes, int]:
     """Return the bytes of a manifest list of version 3, and how many row ids its manifests take.
 
@@ -376,11 +366,10 @@ def write_manifest_list(
         if manifest.first_row_id is None and not manifest.is_deletes:
             rows = (manifest.added_rows, manifest.existing_rows)
             if None in rows:
-                raise IcebergError(
-                    "cannot assign row ids: the manifest list of version 1 has no row counts; rewrite the manifests",
-                    reason="bad-metadata",
-                    file=manifest.path,
+                problem = (
+                    "cannot assign row ids: the manifest list of version 1 has no row counts; rewrite the manifests"
                 )
+                raise IcebergError(problem, reason="bad-metadata", file=manifest.path)
             manifest = replace(manifest, first_row_id=next_row_id)
             next_row_id += sum(count or 0 for count in rows)
         members = asdict(manifest)

@@ -20,7 +20,6 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.inference.statistics import upper_text
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.metadata.schema import (
     TIMESTAMPS,
     Schema,
@@ -139,10 +138,8 @@ class Transform:
         if not family or family in ("geometry", "geography", "variant", "void"):
             allowed = set()
         if allowed is not None and family not in allowed:
-            raise IcebergError(
-                f"column {column!r} is {type_name(kind)}, which cannot be partitioned by {self}",
-                reason="bad-partitioning",
-            )
+            problem = f"column {column!r} is {type_name(kind)}, which cannot be partitioned by {self}"
+            raise IcebergError(problem, reason="bad-partitioning")
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
         """Return the type of partition values."""
@@ -304,10 +301,8 @@ class PartitionSpec:
         """Raise `IcebergError` if the spec has a transform that this package cannot apply."""
         for f in self.fields:
             if not f.transform.is_known:
-                raise IcebergError(
-                    f"cannot write: the table is partitioned by the unknown transform {f.transform.name!r}",
-                    reason="bad-partitioning",
-                )
+                problem = f"cannot write: the table is partitioned by the unknown transform {f.transform.name!r}"
+                raise IcebergError(problem, reason="bad-partitioning")
 
     def same_fields(self, other: PartitionSpec) -> bool:
         """Return whether two specs are equivalent: same sources, transforms and names, in the same order."""
@@ -396,9 +391,8 @@ def spec_of(
         if any(f.name == name or f.field_id == field_id for f in new_fields):
             raise IcebergError(f"two partition fields are {text!r}: name each once", reason="bad-partitioning")
         if transform.name != "identity" and schema.get(name) is not None:
-            raise IcebergError(
-                f"the partition field {name!r} has the name of a column: rename the column", reason="bad-partitioning"
-            )
+            problem = f"the partition field {name!r} has the name of a column: rename the column"
+            raise IcebergError(problem, reason="bad-partitioning")
         new_fields.append(PartitionField(column.id, field_id, name, transform))
     return PartitionSpec(spec_id, tuple(new_fields))
 
@@ -446,11 +440,6 @@ class SortOrder:
             for f in self.fields
         ]
         return {"order-id": self.id, "fields": fields}
-
-    @cached_property
-    def is_sorted(self) -> bool:
-        """Whether the order has fields."""
-        return bool(self.fields)
 
 
 def sort_order_of(fields: Sequence[str], schema: Schema, *, order_id: int = 1) -> SortOrder:

@@ -39,7 +39,6 @@ from parquet_variant.tables.schema import (
     arrow_type,
     find_field,
     parts,
-    unknown_column,
     walk_fields,
     with_parts,
 )
@@ -250,23 +249,6 @@ class Schema:
         except TableError as error:
             raise IcebergError(error.message, reason=error.reason) from None
 
-    def select(self, names: Iterable[str]) -> Schema:
-        """Return the schema of some columns, metadata columns such as ``_row_id`` among them, in their order.
-
-        Raises `IcebergError`: reason ``"unknown-column"``.
-        """
-        fields = []
-        for name in names:
-            match = self.get(name) or METADATA_COLUMNS.get(name)
-            if match is None:
-                raise unknown_column(name, self.names)
-            fields.append(match)
-        return replace(self, struct=StructType(tuple(fields)))
-
-    def arrow_schema(self, *, with_ids: bool = False) -> pa.Schema:
-        """Return the Arrow schema; ``with_ids`` puts Parquet field ids on all fields."""
-        return shared.arrow_schema(self.struct, with_ids=with_ids)
-
     def variant_places(self) -> list[Place]:
         """Return the places of Variants that are not inside of a list or map."""
         return list(shared.reachable_variants(self.struct))
@@ -307,9 +289,8 @@ def parse_name_mapping(text: str) -> NameMapping:
     try:
         add(json_module.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise IcebergError(
-            f"the table property {NAME_MAPPING} is not a name mapping ({error!r})", reason="bad-property"
-        ) from None
+        problem = f"the table property {NAME_MAPPING} is not a name mapping ({error!r})"
+        raise IcebergError(problem, reason="bad-property") from None
     return names
 
 
@@ -424,9 +405,8 @@ def from_json(value: Any, kind: PrimitiveType) -> Any:
     try:
         return _from_json(value, kind)
     except (ValueError, TypeError, ArithmeticError):
-        raise IcebergError(
-            f"invalid default {value!r} of a column of type {type_name(kind)}", reason="bad-schema"
-        ) from None
+        problem = f"invalid default {value!r} of a column of type {type_name(kind)}"
+        raise IcebergError(problem, reason="bad-schema") from None
 
 
 def _from_json(value: Any, kind: PrimitiveType) -> Any:

@@ -118,13 +118,10 @@ class TableMetadata:
             raise IcebergError(f"the table metadata lacks {', '.join(missing)}", reason="bad-metadata")
         version = document["format-version"]
         if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= NEWEST_VERSION:
-            raise IcebergError(
-                f"the table has format version {version!r}: this package reads versions 1 to {NEWEST_VERSION}",
-                reason="unsupported-version",
-            )
+            problem = f"the table has format version {version!r}: this package reads versions 1 to {NEWEST_VERSION}"
+            raise IcebergError(problem, reason="unsupported-version")
         metadata = cls(_normalized(document))
-        if metadata.schema is None or metadata.spec is None:  # both raise for ids that the lists lack
-            raise AssertionError
+        _ = metadata.schema, metadata.spec  # Both raise for ids that the lists lack.
         for reference in metadata.references.values():
             if reference.type not in ("branch", "tag"):
                 raise IcebergError(f"unknown type of reference {reference.type!r}", reason="bad-metadata")
@@ -144,9 +141,8 @@ class TableMetadata:
                     raise EOFError("the gzip data is cut off or too large")
             document = json.loads(data)
         except (ValueError, EOFError, OSError, zlib.error, RecursionError) as error:
-            raise IcebergError(
-                f"the metadata file is not JSON ({error})", reason="bad-metadata", file=location
-            ) from None
+            problem = f"the metadata file is not JSON ({error})"
+            raise IcebergError(problem, reason="bad-metadata", file=location) from None
         try:
             return cls.parse(document)
         except IcebergError as error:
@@ -259,11 +255,8 @@ class TableMetadata:
         """Return the snapshot of an id. Raises `IcebergError`: reason ``"unknown-snapshot"``."""
         info = self.snapshots.get(snapshot_id) if isinstance(snapshot_id, int) else None
         if info is None:
-            raise IcebergError(
-                f"unknown snapshot {snapshot_id}: it never was in the table, or has expired",
-                reason="unknown-snapshot",
-                file=self.location,
-            )
+            problem = f"unknown snapshot {snapshot_id}: it never was in the table, or has expired"
+            raise IcebergError(problem, reason="unknown-snapshot", file=self.location)
         return info
 
     @property
@@ -311,14 +304,10 @@ class TableMetadata:
 
 
 def new_metadata(
-    location: str,
-    schema: Schema,
-    spec: PartitionSpec,
-    sort_order: SortOrder,
-    properties: Mapping[str, str],
+    location: str, schema: Schema, spec: PartitionSpec, sort_order: SortOrder, properties: Mapping[str, str]
 ) -> TableMetadata:
     """Return the metadata of a new, empty table of the newest version."""
-    orders = [SortOrder().to_json()] + ([sort_order.to_json()] if sort_order.is_sorted else [])
+    orders = [SortOrder().to_json()] + ([sort_order.to_json()] if sort_order.fields else [])
     return TableMetadata.parse(
         {
             "format-version": NEWEST_VERSION,

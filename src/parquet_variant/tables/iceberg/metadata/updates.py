@@ -37,21 +37,6 @@ class TableChange:
 # ---- requirements
 
 
-def assert_uuid(metadata: TableMetadata) -> list[Update]:
-    """Return the requirement that the table is still the same one."""
-    return [] if metadata.uuid is None else [{"type": "assert-table-uuid", "uuid": metadata.uuid}]
-
-
-def assert_ref(metadata: TableMetadata, branch: str) -> list[Update]:
-    """Return the requirements that a table is the same one and a branch is where it was."""
-    reference = metadata.references.get(branch)
-    snapshot_id = None if reference is None else reference.snapshot_id
-    return [
-        *assert_uuid(metadata),
-        {"type": "assert-ref-snapshot-id", "ref": branch, "snapshot-id": snapshot_id},
-    ]
-
-
 _IDS: dict[str, Callable[[TableMetadata], int]] = {
     "current-schema-id": lambda metadata: metadata.schema.id,
     "last-assigned-field-id": lambda metadata: metadata.last_column_id,
@@ -61,14 +46,20 @@ _IDS: dict[str, Callable[[TableMetadata], int]] = {
 }
 
 
-def assert_ids(metadata: TableMetadata, *names: str) -> list[Update]:
-    """Return the requirements that a table is the same one and ids are what they were."""
-    return [*assert_uuid(metadata), *({"type": f"assert-{name}", name: _IDS[name](metadata)} for name in names)]
+# What a change of columns relies on.
+SCHEMA_IDS = ("current-schema-id", "last-assigned-field-id")
 
 
-def assert_schema(metadata: TableMetadata) -> list[Update]:
-    """Return the requirements that a table is the same one and its schema did not change."""
-    return assert_ids(metadata, "current-schema-id", "last-assigned-field-id")
+def requires(metadata: TableMetadata, *ids: str, refs: Iterable[str] = ()) -> list[Update]:
+    """Return the requirements that a table is the same one, and that some ids, branches and tags are what they were."""
+    requirements: list[Update] = []
+    if metadata.uuid is not None:
+        requirements.append({"type": "assert-table-uuid", "uuid": metadata.uuid})
+    for name in refs:
+        reference = metadata.references.get(name)
+        snapshot_id = None if reference is None else reference.snapshot_id
+        requirements.append({"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": snapshot_id})
+    return requirements + [{"type": f"assert-{name}", name: _IDS[name](metadata)} for name in ids]
 
 
 def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Update]) -> None:
@@ -95,9 +86,8 @@ def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Up
             actual = _IDS[name](metadata)
         if actual != requirement[name]:
             what = name.replace("-", " ") + (f" of {requirement['ref']}" if "ref" in requirement else "")
-            raise IcebergError(
-                f"another commit came first: the {what} is {actual}, expected {requirement[name]}", reason="conflict"
-            )
+            problem = f"another commit came first: the {what} is {actual}, expected {requirement[name]}"
+            raise IcebergError(problem, reason="conflict")
 
 
 # ---- updates
@@ -109,30 +99,35 @@ def properties_updates(values: Mapping[str, str], removed: Sequence[str] = ()) -
     return [*updates, {"action": "remove-properties", "removals": list(removed)}] if removed else updates
 
 
-def schema_updates(metadata: TableMetadata, schema: Schema) -> tuple[Update, ...]:
-    """Return the updates that add a schema and make it the current one."""
-    highest = max(metadata.last_column_id, schema.highest_id)
-    return (
-        {"action": "add-schema", "schema": schema.to_json(), "last-column-id": highest},
-        {"action": "set-current-schema", "schema-id": LAST_ADDED},
-    )
+def definition_updates(
+    metadata: TableMetadata,
+    schema: Schema | None = None,
+    spec: PartitionSpec | None = None,
+    order: SortOrder | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Update, ...]:
+    """Return the updates that give a table another schema, spec or order, and set properties.
+
+    A spec or an order that the table already has is used again.
+    """
+    updates: list[Update] = []
+    if schema is not None:
+        highest = max(metadata.last_column_id, schema.highest_id)
+        updates.append({"action": "add-schema", "schema": schema.to_json(), "last-column-id": highest})
+        updates.append({"action": "set-current-schema", "schema-id": LAST_ADDED})
+    if spec is not None:
+        updates.append({"action": "add-spec", "spec": spec.to_json()})
+        updates.append({"action": "set-default-spec", "spec-id": LAST_ADDED})
+    if order is not None:
+        updates.append({"action": "add-sort-order", "sort-order": order.to_json()})
+        updates.append({"action": "set-default-sort-order", "sort-order-id": LAST_ADDED})
+    return (*updates, *properties_updates(properties or {}))
 
 
 def next_spec(metadata: TableMetadata, fields: Sequence[str | Field], schema: Schema) -> PartitionSpec:
     """Return another partition spec of a table; see `spec_of`."""
     specs, last = metadata.specs, metadata.last_partition_id
     return spec_of(fields, schema, spec_id=max(specs) + 1, last_partition_id=last, former=specs.values())
-
-
-def spec_updates(spec: PartitionSpec) -> tuple[Update, ...]:
-    """Return the updates that add a partition spec and make it the current one; one that exists is used again."""
-    return {"action": "add-spec", "spec": spec.to_json()}, {"action": "set-default-spec", "spec-id": LAST_ADDED}
-
-
-def order_updates(order: SortOrder) -> tuple[Update, ...]:
-    """Return the updates that add a sort order and make it the current one."""
-    added = {"action": "add-sort-order", "sort-order": order.to_json()}
-    return added, {"action": "set-default-sort-order", "sort-order-id": LAST_ADDED}
 
 
 def removal_of(references: Iterable[str], snapshot_ids: Sequence[int]) -> list[Update]:
@@ -178,17 +173,6 @@ class _State:
         self.last: dict[str, int] = {}  # The id that the updates added last, by the name of the list.
         self.added: dict[int, int] = {}  # Ids and times of the snapshots that the updates add.
 
-    def add(self, name: str, entries: Mapping[int, Any], new: Any, is_same: Callable[[Any], bool]) -> bool:
-        """Add a schema, spec or order to a list of the document, unless the list has the same one."""
-        existing = next((number for number, entry in entries.items() if is_same(entry)), None)
-        if existing is None:
-            self.last[name] = new.id if new.id not in entries else max(entries) + 1
-            entry = replace(new, id=self.last[name]).to_json()
-            self.document[name] = [*(self.document.get(name) or []), entry]
-            return True
-        self.last[name] = existing
-        return False
-
     def make_current(self, name: str, key: str, number: int) -> None:
         """Make an entry of a list, or the one that was added last, the current one."""
         if number == LAST_ADDED and name not in self.last:
@@ -210,9 +194,8 @@ def _assign_uuid(state: _State, update: Update) -> None:
 def _upgrade(state: _State, update: Update) -> None:
     document, version = state.document, int(update["format-version"])
     if version < document["format-version"] or version > NEWEST_VERSION:
-        raise IcebergError(
-            f"cannot change format version {document['format-version']} to {version}", reason="bad-argument"
-        )
+        problem = f"cannot change format version {document['format-version']} to {version}"
+        raise IcebergError(problem, reason="bad-argument")
     if version > 1:
         for name in ("schema", "partition-spec"):
             document.pop(name, None)
@@ -226,24 +209,30 @@ def _upgrade(state: _State, update: Update) -> None:
     document["format-version"] = version
 
 
-def _add_schema(state: _State, update: Update) -> None:
-    schema, document = Schema.parse(update["schema"]), state.document
-    schemas = TableMetadata(document).schemas
-    if state.add("schemas", schemas, schema, lambda s: replace(s, id=schema.id).to_json() == schema.to_json()):
-        last = (document["last-column-id"], schema.highest_id, update.get("last-column-id") or 0)
+# Of what is added: its list in the document and in `TableMetadata`, its class, and whether two of them are the same.
+_LISTS: dict[str, tuple[str, str, Any, Callable[[Any, Any], bool]]] = {
+    "schema": ("schemas", "schemas", Schema, lambda new, old: replace(old, id=new.id).to_json() == new.to_json()),
+    "spec": ("partition-specs", "specs", PartitionSpec, PartitionSpec.same_fields),
+    "sort-order": ("sort-orders", "sort_orders", SortOrder, lambda new, old: new.fields == old.fields),
+}
+
+
+def _add(state: _State, update: Update) -> None:
+    """Add a schema, spec or order to a list of the document, unless the list has the same one."""
+    document, kind = state.document, update["action"].removeprefix("add-")
+    name, attribute, parser, is_same = _LISTS[kind]
+    new, entries = parser.parse(update[kind]), getattr(TableMetadata(document), attribute)
+    existing = next((number for number, entry in entries.items() if is_same(new, entry)), None)
+    if existing is not None:
+        state.last[name] = existing
+        return
+    state.last[name] = new.id if new.id not in entries else max(entries) + 1
+    document[name] = [*(document.get(name) or []), replace(new, id=state.last[name]).to_json()]
+    if kind == "schema":
+        last = (document["last-column-id"], new.highest_id, update.get("last-column-id") or 0)
         document["last-column-id"] = max(last)
-
-
-def _add_spec(state: _State, update: Update) -> None:
-    spec, document = PartitionSpec.parse(update["spec"]), state.document
-    if state.add("partition-specs", TableMetadata(document).specs, spec, spec.same_fields):
-        document["last-partition-id"] = max([document["last-partition-id"], *(f.field_id for f in spec.fields)])
-
-
-def _add_order(state: _State, update: Update) -> None:
-    order = SortOrder.parse(update["sort-order"])
-    orders = TableMetadata(state.document).sort_orders
-    state.add("sort-orders", orders, order, lambda other: bool(other.fields == order.fields))
+    elif kind == "spec":
+        document["last-partition-id"] = max([document["last-partition-id"], *(f.field_id for f in new.fields)])
 
 
 def _add_snapshot(state: _State, update: Update) -> None:
@@ -311,11 +300,11 @@ def _set_properties(state: _State, update: Update) -> None:
 _ACTIONS: dict[str, Callable[[_State, Update], None]] = {
     "assign-uuid": _assign_uuid,
     "upgrade-format-version": _upgrade,
-    "add-schema": _add_schema,
+    "add-schema": _add,
     "set-current-schema": lambda state, u: state.make_current("schemas", "current-schema-id", u["schema-id"]),
-    "add-spec": _add_spec,
+    "add-spec": _add,
     "set-default-spec": lambda state, u: state.make_current("partition-specs", "default-spec-id", u["spec-id"]),
-    "add-sort-order": _add_order,
+    "add-sort-order": _add,
     "set-default-sort-order": lambda state, u: state.make_current(
         "sort-orders", "default-sort-order-id", u["sort-order-id"]
     ),

@@ -22,39 +22,25 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
-from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.columns import by_field_id
-from parquet_variant.tables.file_rows import (
-    ColumnOfRows,
-    DataFileColumns,
-    data_file_errors,
-    in_fields,
-    open_data_file,
-    read_files,
-)
+from parquet_variant.tables import file_rows
+from parquet_variant.tables.columns import by_field_id, has_ids
 from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
 from parquet_variant.tables.iceberg.reading.planning import QueryColumns, plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, deleted_positions, read_delete_file
 from parquet_variant.tables.pruning import Pruned
-from parquet_variant.tables.schema import (
-    Field,
-    PrimitiveType,
-    StructType,
-    arrow_field,
-    arrow_type,
-    fields_at,
-)
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
+from parquet_variant.tables.storage import LocalStorage
 from parquet_variant.tables.table_scan import TableScan, named_variant
 
 
 @dataclass(frozen=True)
-class FileColumns(DataFileColumns):
+class FileColumns(file_rows.DataFileColumns):
     """The columns of one data file; rows inherit row ids and sequence numbers where the file has none.
 
     Raises `IcebergError`: reason ``"bad-data-file"`` if neither the file nor a name mapping has field ids, or if the
@@ -66,18 +52,14 @@ class FileColumns(DataFileColumns):
 
     def __post_init__(self) -> None:
         if self.rows != self.file.file.record_count:
-            raise IcebergError(
-                f"the data file has {self.rows} rows, its manifest states {self.file.file.record_count}",
-                reason="bad-data-file",
-                file=self.file.path,
-            )
-        if self._names is None and len(self.arrow) and not self._has_ids:
-            raise IcebergError(
+            problem = f"the data file has {self.rows} rows, its manifest states {self.file.file.record_count}"
+            raise IcebergError(problem, reason="bad-data-file", file=self.file.path)
+        if self._names is None and len(self.arrow) and not has_ids(self.arrow):
+            problem = (
                 f"the data file has no field ids, and the table has no {schemas.NAME_MAPPING}: set it to name the "
-                "columns",
-                reason="bad-data-file",
-                file=self.file.path,
+                "columns"
             )
+            raise IcebergError(problem, reason="bad-data-file", file=self.file.path)
 
     @classmethod
     def of(cls, snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> FileColumns:
@@ -89,14 +71,10 @@ class FileColumns(DataFileColumns):
         """The columns of the table, then the metadata columns."""
         return IcebergScan.known_columns(self.snapshot)
 
-    @property
-    def _has_ids(self) -> bool:
-        return any(FIELD_ID in (f.metadata or {}) for f in self.arrow)
-
     @cached_property
     def _names(self) -> schemas.NameMapping | None:
         """The names of fields where the file has no field ids; None if it has ids."""
-        return None if self._has_ids else self.snapshot.metadata.name_mapping
+        return None if has_ids(self.arrow) else self.snapshot.metadata.name_mapping
 
     @cached_property
     def _partition(self) -> Mapping[int, tuple[Any, PrimitiveType]]:
@@ -130,10 +108,8 @@ class FileColumns(DataFileColumns):
         if isinstance(f.type, StructType) and default == {}:
             parts = [self.missing(part, rows) for part in f.type.fields]
             return pa.StructArray.from_arrays(parts, fields=[arrow_field(part) for part in f.type.fields])
-        raise IcebergError(
-            f"column {f.name!r} has a default of type {schemas.type_name(f.type)}, which is not supported",
-            reason="unsupported-feature",
-        )
+        problem = f"column {f.name!r} has a default of type {schemas.type_name(f.type)}, which is not supported"
+        raise IcebergError(problem, reason="unsupported-feature")
 
     def is_inherited(self, f: Field) -> bool:
         """See `DataFileColumns`: metadata columns, because null values of them are inherited."""
@@ -157,7 +133,7 @@ class FileColumns(DataFileColumns):
         """Return whether the file has deleted rows, or a column differs from row to row."""
         return bool(self.file.deletes) or any(self.is_inherited(self._field(selected)) for selected in missing)
 
-    def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
+    def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, file_rows.ColumnOfRows]]:
         """Return the rows that the delete files keep, the metadata columns, and the defaults of other columns."""
         if not self.file.deletes and not missing:
             return None, {}
@@ -191,9 +167,8 @@ def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
     by_columns: dict[tuple[int, ...], list[ManifestEntry]] = defaultdict(list)
     for entry in file.deletes.equalities:
         if not entry.file.equality_ids:
-            raise IcebergError(
-                "the equality delete file names no columns", reason="bad-delete-file", file=entry.file.path
-            )
+            problem = "the equality delete file names no columns"
+            raise IcebergError(problem, reason="bad-delete-file", file=entry.file.path)
         by_columns[tuple(entry.file.equality_ids)].append(entry)
     for ids, entries in by_columns.items():
         names = [str(number) for number in ids]
@@ -201,13 +176,16 @@ def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
         keys = pa.concat_tables(tables, promote_options="permissive")
         both = []
         for number, key in zip(ids, keys.columns, strict=True):
-            way = _way(snapshot, number, entries[0])
+            # The schema may be an older one.
+            schema = next((s for s in snapshot.metadata.schemas_newest_first if number in s.by_id), None)
+            if schema is None:
+                problem = f"the equality delete file names field id {number}, which no schema of the table has"
+                raise IcebergError(problem, reason="bad-delete-file", file=entries[0].file.path)
+            way = tuple(fields_at(schema.struct, schema.by_id[number][0]))
             kind = way[-1].type
             if not isinstance(kind, PrimitiveType):
-                raise IcebergError(
-                    f"equality deletes of column {way[-1].name!r}, a {schemas.type_name(kind)}",
-                    reason="bad-delete-file",
-                )
+                problem = f"equality deletes of column {way[-1].name!r}, a {schemas.type_name(kind)}"
+                raise IcebergError(problem, reason="bad-delete-file")
             column = one_chunk(columns.read(parquet, StructType(way[:1]))[way[0].name])
             for f in way[1:]:
                 column = pc.struct_field(column, [f.name])
@@ -217,18 +195,6 @@ def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
         codes = row_codes(both, rows + len(keys))
         deleted |= np.isin(codes[:rows], codes[rows:])
     return deleted
-
-
-def _way(snapshot: Snapshot, number: int, entry: ManifestEntry) -> tuple[Field, ...]:
-    """Return the fields on the way to a field id, which may be of an older schema."""
-    for schema in snapshot.metadata.schemas_newest_first:
-        if number in schema.by_id:
-            return tuple(fields_at(schema.struct, schema.by_id[number][0]))
-    raise IcebergError(
-        f"the equality delete file names field id {number}, which no schema of the table has",
-        reason="bad-delete-file",
-        file=entry.file.path,
-    )
 
 
 def row_codes(columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.int64]:
@@ -257,23 +223,17 @@ METADATA_IDS = {f.id for f in schemas.METADATA_COLUMNS.values()}
 def opened_file(snapshot: Snapshot, file: TableFile) -> AbstractContextManager[pq.ParquetFile]:
     """Open a data file; see `data_file_errors`."""
     check_readable(file)
-    return open_data_file(*snapshot.table.files.find(file.path), file.path, IcebergError)
+    return file_rows.open_data_file(*snapshot.table.files.find(file.path), file.path, IcebergError)
 
 
 def check_readable(file: TableFile) -> None:
     """Refuse formats and encryption that cannot be read."""
     if file.file.format != "parquet":
-        raise IcebergError(
-            f"data files in the format {file.file.format} cannot be read: rewrite the table with Parquet",
-            reason="unsupported-feature",
-            file=file.path,
-        )
+        problem = f"data files in the format {file.file.format} cannot be read: rewrite the table with Parquet"
+        raise IcebergError(problem, reason="unsupported-feature", file=file.path)
     if file.file.key_metadata is not None:
-        raise IcebergError(
-            "the data file is encrypted, which parquet-variant does not read",
-            reason="unsupported-feature",
-            file=file.path,
-        )
+        problem = "the data file is encrypted, which parquet-variant does not read"
+        raise IcebergError(problem, reason="unsupported-feature", file=file.path)
 
 
 def read_file(snapshot: Snapshot, file: TableFile, fields: StructType, *, row_mask: Mask | None = None) -> pa.Table:
@@ -288,9 +248,13 @@ def read_file(snapshot: Snapshot, file: TableFile, fields: StructType, *, row_ma
 
 def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
     """Read all rows of a table; see `Table.to_arrow`."""
-    fields = current.schema.struct if columns is None else current.schema.select(strings_of("columns", columns)).struct
+    fields = current.schema.struct
+    if columns is not None:
+        fields = fields.select(strings_of("columns", columns), schemas.METADATA_COLUMNS)
     files = plan_files(current).files
-    return read_files(files, fields, lambda file: in_fields(read_file(current, file, fields), fields), threads)
+    return file_rows.read_files(
+        files, fields, lambda file: file_rows.in_fields(read_file(current, file, fields), fields), threads
+    )
 
 
 def read(current: Snapshot, column: str | None = None, *, threads: int | None = None) -> VariantArray:
@@ -324,7 +288,7 @@ class IcebergScan(TableScan[TableFile]):
         return self.pruned.files
 
     def _is_local(self) -> bool:
-        return self.current.table.files.is_local
+        return isinstance(self.current.table.files.root, LocalStorage)
 
     def source(self, file: TableFile) -> ParquetSource:
         """See `TableScan`."""
@@ -346,7 +310,7 @@ class IcebergScan(TableScan[TableFile]):
 
     def _open(self, file: TableFile) -> OpenFile:
         check_readable(file)
-        with data_file_errors(file.path, IcebergError):
+        with file_rows.data_file_errors(file.path, IcebergError):
             return super()._open(file)
 
     def _columns(self, file: TableFile, opened: OpenFile) -> FileColumns:

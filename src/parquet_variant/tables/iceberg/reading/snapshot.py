@@ -159,9 +159,8 @@ def reference_id(metadata: TableMetadata, name: str, kind: str) -> int:
     reference = metadata.references.get(name) if isinstance(name, str) else None
     if reference is None or reference.type != kind:
         names = ", ".join(n for n, r in metadata.references.items() if r.type == kind) or "none"
-        raise IcebergError(
-            f"unknown {kind} {name!r}: the table has {names}", reason="unknown-snapshot", file=metadata.location
-        )
+        problem = f"unknown {kind} {name!r}: the table has {names}"
+        raise IcebergError(problem, reason="unknown-snapshot", file=metadata.location)
     return reference.snapshot_id
 
 
@@ -170,11 +169,10 @@ def id_at(metadata: TableMetadata, timestamp: int | str | datetime, name: str) -
     moment = to_millis(timestamp, IcebergError)
     snapshot_ids = [snapshot_id for when, snapshot_id in metadata.snapshot_log if when <= moment]
     if not snapshot_ids:
-        raise IcebergError(
-            f"the table's snapshot log has no snapshot at {timestamp}: it begins later, or its snapshots have expired",
-            reason="unknown-snapshot",
-            file=name,
+        problem = (
+            f"the table's snapshot log has no snapshot at {timestamp}: it begins later, or its snapshots have expired"
         )
+        raise IcebergError(problem, reason="unknown-snapshot", file=name)
     return snapshot_ids[-1]
 
 
@@ -235,7 +233,7 @@ def write_vector(files: TableFiles, location: str, file: DataFile, rows: Rows) -
         content=Content.POSITION_DELETES,
         referenced_data_file=file.path,
         content_offset=len(_MAGIC),
-        content_size=len(blob),
+        content_size_in_bytes=len(blob),
     )
 
 
@@ -290,11 +288,12 @@ class DeleteIndex:
                 is_everywhere = file.spec_id in unpartitioned
                 (index.everywhere if is_everywhere else index.equalities[partition_key(file)]).append(entry)
             elif file.is_vector:
-                if file.referenced_data_file is None or file.content_offset is None or file.content_size is None:
+                marked = file.referenced_data_file
+                if marked is None or file.content_offset is None or file.content_size_in_bytes is None:
                     raise damaged("its manifest entry lacks the data file or the place", file.path)
-                if file.referenced_data_file in index.vectors:
-                    raise damaged(f"two vectors apply to {file.referenced_data_file}", file.path)
-                index.vectors[file.referenced_data_file] = entry
+                if marked in index.vectors:
+                    raise damaged(f"two vectors apply to {marked}", file.path)
+                index.vectors[marked] = entry
             elif file.referenced_data_file is not None:
                 index.by_path[file.referenced_data_file].append(entry)
             else:
@@ -338,8 +337,8 @@ def deleted_positions(files: TableFiles, file: DataFile, deletes: FileDeletes) -
     """
     if deletes.vector is not None:
         vector = deletes.vector.file
-        assert vector.content_offset is not None and vector.content_size is not None
-        blob = files.read(vector.path, vector.content_offset, vector.content_size)
+        assert vector.content_offset is not None and vector.content_size_in_bytes is not None
+        blob = files.read(vector.path, vector.content_offset, vector.content_size_in_bytes)
         try:
             if len(blob) < _FOOTER_TAIL:
                 raise damaged(f"its blob has {len(blob)} bytes", vector.path)
@@ -364,11 +363,8 @@ def _positions(files: TableFiles, delete_file: DataFile, file: DataFile) -> Rows
     mine = positions.filter(pc.equal(paths.cast(pa.string()), file.path))
     rows = mine.to_numpy().astype(np.int64)
     if len(rows) and (rows.min() < 0 or rows.max() >= file.record_count):
-        raise IcebergError(
-            f"the delete file names row {int(rows.max())} of {file.path}, which has {file.record_count} rows",
-            reason="bad-delete-file",
-            file=delete_file.path,
-        )
+        problem = f"the delete file names row {int(rows.max())} of {file.path}, which has {file.record_count} rows"
+        raise IcebergError(problem, reason="bad-delete-file", file=delete_file.path)
     return rows.astype(np.uint64)
 
 
@@ -380,11 +376,8 @@ def read_delete_file(
     Raises `IcebergError`: reason ``"bad-delete-file"``.
     """
     if delete_file.format != "parquet":
-        raise IcebergError(
-            f"delete files in the format {delete_file.format} cannot be read: rewrite the table with Parquet",
-            reason="unsupported-feature",
-            file=delete_file.path,
-        )
+        problem = f"delete files in the format {delete_file.format} cannot be read: rewrite the table with Parquet"
+        raise IcebergError(problem, reason="unsupported-feature", file=delete_file.path)
     filesystem, path = files.filesystem(delete_file.path)
     try:
         with pq.ParquetFile(filesystem.open_input_file(path)) as parquet:
@@ -394,13 +387,11 @@ def read_delete_file(
     except FileNotFoundError:
         raise IcebergError("the delete file is missing", reason="missing-file", file=delete_file.path) from None
     except KeyError as missing:
-        raise IcebergError(
-            f"the delete file has no column with field id {missing}", reason="bad-delete-file", file=delete_file.path
-        ) from None
+        problem = f"the delete file has no column with field id {missing}"
+        raise IcebergError(problem, reason="bad-delete-file", file=delete_file.path) from None
     except (pa.ArrowException, OSError) as error:
-        raise IcebergError(
-            f"the delete file cannot be read: {error}", reason="bad-delete-file", file=delete_file.path
-        ) from None
+        problem = f"the delete file cannot be read: {error}"
+        raise IcebergError(problem, reason="bad-delete-file", file=delete_file.path) from None
     return table.rename_columns(list(names))
 
 

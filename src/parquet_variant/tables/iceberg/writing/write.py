@@ -17,6 +17,7 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError, check_choice, check_mapping, strings_of
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.support.keywords import with_keywords
+from parquet_variant.tables import schema as shared
 from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable, NamedCatalog
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
 from parquet_variant.tables.iceberg.locations import absolute_location
@@ -25,55 +26,41 @@ from parquet_variant.tables.iceberg.metadata import updates
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, sort_order_of, spec_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, newest_snapshot
-from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
-from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
+from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot, has_batch
+from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, WriteProperties, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
 from parquet_variant.tables.row_input import SchemaOption, first_rows
-from parquet_variant.tables.schema import (
-    VOID,
-    Field,
-    Place,
-    PrimitiveType,
-    StructType,
-    TableType,
-    arrow_schema,
-    from_ddl,
-    merged_type,
-    walk_fields,
-)
 
-_PROMOTIONS = {
-    "integer": {"long"},
-    "float": {"double"},
-    "date": {"timestamp_ntz", "timestamp_ns"},
-}
+_PROMOTIONS = {"integer": {"long"}, "float": {"double"}, "date": {"timestamp_ntz", "timestamp_ns"}}
 
 
-def can_promote(old: TableType, new: TableType) -> bool:
+def can_promote(old: shared.TableType, new: shared.TableType) -> bool:
     """Return whether a column of one type may become one of another without rewriting files.
 
     >>> can_promote(PrimitiveType("decimal(9,2)"), PrimitiveType("decimal(12,2)"))
     True
     """
-    if old == VOID:
+    if old == shared.VOID:
         return True
-    if not isinstance(old, PrimitiveType) or not isinstance(new, PrimitiveType):
+    if not isinstance(old, shared.PrimitiveType) or not isinstance(new, shared.PrimitiveType):
         return False
     if old.family == new.family == "decimal":
         return old.numbers[1] == new.numbers[1] and new.numbers[0] > old.numbers[0]
     return new.name in _PROMOTIONS.get(old.name, ())
 
 
-def _merged_types(old: TableType, new: TableType, ids: Iterator[int], place: Place) -> TableType:
+def _merged_types(
+    old: shared.TableType, new: shared.TableType, ids: Iterator[int], place: shared.Place
+) -> shared.TableType:
     """Return the type of a column for values of two types that are not nested in the same way."""
-    if old == VOID:
+    if old == shared.VOID:
         return schemas.with_new_ids(new, ids)
     if can_promote(old, new):
         return new
-    is_same_family = isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType) and old.family == new.family
-    if is_same_family or new == VOID or can_promote(new, old):
+    is_same_family = (
+        isinstance(old, shared.PrimitiveType) and isinstance(new, shared.PrimitiveType) and old.family == new.family
+    )
+    if is_same_family or new == shared.VOID or can_promote(new, old):
         return old
     raise IcebergError(
         f"column {'.'.join(place)!r} is {schemas.type_name(old)}, but the data has {schemas.type_name(new)}: cast the "
@@ -115,10 +102,8 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
     check_mapping("properties", properties, IcebergError)
     for name, value in properties.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise IcebergError(
-                f"the property {name!r} is {value!r}: names and values of properties are strings",
-                reason="bad-property",
-            )
+            problem = f"the property {name!r} is {value!r}: names and values of properties are strings"
+            raise IcebergError(problem, reason="bad-property")
     return dict(properties)
 
 
@@ -148,14 +133,12 @@ def checked_schema(schema: schemas.Schema) -> schemas.Schema:
     """Return a schema that tables may have. Raises `IcebergError`: reason ``"bad-schema"``."""
     if schema.highest_id > schemas.MAX_FIELD_ID:
         raise IcebergError(f"the schema has more than {schemas.MAX_FIELD_ID} fields", reason="bad-schema")
-    for place, f in [((), Field("", schema.struct)), *walk_fields(schema.struct)]:
-        names = [part.name.lower() for part in f.type.fields] if isinstance(f.type, StructType) else []
+    for place, f in [((), shared.Field("", schema.struct)), *shared.walk_fields(schema.struct)]:
+        names = [part.name.lower() for part in f.type.fields] if isinstance(f.type, shared.StructType) else []
         name = next((name for name in names if not name or names.count(name) > 1), None)
         if name is not None:
-            raise IcebergError(
-                f"two columns are named {'.'.join((*place, name))!r} (names are compared without case)",
-                reason="bad-schema",
-            )
+            problem = f"two columns are named {'.'.join((*place, name))!r} (names are compared without case)"
+            raise IcebergError(problem, reason="bad-schema")
     for f in schema.fields:
         if f.name in schemas.METADATA_COLUMNS:
             raise IcebergError(f"column {f.name!r} has the name of a metadata column: rename it", reason="bad-schema")
@@ -173,12 +156,11 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
         else:
             number = next(ids)
             fields.append(replace(f, field_id=number, type=schemas.with_new_ids(f.type, ids)))
-    schema = checked_schema(schemas.Schema(max(former.schemas) + 1, StructType(tuple(fields))))
+    schema = checked_schema(schemas.Schema(max(former.schemas) + 1, shared.StructType(tuple(fields))))
     order = sort_order_of(asked.sort_by, schema, order_id=max(former.sort_orders, default=0) + 1)
     spec = updates.next_spec(former, asked.partition_by, schema)
     properties = {**reader_properties(schema, former.properties), **asked.properties}
-    steps = (*updates.schema_updates(former, schema), *updates.spec_updates(spec), *updates.order_updates(order))
-    return *steps, *updates.properties_updates(properties)
+    return updates.definition_updates(former, schema, spec, order, properties)
 
 
 # What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
@@ -243,7 +225,7 @@ def write(
     if mode != "replace":
         return _write_rows(base, data, change, **plan_options)
     steps = replacement(former.metadata, first.schema, asked)
-    requirements = tuple(updates.assert_schema(former.metadata))
+    requirements = tuple(updates.requires(former.metadata, *updates.SCHEMA_IDS))
     change = replace(change, is_replacement=True, updates=steps, requirements=requirements)
     planned_on = newest_snapshot(
         replace(former, metadata=updates.apply_change(former.metadata, updates.TableChange(steps), None))
@@ -272,7 +254,7 @@ def append(
         metadata = base.metadata
         ids = count(metadata.last_column_id + 1)
         data_struct = schemas.schema_of_arrow(first.schema).struct
-        merged = merged_type(
+        merged = shared.merged_type(
             metadata.schema.struct,
             data_struct,
             (),
@@ -280,10 +262,10 @@ def append(
             lambda f: replace(f, field_id=next(ids), type=schemas.with_new_ids(f.type, ids), nullable=True),
         )
         if merged != metadata.schema.struct:
-            assert isinstance(merged, StructType)
+            assert isinstance(merged, shared.StructType)
             columns = replace(metadata.schema, id=max(metadata.schemas) + 1, struct=merged)
-            requirements = tuple(updates.assert_schema(base.metadata))
-            change = replace(change, updates=updates.schema_updates(base.metadata, columns), requirements=requirements)
+            requirements = tuple(updates.requires(metadata, *updates.SCHEMA_IDS))
+            change = replace(change, updates=updates.definition_updates(metadata, columns), requirements=requirements)
     return _write_rows(
         base, data, change, schema=schema, policy=policy, file_bytes=file_bytes, options=options, columns=columns
     )
@@ -349,12 +331,7 @@ def commit_files(
 
 
 def plan(
-    table: Snapshot,
-    *,
-    schema: SchemaOption = None,
-    file_bytes: int | None = None,
-    job: str = "",
-    **options: Any,
+    table: Snapshot, *, schema: SchemaOption = None, file_bytes: int | None = None, job: str = "", **options: Any
 ) -> IcebergWritePlan:
     """Return the plan by which tasks of other processes write files for a table; see `commit_files`.
 
@@ -427,10 +404,7 @@ def create_namespace(namespace: str, *, catalog: CatalogOption) -> None:
 
 
 def drop_table(
-    table: str | os.PathLike[str],
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
+    table: str | os.PathLike[str], *, catalog: CatalogOption = None, storage_options: Mapping[str, str] | None = None
 ) -> None:
     """Remove a table from its catalog; its data files are kept; see `IcebergTable.drop`."""
     opened, identifier = find_table(table, catalog, storage_options)
@@ -441,7 +415,7 @@ def drop_table(
 def create_table(table: str | os.PathLike[str], schema: pa.Schema | str, **options: Unpack[CreateKeywords]) -> None:
     """Create an empty table; see `pv.create`."""
     if isinstance(schema, str):
-        schema = arrow_schema(from_ddl(schema))
+        schema = shared.arrow_schema(shared.from_ddl(schema))
     if not isinstance(schema, pa.Schema):
         raise IcebergError(f"schema is a {type(schema).__name__}: give a pyarrow schema or DDL", reason="bad-schema")
     write(table, schema.empty_table(), mode="error", **options)

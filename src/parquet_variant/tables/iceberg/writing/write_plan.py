@@ -1,15 +1,16 @@
-"""The plan by which tasks write the data files of an Iceberg table, each described as manifests describe it.
+"""The plan by which tasks write the data files of an Iceberg table, and the ``write.*`` properties that it obeys.
 
-Owns partitioning rows by transforms, sorting them, names of files, and their description with metrics (specification,
-"Field-level Metrics"). Writing itself is `tables.write_plan`, collecting metrics `tables.file_metrics`, the commit
-`commit`.
+Owns `WriteProperties` (acted on, known to have no effect here, or refused by name), partitioning rows by transforms,
+sorting them, names of files, and their description with metrics as manifests have it (specification, "Field-level
+Metrics"). Writing itself is `tables.write_plan`, collecting metrics `tables.file_metrics`, the commit `commit`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import quote_plus
 
 import numpy as np
@@ -17,15 +18,18 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import IcebergError, VariantFileError
 from parquet_variant.files.parquet.format.facts import FileFacts, chunk_start_of, footer_metadata
 from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.format.nested import map_variants
+from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
 from parquet_variant.tables.iceberg.locations import normal_location
@@ -34,7 +38,6 @@ from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile,
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, hash_rows, source_type
 from parquet_variant.tables.iceberg.reading.scan import repeated, row_codes
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile
-from parquet_variant.tables.iceberg.writing.properties import TARGET_BYTES, WriteProperties, truncation
 from parquet_variant.tables.pruning import bounds_to_bytes, complete_bounds
 from parquet_variant.tables.row_input import SchemaOption, batches_of, schemas_by_column
 from parquet_variant.tables.schema import (
@@ -54,15 +57,127 @@ from parquet_variant.tables.schema import (
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
 from parquet_variant.types.forms import struct_like
 
-# The metrics of a data file: by the names of `DataFile`'s attributes, then by field id.
-ManifestMetrics: TypeAlias = "dict[str, Any]"
+TARGET_BYTES = "write.target-file-size-bytes"
+_CODEC, _LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
+_ROW_GROUP = "write.parquet.row-group-size-bytes"
+_METRICS = "write.metadata.metrics."
+_ONLY = {"write.format.default": "parquet", "write.delete.format.default": "parquet", "write.wap.enabled": "false"}
+_REFUSED = ("write.location-provider.impl", "encryption.key-id", "write.object-storage.path")
+_TRUNCATE = re.compile(r"truncate\((\d+)\)")
+OBJECT_STORAGE = "write.object-storage.enabled"
+# The values of properties by the end of their names; the first one is the default.
+_CHOICES = {
+    ".enabled": ("false", "true"),
+    ".mode": ("merge-on-read", "copy-on-write"),
+    ".isolation-level": ("serializable", "snapshot"),
+}
+_CHECKED = (
+    OBJECT_STORAGE,
+    *(f"write.{name}{end}" for name in ("delete", "update", "merge") for end in (".mode", ".isolation-level")),
+)
+
+
+@dataclass(frozen=True)
+class WriteProperties:
+    """The properties of a table, as its writers read them."""
+
+    properties: Mapping[str, str]
+
+    def check(self) -> None:
+        """Refuse what this package does not do. Raises `IcebergError`: reason ``"unsupported-feature"``."""
+        for name, allowed in _ONLY.items():
+            value = self.properties.get(name, allowed)
+            if value.lower() != allowed:
+                problem = f"the table property {name} is {value!r}: only {allowed!r} is supported"
+                raise IcebergError(problem, reason="unsupported-feature")
+        for name in _REFUSED:
+            if name in self.properties:
+                raise IcebergError(f"the table property {name} is not supported", reason="unsupported-feature")
+        for name in _CHECKED:
+            self.is_default(name)
+        for name, value in self.properties.items():
+            if name == f"{_METRICS}default" or name.startswith(f"{_METRICS}column."):
+                truncation(value.lower(), name)
+        for name in (TARGET_BYTES, _ROW_GROUP, _LEVEL):
+            self.number(name, 0)
+        _ = self.codec
+
+    @cached_property
+    def codec(self) -> str:
+        """The compression of data files."""
+        codec = self.properties.get(_CODEC, DEFAULT_COMPRESSION).lower()
+        codec = "none" if codec == "uncompressed" else codec
+        try:
+            codec_number(codec)
+        except VariantFileError as error:
+            problem = f"the table property {_CODEC} is {codec!r}: {error.message}"
+            raise IcebergError(problem, reason="bad-property") from None
+        return codec
+
+    def writer_options(self) -> dict[str, Any]:
+        """Return the options of `VariantWriter` that the properties ask for."""
+        options: dict[str, Any] = {"compression": self.codec}
+        if _LEVEL in self.properties and self.codec not in ("none", "snappy"):
+            options["compression_level"] = self.number(_LEVEL, 0)
+        if _ROW_GROUP in self.properties:
+            options["row_group_bytes"] = self.number(_ROW_GROUP, 0)
+        return options
+
+    def metrics_mode(self, column: str, position: int) -> str:
+        """Return the metrics mode of a leaf column: ``none``, ``counts``, ``full`` or ``truncate(n)``.
+
+        `position`: how many leaf columns are before it.
+        """
+        column_mode = self.properties.get(f"{_METRICS}column.{column}")
+        if column_mode is not None:
+            return column_mode.lower()
+        default = self.properties.get(f"{_METRICS}default")
+        if default is None and position >= self.number(f"{_METRICS}max-inferred-column-defaults", 100):
+            return "none"
+        return (default or "truncate(16)").lower()
+
+    def number(self, name: str, default: int) -> int:
+        """Return a property that is a number. Raises `IcebergError`: reason ``"bad-property"``."""
+        text = self.properties.get(name)
+        if text is None:
+            return default
+        if not text.isdecimal():
+            raise IcebergError(f"the table property {name} is {text!r}: give a number", reason="bad-property")
+        return int(text)
+
+    def is_default(self, name: str) -> bool:
+        """Return whether a property that is one of some choices has its default value.
+
+        Raises `IcebergError`: reason ``"bad-property"``.
+        """
+        choices = _CHOICES[name[name.rindex(".") :]]
+        value = self.properties.get(name, choices[0]).lower()
+        if value not in choices:
+            problem = f"the table property {name} is {value!r}: use {' or '.join(choices)}"
+            raise IcebergError(problem, reason="bad-property")
+        return value == choices[0]
+
+
+def truncation(mode: str, name: str) -> int | None:
+    """Return how many characters of bounds a metrics mode keeps; None for all.
+
+    `name`: the property or column, for errors.
+    Raises `IcebergError`: reason ``"bad-property"``.
+    """
+    if mode in ("none", "counts", "full"):
+        return None
+    match = _TRUNCATE.fullmatch(mode)
+    if match is None or int(match[1]) < 1:
+        problem = f"the metrics mode {mode!r} of {name} is unknown: use none, counts, truncate(n) or full"
+        raise IcebergError(problem, reason="bad-property")
+    return int(match[1])
 
 
 def manifest_metrics(
     schema: schemas.Schema, properties: WriteProperties, info: FileInfo, metrics: FileMetrics
-) -> ManifestMetrics:
+) -> dict[str, Any]:
     """Return the metrics of a written file; `metrics`: what was collected of its leaf columns."""
-    result: ManifestMetrics = {name: {} for name in METRICS}
+    result: dict[str, Any] = {name: {} for name in METRICS}
     file_leaves = list(parse_schema(info.footer).leaves())
     for position, (place, f) in enumerate(metric_leaves(schema.struct)):
         mode = properties.metrics_mode(".".join(place), position)
@@ -101,37 +216,30 @@ def metric_leaves(struct: StructType) -> list[tuple[Place, Field]]:
     return [(tuple(f.name for f in way), way[-1]) for way in leaves(struct)]
 
 
-def _set_bounds(result: ManifestMetrics, f: Field, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
+def _set_bounds(result: dict[str, Any], f: Field, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
     assert isinstance(f.type, PrimitiveType)
     if f.type.family in ("geometry", "geography"):
         return
     try:
-        low, high = (_raw_value(scalar, f.type) for scalar in (lower, upper))
+        low, high = (
+            scalar.value.as_py()
+            if isinstance(scalar, pa.ExtensionScalar)
+            else schemas.raw_values(pa.array([scalar.as_py()], arrow_type(f.type)), f.type)[0]
+            for scalar in (lower, upper)
+        )
     except (pa.ArrowException, OverflowError, ValueError):
         return
-    if limit is not None:
-        if isinstance(low, str):
-            low = lower_text(low, limit)
-        elif isinstance(low, bytes):
-            low = low[:limit]
-        if isinstance(high, str):
-            high = upper_text(high, limit)
-        elif isinstance(high, bytes) and len(high) > limit:
+    if limit is not None and isinstance(low, str):
+        low, high = lower_text(low, limit), upper_text(high, limit)
+    elif limit is not None and isinstance(low, bytes):
+        low = low[:limit]
+        if len(high) > limit:
             cut = high[:limit].rstrip(b"\xff")
             high = cut[:-1] + bytes([cut[-1] + 1]) if cut else None
     if low is not None:
         result["lower_bounds"][f.id] = schemas.to_bytes(low, f.type)
     if high is not None:
         result["upper_bounds"][f.id] = schemas.to_bytes(high, f.type)
-
-
-def _raw_value(scalar: pa.Scalar, kind: PrimitiveType) -> Any:
-    if isinstance(scalar, pa.ExtensionScalar):
-        return scalar.value.as_py()
-    return schemas.raw_values(pa.array([scalar.as_py()], arrow_type(kind)), kind)[0]
-
-
-# ---- sizes of columns
 
 
 def parquet_places(struct: TableType, place: Place = ()) -> list[tuple[Place, int]]:
@@ -176,7 +284,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
 
     def write_files(self, data: Any, *, data_change: bool = True) -> list[TableFile]:
         """Write rows to new files; see `TableWritePlan.write_files`. Rows of sorted tables are held in memory."""
-        if not self.order.is_sorted:
+        if not self.order.fields:
             return super().write_files(data, data_change=data_change)
         batches = list(batches_of(data))
         tables = [self.with_generated_columns(rows_of(batch)) for batch in batches]
@@ -260,7 +368,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             f"{quote_plus(name)}={quote_plus('null' if text is None else text)}/" for name, text in texts
         )
         path = f"{directories}{self.new_name()}.parquet"
-        if self.write_properties.object_storage_layout:
+        if not self.write_properties.is_default(OBJECT_STORAGE):
             number = int(hash_rows(np.frombuffer(path.encode(), np.uint8).reshape(1, -1))[0]) & 0xFFFFF
             bits = f"{number:020b}"
             path = f"{bits[:4]}/{bits[4:8]}/{bits[8:12]}/{bits[12:]}/{path}"
