@@ -164,6 +164,16 @@ def test_a_repeated_stream_batch_is_committed_once_and_its_files_go(tmp_path):
     assert pv.open(tmp_path / "t").snapshot.txns["app"].version == 1
 
 
+def test_the_checkpoint_of_a_stream_may_be_in_its_new_table(tmp_path):
+    checkpoint = tmp_path / "t" / "_checkpoint"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "metadata").write_text("id")
+    given = {"path": str(tmp_path / "t"), "format": "delta", "schema": "a int", "checkpointLocation": str(checkpoint)}
+    writer = StreamWriter(WriteOptions.of(given), StructType().add("v", StringType()), False)
+    writer.commit([writer.write(_batch('{"a": 1}'))], 0)
+    assert pv.open(tmp_path / "t").read().to_pylist() == [{"a": 1}]
+
+
 def test_a_killed_query_goes_on_exactly_once(source, tmp_path):
     incoming, table, checkpoint = tmp_path / "in", tmp_path / "t", tmp_path / "checkpoint"
     incoming.mkdir()

@@ -24,7 +24,7 @@ from parquet_variant.ingestion.loads import LoadedFile, directory_load_files, st
 from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.io.commit_journal import visible_files
 from parquet_variant.io.filesystems import filesystem_of, info_of, write_errors
-from parquet_variant.io.staging import BAD_RECORDS, LOADS, StagedFile, Staging, check_target, staging_beside
+from parquet_variant.io.staging import BAD_RECORDS, LOADS, StagedFile, Staging, check_target, staging_beside, sweep
 from parquet_variant.io.temporaries import keep_mode, linked_file
 from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -232,7 +232,7 @@ class TableDestination(Destination):
     _may_be_committed = False  # Whether a commit may name the files of this job, so that they must not be removed.
 
     def __init__(self, request: WriteRequest, location: str, *, exists: bool) -> None:
-        super().__init__(request, Staging.into(location))
+        super().__init__(request, Staging(location))
         self.holds_data = exists
 
     @abstractmethod
@@ -273,8 +273,10 @@ class TableDestination(Destination):
             self._plan_table(columns, at_once=stream is not None)
         self._plan = self._plan_write(schema, **options)
         if stream is None:
-            self.staging = self.staging.begin()
+            sweep(self.staging.dest)
+            self.staging = Staging.into(self.staging.dest)
             self._plan = replace(self._plan, job=f"{self.staging.job}-")
+            self.staging = self.staging.begin()
 
     def write(self, batches: Iterable[Columns], task: int, attempt: int | str) -> Written:
         """Write the data files of a task; a task that outlives its job removes them."""
@@ -328,11 +330,13 @@ class TableDestination(Destination):
 
     def abort(self, files: Iterable[Any] = (), *, may_be_committed: bool = False) -> None:
         """Remove the files that this job wrote, unless a commit may name them; they are then left for maintenance."""
-        # The staging area is removed first, so that a running task notices the end of the job.
-        self.staging.abort()
+        is_batch = self._plan is not None and bool(self._plan.job)
+        if is_batch:
+            # The staging area is removed first, so that a running task notices the end of the job.
+            self.staging.abort()
         if self._plan is None or self._may_be_committed or may_be_committed:
             return
-        if self._plan.job:
+        if is_batch:
             with suppress(OSError, VariantError):
                 self._plan.remove_files()
             self.staging.abort()  # removes the directory, which is empty now

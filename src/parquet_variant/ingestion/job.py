@@ -1,7 +1,7 @@
 """`IngestJob`: the steps of an ingest (plan, infer, write, commit), which are the same on every engine.
 
 A job that fails leaves nothing behind. `request` checks the options, an engine (`io.engine`, `spark.engine`) runs the
-tasks, `task` is the work of one task, `destinations` write the output formats, and `shredding` infers the schema.
+tasks, `task` is the work of one task, `destination` writes and commits the files, and `inference` infers the schema.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class IngestJob:
             if (request := self._request).mode == "append" and request.schema is None and request.schema_of == "table":
                 table = table_schema(destination.data_files(), request.column)  # the types that the table keeps
             if table is not None:
-                self._set_string_types(self._request.text.texts.with_types(string_types(table)))
+                self._set_string_types(request.text.texts.with_types(string_types(table)))
             if self._request.text.texts.auto:
                 self._set_string_types(self._request.text.texts.resolved(self._profile(engine, tasks)))
             inference, hints = self._infer(engine, tasks) if self._request.schema is None else (None, [])
@@ -251,10 +251,7 @@ class IngestJob:
         return compared, hints
 
     def _trial_files(self, inference: InferenceResult, tasks: list[list[Split]]) -> list[VariantArray]:
-        """Return the rows in files, or those of one file, if files are small, and the request allows other schemas.
-
-        The files depend only on the text, so that the schema does not depend on the tasks.
-        """
+        """Return the rows in files, which depend only on the text, if they are small and other schemas are allowed."""
         request = self._request
         fixed = request.partition_by or request.text.json_column or request.text.sample is not None
         if fixed or request.format == "vortex" or inference.policy != AutoPolicy():

@@ -64,7 +64,6 @@ class JsonFiles:
         """Yield what `use` returns for each array of rows, in order; it is called in threads.
 
         `paths`: the paths that `use` looks at; the other fields of objects may be missing. None for whole values.
-        Raises `JsonError` or `VariantFileError` for a line or file that cannot be read, and for files without a value.
         """
 
         def work(tape: Tape) -> list[Used]:

@@ -153,21 +153,12 @@ def table_schema(files: Sequence[ParquetSource], column: str) -> ShreddingSchema
 
 
 def keep_types(schema: ShreddingSchema, table: ShreddingSchema) -> ShreddingSchema:
-    """Return the schema of new files with the types that the table has; numbers get a type that holds both.
-
-    >>> new = ShreddingSchema.from_ddl("a string, b decimal(4,2), c date")
-    >>> keep_types(new, ShreddingSchema.from_ddl("a bigint, b int"))
-    <ShreddingSchema a bigint, b decimal(12,2), c date>
-    """
+    """Return the schema of new files with the types that the table has; numbers get a type that holds both."""
     return ShreddingSchema.from_tree(_kept(table.type_tree(), schema.type_tree(), adds=False))
 
 
 def string_types(table: ShreddingSchema) -> dict[str, str]:
-    """Return the types of strings, by path, that `StringTypes` has for the types of a table.
-
-    >>> string_types(ShreddingSchema.from_ddl("at timestamp, d date, n int"))
-    {'$.at': 'timestamp!', '$.d': 'date!'}
-    """
+    """Return the types of strings, by path, that `StringTypes` has for the types of a table."""
     types: dict[str, str] = {}
     for path, leaf in table.leaves():
         name = leaf.to_ddl() if leaf.kind == "primitive" else ""
@@ -224,8 +215,7 @@ def option_paths(request: IngestRequest) -> dict[VariantPath, str]:
 def check_paths(request: IngestRequest, seen: Findings) -> tuple[str, ...]:
     """Raise `VariantError` for a path of an option that no row has; return hints about a schema with such paths.
 
-    A path of a schema is an error only if the data has a similar path that the schema lacks: schemas may list optional
-    fields.
+    A path of a schema is an error only if the data has a similar path: schemas may list optional fields.
     """
     named = option_paths(request)
     other_paths = set(map(VariantPath, seen.other_paths)) if seen.missing else set()

@@ -39,9 +39,6 @@ class PartitionBy:
     def of(cls, paths: PartitionColumns) -> PartitionBy:
         """Parse ``"day=$.ts:date"``, a list of such, or a mapping of names to typed paths (string by default).
 
-        Raises `VariantError` with reason ``"bad-option"`` for invalid syntax, or a type that cannot be the name of a
-        directory; `PathError` for an invalid path.
-
         >>> PartitionBy.of("day=$.ts:date").columns[0].type
         DataType(date32[day])
         >>> PartitionBy.of({"kind": "$.kind"}).names

@@ -90,12 +90,8 @@ class IngestOptions(TextKeywords, FileKeywords, total=False):
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """The options by which every task reads JSON text.
+    """The options by which every task reads JSON text; see `pv.ingest`.
 
-    `on_error`: the first invalid line ends the job (``"fail"``), is written to the bad records (``"quarantine"``), or
-      becomes SQL NULL (``"null"``).
-    `on_inexact`: numbers that no type keeps exactly become the nearest double and are counted (``"report"``), or the
-      first one ends the job (``"fail"``).
     `json_column`: the column of tables that contains JSON; None if the sources are text files.
     `json_paths`: the paths of strings inside the JSON that contain JSON.
     `of_dataframe`: the tables are files to which Spark wrote a DataFrame, so that messages name its partitions.
@@ -198,9 +194,6 @@ class TextOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestRequest(WriteRequest):
     """The sources, the destination and the options of an ingest, as documented in `pv.ingest`. It can be pickled.
-
-    Raises `VariantError` for invalid options, with a reason such as ``"bad-option"``, ``"bad-mode"`` or
-    ``"bad-policy"``.
 
     >>> request = IngestRequest.of("logs/*.ndjson", "logs.parquet", schema="id bigint", compression="snappy")
     >>> request.schema.to_ddl(), request.write

@@ -204,8 +204,6 @@ def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRo
     """Yield the rows of a split in batches.
 
     `column`: the JSON column, or the dotted path of a field of structs: strings, or bytes as Kafka delivers them.
-    Raises `VariantFileError` for a file that cannot be read or does not contain the column (``"no-such-column"``);
-    `SchemaError` for a column that is not text (``"not-text"``).
     """
     name = split.file.name
     if split.part is None and split.file.head.lstrip().startswith(b"{"):

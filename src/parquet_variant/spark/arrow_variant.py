@@ -47,11 +47,7 @@ SPARK_VARIANT = pa.struct(
 
 
 def is_spark_variant(arrow_type: pa.DataType) -> bool:
-    """Return whether an Arrow type is Spark's representation of VARIANT.
-
-    >>> is_spark_variant(SPARK_VARIANT), is_spark_variant(pa.string())
-    (True, False)
-    """
+    """Return whether an Arrow type is Spark's representation of VARIANT."""
     if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != 2:
         return False
     metadata = arrow_type.field(1).metadata or {}
@@ -146,11 +142,7 @@ def _converted(array: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 
 def row_bytes(array: pa.Array, target: pa.DataType) -> np.ndarray:
-    """Return the approximate size of each row in Spark's representation, where every VARIANT has its own dictionary.
-
-    `array`: a Variant storage, or any other array.
-    `target`: the type that Spark expects.
-    """
+    """Return the approximate size of each row in Spark's representation, where every VARIANT has its own dictionary."""
     if not is_spark_variant(target):
         return np.full(len(array), array.nbytes / max(len(array), 1) + 1)
     names = [field.name for field in array.type]

@@ -68,11 +68,8 @@ class SparkEngine:
     ) -> list[Result]:
         """Run ``work(task, attempt, item)`` for every item as a task, and return the results in order.
 
-        `step`: name of the step for `progress` and Spark's UI.
-        `work`: a function that can be pickled. `attempt` differs between runs of the same task, so that repeated and
-          speculative runs do not interfere; the result of exactly one run is returned.
-        `items`: the input of the tasks; can be pickled. `sizes` is not used: Spark counts tasks.
-        Raises the `VariantError` that `work` raised.
+        `work` and `items` can be pickled. `attempt` differs between runs of the same task, so that repeated and
+        speculative runs do not interfere. `sizes` is not used: Spark counts tasks.
         """
         if not items:
             return []

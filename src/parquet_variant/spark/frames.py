@@ -50,10 +50,7 @@ def merged_batches(
     empty: Result,
     merge: Callable[[Result, Result], Result],
 ) -> Result:
-    """Return the merged results of `work` for the batches of a VARIANT or JSON column, as one job over all rows.
-
-    `empty`: the result of no rows.
-    """
+    """Return the merged results of `work` for the batches of a VARIANT or JSON column, as one job over all rows."""
     from pyspark.sql.functions import arrow_udf
 
     name, is_json = choose_column(df.schema, column)

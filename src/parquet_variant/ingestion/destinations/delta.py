@@ -15,9 +15,8 @@ from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import TableDestination, WriteRequest
 from parquet_variant.ingestion.loads import LoadedFile, iso_time
-from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import check_mode, sweep
+from parquet_variant.io.staging import check_mode
 from parquet_variant.io.temporaries import is_temporary
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
@@ -103,7 +102,6 @@ def open_delta(request: WriteRequest) -> DeltaDestination | None:
         return None
     else:
         check_partitioned_by(current, request.partition_by.names)
-    sweep(dest)
     return DeltaDestination(request, current)
 
 
@@ -113,7 +111,9 @@ def _check_is_free(dest: str) -> None:
     is_free = filesystem.get_file_info(path).type in (pafs.FileType.NotFound, pafs.FileType.Directory)
     infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True)) if is_free else ()
     names = [info.path[len(path) :].strip("/") for info in infos if info.is_file]
-    names = [name for name in names if not name.startswith(f"{TEMPORARY}/") and not is_temporary(name)]
+    # The checkpoint of a stream may be in its table.
+    names = [name for name in names if name.startswith("_delta_log/") or not name.startswith(("_", "."))]
+    names = [name for name in names if not is_temporary(name)]
     if not is_free or not all(map(DATA_FILE_NAME.fullmatch, names)):
         raise DeltaError(
             f"{dest} contains files and is not a Delta table: choose another path", reason="exists", file=dest

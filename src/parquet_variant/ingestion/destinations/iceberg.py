@@ -12,7 +12,7 @@ from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import TableDestination, WriteRequest
 from parquet_variant.ingestion.loads import LoadedFile
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.io.staging import Staging, check_mode, sweep
+from parquet_variant.io.staging import Staging, check_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
@@ -57,7 +57,7 @@ class IcebergDestination(TableDestination):
         if at_once:  # the catalog may choose another location for every table that it stages
             table = table.commit(TableChange())
         self._base = newest_snapshot(table, self.request.branch or MAIN)
-        self.staging = Staging.into(normal_location(table.metadata.location))
+        self.staging = Staging(normal_location(table.metadata.location))
 
     def _plan_write(self, schema: ShreddingSchema | None, **options: Any) -> IcebergWritePlan:
         options |= self.request.write
@@ -105,7 +105,6 @@ def open_iceberg(request: WriteRequest) -> IcebergDestination | None:
         names = request.partition_by.names
         if names or request.columns == ():  # other columns may be those of the partition fields
             _check_partitioned_by(table, names)
-        sweep(normal_location(table.metadata.location))
     return IcebergDestination(request, table)
 
 

@@ -137,7 +137,6 @@ class ParquetDirectory(Destination):
                     continue
                 for values, part in request.partition_by.split(arrays_of(columns), request.column):
                     files.write(values, part)
-            files.close()
         return Written(tuple(files.files), files.rows, files.bytes)
 
     def commit(
@@ -217,15 +216,15 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
     staging = open_staging(dest, mode)
     assert staging is not None
     staging = staging.begin()
+    directory = staging.attempt(0)
     try:
         if format == "vortex":
-            staged = [StagedFile(staging.attempt(0), staging.file_name(0, extension="vortex"))]
+            staged = [StagedFile(directory, staging.file_name(0, extension="vortex"))]
             row_count = write(filesystem_of(staged[0].path)[1], rows, schema=schema, **options).rows
         else:
-            with PartitionedFiles(staging, staging.attempt(0), 0, **options) as files:
+            with PartitionedFiles(staging, directory, 0, **options) as files:
                 for values, part in split_by_partition(rows, names):
                     files.write(values, part)
-                files.close()
             staged, row_count = files.files, files.rows
         written = staging.commit(staged)
     except BaseException:

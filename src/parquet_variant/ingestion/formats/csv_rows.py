@@ -43,11 +43,7 @@ _DELIMITERS = ",\t;|"
 
 
 def is_csv(path: Any) -> bool:
-    """Return whether a path names a CSV or TSV file, perhaps compressed, by its extension.
-
-    >>> is_csv("a.csv.gz"), is_csv("a.tsv"), is_csv("a.csv/")
-    (True, True, False)
-    """
+    """Return whether a path names a CSV or TSV file, perhaps compressed, by its extension."""
     return isinstance(path, (str, os.PathLike)) and _NAMES.search(os.fspath(path)) is not None
 
 

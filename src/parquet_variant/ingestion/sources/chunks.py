@@ -176,9 +176,7 @@ def open_chunks(
     """Yield the text of a file as chunks of whole lines; a chunk is larger than `chunk_bytes` only if one line is.
 
     `byte_range`: read only the lines that begin at an offset in ``start <= offset < end``; only for splittable files.
-    `layout`: elements of an array, documents, and rows of CSV as objects are one per line of a chunk.
-    Raises `VariantFileError` for a file that cannot be read, damaged compression, UTF-16, and a line over 256 MiB;
-    `JsonError` for a JSON array that is truncated or followed by other text, after its elements were yielded.
+    Raises `JsonError` for a JSON array that is truncated or followed by other text, after its elements were yielded.
     """
     with file.errors(), file.open_seekable() as stored:
         if byte_range is None:

@@ -120,10 +120,7 @@ class InputFile:
             yield decompressed(stored, codec)
 
     def errors(self) -> AbstractContextManager[None]:
-        """Raise errors of the filesystem and of decompression as `VariantFileError`.
-
-        The reasons are ``"missing"``, ``"bad-compression"`` and ``"unreadable"``.
-        """
+        """Raise errors of the filesystem and of decompression as `VariantFileError`."""
         return _file_errors(self.name)
 
     @cached_property
@@ -144,8 +141,6 @@ def find_input_files(
     `exclude`: patterns of files and directories to leave out. A pattern is compared with the last parts of the path:
       ``*.md`` with names, ``raw/*.csv`` with names in directories ``raw``.
     `pipes`: whether pipes are read, which is possible once; otherwise they are reported as missing.
-    Raises `VariantFileError`: ``reason="missing"`` for a path that does not exist or a pattern without a match;
-    ``"no-files"`` for a directory without files, an empty list of sources, or if all files are excluded.
 
     >>> find_input_files("examples/*.ndjson")
     [InputFile(name='examples/usgs_earthquakes.ndjson')]

@@ -97,10 +97,9 @@ def range_lines(file: Any, start: int, end: int) -> bytes:
 
 
 def line_chunks(fill: Fill, size: int, max_line: int) -> Iterator[Bytes]:
-    """Yield pieces of about ``size`` bytes that end at a newline; the last line of the text may lack its newline.
+    """Yield pieces of about ``size`` bytes that end at a newline, except the last; the caller may release them.
 
-    The caller may release a piece (`buffer_pool.release`) when nothing uses its text any more. Raises `OverflowError`
-    for a line of more than ``max_line`` bytes.
+    Raises `OverflowError` for a line of more than ``max_line`` bytes.
     """
     room, room_used = acquire(np.uint8, size), 0
     while got := fill(room[room_used:].data):

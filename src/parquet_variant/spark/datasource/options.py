@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeAlias
+from typing import Any
 
 from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import VariantError, bad_option, choice_of
@@ -21,13 +21,10 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.selection import read_filter, split_type
 from parquet_variant.support.choices import OutputFormat
 from parquet_variant.tables.opening import format_of_table
+from parquet_variant.tables.row_input import Batch
 
 # Options that Spark adds, or that users set for Spark.
 _SPARK_OPTIONS = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
-# The name of a stream or application, and the number of the batch.
-Batch: TypeAlias = tuple[str, int]
-
-
 _COMMA = re.compile(r",(?![^(]*\))")
 _SIZE = re.compile("([0-9]+)([kmgtp]?)b?")
 
@@ -58,8 +55,7 @@ def _integer(text: str) -> int:
 
 
 def _positive_integer(text: str) -> int:
-    number = _integer(text)
-    if number < 1:
+    if (number := _integer(text)) < 1:
         raise ValueError("a positive integer")
     return number
 

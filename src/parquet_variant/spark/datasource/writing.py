@@ -36,11 +36,12 @@ from parquet_variant.spark.arrow_variant import (
     to_arrow_schema,
     with_marked_variants,
 )
-from parquet_variant.spark.datasource.options import Batch, WriteOptions
+from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.frames import choose_column
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.tables.delta.protocol.actions import parse_schema
 from parquet_variant.tables.partitions import warn_of_null_partitions
+from parquet_variant.tables.row_input import Batch
 
 # Messages of tasks; None for a task that failed.
 Messages: TypeAlias = "list[WriterCommitMessage | None]"

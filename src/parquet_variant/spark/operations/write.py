@@ -51,16 +51,13 @@ def ingest(
     progress: Progress | None = None,
     **options: Unpack[IngestOptions],
 ) -> IngestResult:
-    """Read JSON files and write them as shredded Parquet files, a Delta or Iceberg table or Vortex files, on Spark.
-
-    See `pv.ingest`.
-    """
+    """Run `pv.ingest` as Spark jobs."""
     # Absolute paths, because the working directory of the workers may differ from that of the driver.
     target = absolute(dest) if options.get("catalog") is None else os.fspath(dest)
     place = target if options.get("catalog") is None else table_location(target, options["catalog"])
     with _source_paths(sources, place, json_column_or_paths(options.get("json_column"), ())[0]) as files:
         request = IngestRequest.of(files, target, format=format, **options)
-        if _is_dataframe(sources):
+        if hasattr(sources, "sparkSession"):
             request = replace(request, text=replace(request.text, of_dataframe=True))
         return IngestJob(request).run(SparkEngine(spark, progress))
 
@@ -70,7 +67,7 @@ def _source_paths(sources: Any, dest: str, json_column: str | None) -> Iterator[
     """Return the paths of the sources. A DataFrame is written to temporary Parquet files next to the destination."""
     from pyspark.sql.types import BinaryType, StringType
 
-    if not _is_dataframe(sources):
+    if not hasattr(sources, "sparkSession"):  # not a DataFrame
         paths = [sources] if isinstance(sources, str | os.PathLike) else sources
         yield [absolute(path) for path in paths]
         return
@@ -97,12 +94,6 @@ def _source_paths(sources: Any, dest: str, json_column: str | None) -> Iterator[
         yield [f"{directory}/*.parquet"]
     finally:
         staging.abort()
-
-
-def _is_dataframe(sources: Any) -> bool:
-    from pyspark.sql import DataFrame
-
-    return isinstance(sources, DataFrame)
 
 
 @contextmanager
@@ -150,8 +141,6 @@ def write(
     except VariantError as error:
         if error.reason != "no-rows" or not destination.holds_data:
             raise
-        if format == "parquet" and mode == "append":
-            return
         schema = ShreddingSchema.variant()  # of an existing destination that gets no rows
     df.sparkSession.dataSource.register(VariantDataSource)
     make_active(df.sparkSession)
