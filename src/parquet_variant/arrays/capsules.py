@@ -138,14 +138,11 @@ def plain_metadata(storage: pa.StructArray) -> pa.StructArray:
 
 
 def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
-    """Return the storages, one per chunk, of the Variant column in an object of any library.
+    """Return the storages, one per chunk, of the Variant column in an Arrow object of any library.
 
-    `obj`: a pyarrow array, chunked array, table or record batch, or an object with ``__arrow_c_array__`` or
-      ``__arrow_c_stream__``.
     `column`: the column, if the object is a table. None: the object is the column, or a table with one Variant column.
-    A column of JSON text (``arrow.json``) is parsed.
-    Raises `SchemaError` if the object is not Arrow data (``not-arrow``), if the column does not exist or there is not
-    exactly one Variant column (``not-a-variant``), or if buffers point outside the data (``bad-arrow``).
+      A column of JSON text (``arrow.json``) is parsed. Raises `SchemaError` if the object is not Arrow data
+      (``not-arrow``), if there is not exactly one such column (``not-a-variant``), or for damaged data (``bad-arrow``).
     """
     chunks, kind = _chunks_of(obj)
     for chunk in chunks:

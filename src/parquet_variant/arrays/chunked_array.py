@@ -19,7 +19,7 @@ from parquet_variant.arrays.capsules import (
     variant_field,
 )
 from parquet_variant.arrays.variant_array import VariantArray, checked_arrays
-from parquet_variant.errors import check_column_name
+from parquet_variant.errors import SchemaError, check_column_name
 
 
 class ChunkedVariantArray:
@@ -135,10 +135,15 @@ def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Tabl
             arrays.append(pa.chunked_array(storages))
             fields.append(variant_field(storages[0].type).with_name(name))
         else:
-            if isinstance(column, (pa.Array, pa.ChunkedArray)):
-                array = column
-            else:
-                array = imported(column) if is_arrow(column) else pa.array(column)
-            arrays.append(array)
-            fields.append(pa.field(name, array.type))
+            if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+                try:
+                    column = imported(column) if is_arrow(column) else pa.array(column)
+                except (pa.ArrowException, OverflowError) as error:
+                    raise SchemaError(
+                        f"cannot convert column {name!r} to Arrow data: {error}; for values of several types make "
+                        "Variants with from_python(values)",
+                        reason="bad-data",
+                    ) from None
+            arrays.append(column)
+            fields.append(pa.field(name, column.type))
     return pa.table(arrays, schema=pa.schema(fields))

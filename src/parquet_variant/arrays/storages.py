@@ -106,9 +106,8 @@ def _skeleton(node: StorageNode) -> ShreddingSchema:
 def final_of_draft(storage: pa.StructArray, layout: Layout) -> pa.StructArray:
     """Return a storage of a draft in the final layout, with one dictionary for all rows.
 
-    Conflicts of draft ``object`` are preserved for `kernels.shredding.unshred` to find. Raises `NeedsReference` for
-    groups of several shapes, storages without ``paths``, nested typed values, columns of ``paths`` that conflict, and
-    binaries that only the scalar reference can read.
+    Conflicts of draft ``object`` are left for `kernels.shredding.unshred` to find. Raises `NeedsReference` for groups
+    of several shapes, without ``paths``, nested typed values, conflicts in ``paths``, and binaries that kernels refuse.
     """
     plan = read_storage(storage.type, layout)
     needs_reference_if(layout == "draft-paths" and storage.type.get_field_index("paths") < 0)

@@ -79,10 +79,7 @@ def scalar_type(kind: VariantType) -> SparkType:
 
 
 def schema_of(variant: Variant) -> SparkType:
-    """Return the type of a value.
-
-    Raises `MalformedVariantError` if the bytes are malformed; `VariantError` with reason ``depth`` for a value deeper
-    than 200.
+    """Return the type of a value; raises `VariantError` with reason ``depth`` for a value deeper than 200.
 
     >>> str(schema_of(Variant.from_python({"a": [1, 2.5], "b c": None})))
     'OBJECT<a: ARRAY<DOUBLE>, `b c`: VOID>'

@@ -35,12 +35,7 @@ class Fault:
 
 
 def find_faults(metadata: bytes, value: bytes, max_depth: int = 1000) -> list[Fault]:
-    r"""Return all faults of a Variant: those of the metadata first, each part in the order of offsets.
-
-    >>> find_faults(b"\x11\x00\x00", b"\x0c")
-    [Fault(part='value', offset=0, reason='truncated', message='a value of 2 bytes starts here, but only 1 bytes
-    remain')]
-    """
+    """Return all faults of a Variant: those of the metadata first, each part in the order of offsets."""
     check = _Check(max_depth)
     ranks = check.metadata(metadata)
     check.value(value, ranks)

@@ -245,11 +245,7 @@ def parse_ddl(text: str) -> TypeTree:
 def parse_ddl_with_strings(text: str) -> tuple[TypeTree, dict[str, str]]:
     """Read a shredding schema from DDL in which ``!`` marks types of strings: ``at timestamp!, n bigint!``.
 
-    Returns the tree, and the types of strings by path, as in ``types=`` of `parse_json`. Raises `SchemaError` as
-    `parse_ddl`.
-
-    >>> parse_ddl_with_strings("at timestamp!, n bigint")
-    ({'at': TimestampType(timestamp[us, tz=UTC]), 'n': DataType(int64)}, {"$['at']": 'timestamp!'})
+    Returns the tree, and the types of strings by path, as in ``types=`` of `parse_json`.
     """
     parser = TypeParser(text, _SHREDDING)
     # The second token decides: `date` is a type, `date date` is a column of that name.

@@ -194,15 +194,10 @@ class PatternStep(NamedTuple):
 
 @lru_cache(maxsize=256)
 def parse_pattern(text: str) -> tuple[PatternStep, ...]:
-    """Parse a path pattern: a path whose unquoted names may contain ``*`` and ``?``, and may follow ``..``.
-
-    Raises `PathError` with the byte offset of the fault. Indexes are not allowed.
+    """Parse a path pattern: a path without indexes whose unquoted names may contain ``*`` and ``?``, and follow ``..``.
 
     >>> parse_pattern("$..*_id") == (PatternStep("*_id", is_glob=True, any_depth=True),)
     True
-    >>> parse_pattern('$.items[*]["a.b"]')[1:]
-    (PatternStep(name=WILDCARD, is_glob=False, any_depth=False),
-     PatternStep(name='a.b', is_glob=False, any_depth=False))
     """
     return tuple(_Parser(text).steps(is_pattern=True))
 
@@ -237,9 +232,17 @@ class _Parser:
         self.at = 1
         steps = []
         while self.at < len(self.text):
-            start = self.at
-            if self.step_mark() == "[":
-                segment = self.in_brackets()
+            start, mark = self.at, self.peek()
+            if mark not in (".", "["):
+                raise self.error(f"expected '.' or '[', found {mark!r}")
+            self.at += 1
+            if mark == "[":
+                self.skip(_BLANKS)
+                segment = self.bracketed()
+                self.skip(_BLANKS)
+                if self.peek() != "]":
+                    raise self.error(f"expected ']', found {self.peek()!r}" if self.peek() else "expected ']'")
+                self.at += 1
                 if is_pattern and isinstance(segment, int):
                     raise self.error(f"[{segment}] is one element: write [*] for every element", start)
                 steps.append(PatternStep(segment))
@@ -257,24 +260,6 @@ class _Parser:
             self.at = name.end()
             steps.append(PatternStep(name[0], is_pattern, any_depth))
         return steps
-
-    def step_mark(self) -> str:
-        """Read the ``.`` or ``[`` at the start of a step."""
-        mark = self.peek()
-        if mark not in (".", "["):
-            raise self.error(f"expected '.' or '[', found {mark!r}")
-        self.at += 1
-        return mark
-
-    def in_brackets(self) -> Segment:
-        """Read a segment in brackets, and the closing bracket."""
-        self.skip(_BLANKS)
-        segment = self.bracketed()
-        self.skip(_BLANKS)
-        if self.peek() != "]":
-            raise self.error(f"expected ']', found {self.peek()!r}" if self.peek() else "expected ']'")
-        self.at += 1
-        return segment
 
     def bracketed(self) -> Segment:
         character = self.peek()

@@ -199,24 +199,17 @@ class RowLayout(NamedTuple):
     layout: Layout
 
     def shred_value(self, variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
-        """Return the row of a value.
+        """Return the row of a value, with slots in their Python form; None for None, which is SQL NULL.
 
-        `variant`: the value; None is a SQL NULL.
-        `schema`: the schema, or a storage type of this layout. A group of the final layout is written with its
-          ``value`` also where the type lacks it.
-        Returns the row of the storage struct, with slots in their Python form; None for a SQL NULL. Raises
-        `MalformedVariantError` for bytes that are not a Variant; `SchemaError` if a value needs a column for other
-        types that the storage type of a draft does not have (``no-value``, ``no-untyped-value``).
+        `schema`: the schema, or a storage type of this layout. A group of the final layout has its ``value`` in any
+          case.
+        Raises `MalformedVariantError`; `SchemaError` if a value needs a column for other types that the storage type of
+        a draft does not have (``no-value``, ``no-untyped-value``).
 
         >>> schema, variant = ShreddingSchema.from_ddl("a bigint"), Variant.from_python({"a": 1, "b": "x"})
         >>> row = final.shred_value(variant, schema)
         >>> row["value"].hex(), row["typed_value"]
         ('02010100020578', {'a': {'value': None, 'typed_value': 1}})
-        >>> draft_object.shred_value(Variant.from_python({"a": 123}), schema)
-        {'untyped_value': None, 'object': {'a': {'untyped_value': None, 'typed_value': 123}}}
-        >>> row = draft_paths.shred_value(Variant.from_python([1, "x"]), ShreddingSchema.from_ddl("array<bigint>"))
-        >>> row["value"], [leaf["typed_value"] for leaf in row["paths"]], row["paths"][1]["untyped_value"].hex()
-        (None, [1, None], '1100000578')
         """
         storage, node = self._plan(schema)
         if variant is None:
@@ -240,23 +233,17 @@ class RowLayout(NamedTuple):
         schema: ShreddingSchema | pa.StructType,
         on_conflict: OnConflict = "error",
     ) -> Variant | None:
-        """Return the value of a row.
+        """Return the value of a row; None for SQL NULL, and Variant null for a required value that is missing.
 
-        `row`: the row of the storage struct, without the columns that the file does not have. None is a SQL NULL.
-        `schema`: the schema, or the storage type.
-        `on_conflict`: ``"error"``, or ``"typed"``: use the typed columns, as the specification requires of engines
-          that continue; a value whose typed columns are all null is used as it is stored.
-        Returns None for a SQL NULL, and Variant null for a required value that is missing. Values of the final layout
-        have the metadata of the row, those of the drafts metadata of only their names. Raises `ConflictError` if
-        columns that exclude each other are set; `MalformedVariantError` for bytes that are not a Variant, and for
-        metadata that is null; `SchemaError` if the storage type is not allowed.
+        `on_conflict`: ``"error"``, or ``"typed"``: use the typed columns, as the specification requires of engines that
+          continue; a value whose typed columns are all null is used as it is stored.
+        Returns values with the metadata of the row in the final layout, with metadata of only their names in the
+        drafts.
+        Raises `ConflictError`; `MalformedVariantError` for bytes that are not a Variant, and for metadata that is null.
 
         >>> row = {"metadata": bytes.fromhex("110000"), "value": None, "typed_value": 34}
         >>> final.reconstruct(row, ShreddingSchema.from_ddl("bigint"))
         <Variant int64: 34>
-        >>> row = {"value": None, "metadata": None, "paths": [{"typed_value": 1, "untyped_value": None}]}
-        >>> draft_paths.reconstruct(row, ShreddingSchema.from_ddl("array<bigint>"))
-        <Variant array: [1]>
         """
         check_choice("on_conflict", on_conflict, get_args(OnConflict))
         _, node = self._plan(schema)

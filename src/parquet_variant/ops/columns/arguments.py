@@ -35,8 +35,7 @@ _MAX_STRINGS = 100_000
 def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
     """Return the argument as one Arrow array.
 
-    `values`: a pyarrow array or chunked array, an object with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a polars
-      Series), or a sequence of Python objects.
+    `values`: a pyarrow array or chunked array, an object with Arrow's PyCapsule interface, or Python objects.
     `arrow_type`: the type of an array made from Python objects.
     Raises `SchemaError` for a single value instead of a column (a string, bytes, a mapping, a number), and for Arrow
     data whose buffers are inconsistent with each other.
@@ -86,12 +85,7 @@ if not _has_pandas():
 
 
 def as_variant_array(values: Any) -> VariantArray:
-    """Return the argument as a `VariantArray`.
-
-    `values`: a `VariantArray`, an Arrow struct array of a Variant storage, plain or chunked, or any other argument of
-      `VariantArray.from_arrow`.
-    Raises `SchemaError` if the argument is not a Variant column.
-    """
+    """Return the argument as a `VariantArray`: one already, or any other argument of `VariantArray.from_arrow`."""
     if isinstance(values, VariantArray):
         return values
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
@@ -110,10 +104,9 @@ MIN_SLICE_BYTES = 4 << 20
 
 
 def joined_slices(function: Callable[[VariantArray], pa.Array], column: VariantArray, threads: int | None) -> pa.Array:
-    """Apply a function to slices of a column and join the results.
+    """Apply a function to slices of a column, one per thread or one of few rows, and join the results.
 
-    There is one slice per thread, or one of all rows if they are few. Raises `VariantError`: the function's error, with
-    its row in the whole column; or for fewer threads than 1.
+    Raises the function's `VariantError`, with its row in the whole column.
     """
     count = min(column.storage.nbytes // MIN_SLICE_BYTES, len(column))
     if threads is None and count < 2:

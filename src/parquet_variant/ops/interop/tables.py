@@ -47,11 +47,6 @@ def table_of(data: Any) -> pa.Table:
     accepts); a pyarrow table or record batch; a data frame of pandas or polars; any object with ``__arrow_c_stream__``;
     or a `VariantArray`, which becomes the column ``v``. Raises `SchemaError` or `VariantFileError` for anything else,
     and for columns of different lengths.
-
-    >>> import polars as pl
-    >>> events = VariantArray.from_pylist([{"a": 1}, None])
-    >>> table_of(pl.DataFrame({"id": [1, 2], "v": events.to_polars("v")})).schema.names
-    ['id', 'v']
     """
     if isinstance(data, VariantArray | ChunkedVariantArray):
         data = {"v": data}
@@ -211,16 +206,6 @@ def _of_columns(columns: Mapping[str, Any]) -> pa.Table:
     if len(set(sizes.values())) > 1:
         lengths = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
-    for name, column in columns.items():
-        if isinstance(column, list | tuple):
-            try:
-                pa.array(column)
-            except (pa.ArrowException, OverflowError) as error:
-                raise SchemaError(
-                    f"cannot convert column {name!r} to Arrow data: {error}; for values of several types make Variants "
-                    "with from_python(values)",
-                    reason="bad-data",
-                ) from None
     return variant_table(columns)
 
 
