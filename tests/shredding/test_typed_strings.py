@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.inference.typed_strings import suggest_types
+from parquet_variant.inference.typed_strings import suggest_epochs, suggest_types
 
 KINDS = ("date", "timestamp", "timestamp_ntz", "uuid", "binary")
 DIGITS = st.text("0123456789-: .+TZabf=", max_size=32)
@@ -367,3 +367,27 @@ def test_an_ingest_counts_epochs_and_shreds_them(tmp_path: Path) -> None:
     assert result.schema is not None
     assert result.schema.to_ddl() == "t timestamp"
     assert result.string_notes() == ["all 200 values at $.t were typed as timestamp_ms!"]
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "kind"),
+    [
+        ("created_at", [1767225600, 1767225601], "timestamp_s!"),
+        ("ts", [1767225600123, None], "timestamp_ms!"),
+        ("eventTime", [1767225600123456], "timestamp_us!"),
+        ("updated_ms", [1767225600123], "timestamp_ms!"),
+        ("user_id", [1767225600, 1767225601], None),
+        ("format", [1767225600], None),
+        ("ts", [1767225600, 5], None),
+        ("ts", [1767225600, 1767225600123], None),
+        ("ts", [1767225600, 1767225600.5], None),
+        ("ts", [1767225600, "x"], None),
+    ],
+)
+def test_numbers_that_count_the_time_have_a_hint(name: str, numbers: list[Any], kind: str | None) -> None:
+    rows = [json.dumps({"a": {name: number}}) for number in numbers]
+    found = suggest_epochs(pv.Profile.of_array(pv.parse_json(rows)))
+    count = sum(number is not None for number in numbers)
+    assert [(item.path, item.type, item.strings) for item in found] == [(f"$.a.{name}", kind, count)] * bool(kind)
+    if kind is not None:
+        assert pv.parse_json(rows, types={f"$.a.{name}": kind})[0]["a"][name].type == "timestamp"

@@ -27,7 +27,7 @@ from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
-from parquet_variant.types import INTEGER_IDS, PrimitiveId
+from parquet_variant.types import INTEGER_IDS, INTEGERS, PrimitiveId, VariantType
 from parquet_variant.types.path import VariantPath, Wildcard, parse_pattern
 
 # Takes the place of all types: each path whose strings all have the form of one type gets that type.
@@ -67,7 +67,10 @@ class TypedStrings:
 
 @dataclass(frozen=True, slots=True)
 class TypeSuggestion:
-    """A path at which all strings are written in the form of another type, both in the notation of ``types=``."""
+    """A path at which all strings are written in the form of another type, both in the notation of ``types=``.
+
+    Or at which all values are integers that count the time since 1970, by their size and the name of the path.
+    """
 
     path: str
     type: str
@@ -76,6 +79,11 @@ class TypeSuggestion:
     def __str__(self) -> str:
         noun = {"uuid!": "UUID"}.get(self.type, self.type.removesuffix("!"))
         option = f"--type {shown_option(self.path, self.type)}"
+        if self.type in _EPOCHS:
+            unit = {6: "seconds", 3: "milliseconds", 0: "microseconds"}[_EPOCHS[self.type]]
+            values = "the only number" if self.strings == 1 else f"all {self.strings:,} numbers"
+            counts = "counts" if self.strings == 1 else "count"
+            return f"{values} at {self.path} {counts} {unit} since 1970: for timestamps use {option}"
         if self.strings == 1:
             return f"the only string at {self.path} is a {noun}: type it with {option}"
         return f"all {self.strings:,} strings at {self.path} are {noun}s: type them with {option}"
@@ -122,6 +130,28 @@ def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
         for path_profile in sorted(candidates, key=order)
         if path_profile.string_form is not None and path_profile.segment is not None
     )
+
+
+def suggest_epochs(profile: Profile) -> tuple[TypeSuggestion, ...]:
+    """Return the paths whose values are integers that count the time since 1970, with the types to use.
+
+    >>> import parquet_variant as pv
+    >>> rows = pv.parse_json(['{"created_at": 1767225600, "id": 1767225600}', '{"created_at": 1767225601}'])
+    >>> print(*suggest_epochs(Profile.of_array(rows)))
+    all 2 numbers at $.created_at count seconds since 1970: for timestamps use --type '$.created_at:timestamp_s!'
+    """
+    found = []
+    for of_path in profile:
+        bounds, name = of_path.int_range, of_path.segment
+        if bounds is None or not isinstance(name, str) or not _TIME_NAME.search(name):
+            continue
+        if set(of_path.types) - {*INTEGERS, VariantType.NULL}:
+            continue
+        for kind, digits in _EPOCHS.items():
+            first, last = (bound // 10 ** (6 - digits) for bound in bounds)
+            if first >= _FIRST_SECOND and last < _LAST_SECOND:
+                found.append(TypeSuggestion(of_path.path.shorthand, kind, of_path.count - of_path.null_count))
+    return tuple(found)
 
 
 def schema_and_types(schema: ShreddingSchema | str | None) -> tuple[ShreddingSchema | None, dict[str, str]]:
@@ -391,6 +421,10 @@ _FORMS = ("date", "timestamp", "timestamp_ntz", "uuid", "number")
 _BINARY, _STRING = "binary", "string"
 # Types of numbers since 1970, and the decimal places of their unit in microseconds.
 _EPOCHS = {"timestamp_s!": 6, "timestamp_ms!": 3, "timestamp_us!": 0}
+# Names of fields whose integers may count the time, if they are of the years 2000 to 2099.
+_TIME_WORDS = "ts|time|timestamp|at|date|created|updated|modified|epoch"
+_TIME_NAME = re.compile(rf"(?i:(^|_)({_TIME_WORDS})(_?(s|ms|us))?$)|(Time|At|Date)$")
+_FIRST_SECOND, _LAST_SECOND = 946_684_800, 4_102_444_800
 # Numbers whose digits are in the first payload of a node.
 _NUMBERS = [*INTEGER_IDS, PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8]
 _SPELLINGS = {

@@ -20,7 +20,7 @@ from parquet_variant.inference.columns import (
     typed_share,
 )
 from parquet_variant.inference.profile import PathProfile, Profile
-from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_types
+from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_epochs, suggest_types
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
@@ -61,8 +61,8 @@ class InferenceResult:
     `rows`: rows of the profile.
     `costs`: typed, null, residual and missing values per path, with bytes.
     `typed_strings`: counts of strings that were to be typed, in the profiled rows.
-    `suggested_types`: paths at which all profiled strings are dates, timestamps, UUIDs or numbers, with the types to
-      use.
+    `suggested_types`: paths at which all profiled strings are dates, timestamps, UUIDs or numbers, or all numbers seem
+      to count the time since 1970, with the types to use.
     """
 
     schema: ShreddingSchema
@@ -235,7 +235,7 @@ def result_of(
         result,
         costs=costs_of(result.decisions, profile),
         typed_strings=TypedStrings.of_counts(profile.typed_strings),
-        suggested_types=suggest_types(profile),
+        suggested_types=(*suggest_types(profile), *suggest_epochs(profile)),
     )
 
 
