@@ -201,7 +201,8 @@ def _as_samples(lines: CommitLines, partition_names: Sequence[str]) -> pa.Table:
             if key not in ("add", "remove") or not isinstance(action, dict):
                 raise pa.ArrowInvalid(f"unusual action: {key}")
             types = {f.name: f.type for f in FILE_SCHEMA} | _IGNORED
-            types |= {"partitionValues": _partition_type(partition_names), "tags": pa.null()}
+            partition = pa.struct([(name, pa.string()) for name in partition_names])
+            types |= {"partitionValues": partition, "tags": pa.null()}
             kinds[key] = {name: types[name] for name in action if name in types}
     return _read_lines(lines, kinds, "error")
 
@@ -211,12 +212,8 @@ def _with_any_fields(lines: CommitLines, partition_names: Sequence[str]) -> pa.T
         raise pa.ArrowInvalid("tags are maps of any keys")
     fields = {name: FILE_SCHEMA.field(name).type for name in _NAMES if name not in ("partitionValues", "tags")}
     if partition_names:
-        fields["partitionValues"] = _partition_type(partition_names)
+        fields["partitionValues"] = pa.struct([(name, pa.string()) for name in partition_names])
     return _read_lines(lines, {"add": fields, "remove": fields}, "ignore")
-
-
-def _partition_type(names: Sequence[str]) -> pa.StructType:
-    return pa.struct([(name, pa.string()) for name in names])
 
 
 def _read_lines(lines: CommitLines, kinds: Mapping[str, Mapping[str, pa.DataType]], unexpected: str) -> pa.Table:

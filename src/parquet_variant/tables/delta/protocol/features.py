@@ -118,13 +118,10 @@ def partition_names(protocol: Protocol | None, metadata: Metadata | None) -> lis
     if protocol is None or metadata is None or not metadata.partition_columns:
         return []
     schema = table_schema(protocol, metadata)
-    names = []
-    for name in metadata.partition_columns:
-        field = schema.get(name)
-        if field is None:
-            raise DeltaError(f"the partition column {name!r} is not in the table's schema", reason="broken-log")
-        names.append(field.physical_name)
-    return names
+    fields = {name: schema.get(name) for name in metadata.partition_columns}
+    if missing := [name for name, field in fields.items() if field is None]:
+        raise DeltaError(f"the partition column {missing[0]!r} is not in the table's schema", reason="broken-log")
+    return [field.physical_name for field in fields.values() if field is not None]
 
 
 def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:

@@ -37,7 +37,7 @@ _PROMOTIONS = {"integer": {"long"}, "float": {"double"}, "date": {"timestamp_ntz
 def can_promote(old: shared.TableType, new: shared.TableType) -> bool:
     """Return whether a column of one type may become one of another without rewriting files.
 
-    >>> can_promote(PrimitiveType("decimal(9,2)"), PrimitiveType("decimal(12,2)"))
+    >>> can_promote(shared.PrimitiveType("decimal(9,2)"), shared.PrimitiveType("decimal(12,2)"))
     True
     """
     if old == shared.VOID:
