@@ -137,7 +137,7 @@ def pages_of(path: Path) -> dict[str, list[bytes]]:
     data, pages = path.read_bytes(), {}
     stored = StoredFile(pa.BufferReader(data))
     for group in range(len(stored.row_groups)):
-        for known in stored.chunks(group, stored.root.leaves()):
+        for known in stored.chunks(group, stored.schema.leaves()):
             pages.setdefault(known.leaf.dotted, []).extend(data[p.start : p.start + p.size] for p in known.pages)
     return pages
 

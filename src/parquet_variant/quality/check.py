@@ -24,7 +24,7 @@ from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.errors import check_count
-from parquet_variant.files.parquet.format.facts import NO_NAN_KEY
+from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, FileFacts
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.inference.contracts.contract import Contract
@@ -355,8 +355,8 @@ def _strings_hold(
 ) -> bool:
     """Return whether the distinct values of string columns satisfy their open rules; False if they are many."""
     leaves = [node.leaf or 0 for node in columns.values()]
-    with_dictionaries = replace(file, dictionaries=frozenset(leaves), cached=None, _reader=None)
-    table = with_dictionaries.read_leaves([number], sorted(leaves))
+    facts = FileFacts(file.metadata, file.facts.footer, file.schema, frozenset(leaves))
+    table = replace(file, facts=facts, _reader=None).read_leaves([number], sorted(leaves))
     for path, node in columns.items():
         column = one_chunk(table.column(node.path[0]))
         values = pc.struct_field(column, list(node.path[1:]))

@@ -173,7 +173,7 @@ def read_footers(files: Sequence[DataFile], root: str = "") -> Footers:
         with file.open() as (opened, variant):
             top = None if variant is None else variant.path[0]
             footers.other_columns |= dict.fromkeys(node.name for node in opened.schema.children if node.name != top)
-            footers.created_by[opened.writer or "unknown"] += 1
+            footers.created_by[opened.facts.writer or "unknown"] += 1
             # A file that is older than the column has no leaves of it.
             shape = Shape("unshredded") if variant is None else _shape(variant, footers.leaves)
             if shape not in footers.shapes:

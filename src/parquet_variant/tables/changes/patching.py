@@ -183,7 +183,7 @@ class FileRows(Generic[File]):
             shrink = plan_shrink(source, ~deleted)
             if shrink is None or (shrink.file.is_shredded and not write.shred):
                 return None
-            if _has_bounds_of_values(before, write.data_schema, shrink.file.root):
+            if _has_bounds_of_values(before, write.data_schema, shrink.file.schema):
                 return None
             path = write.new_path(partition)
             try:

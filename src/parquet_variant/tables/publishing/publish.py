@@ -20,9 +20,8 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import TableError, VariantError, VariantFileError, check_choice
 from parquet_variant.files.parquet.format.columns import find_variants
-from parquet_variant.files.parquet.format.facts import OWN_WRITER, may_hide_nan
+from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
-from parquet_variant.files.parquet.format.footer import footer_bytes
 from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.files.vortex.library import open_file as open_vortex
@@ -227,12 +226,10 @@ class ParquetFilesSource(Source):
                 if isinstance(f.type, PrimitiveType)
             )
             with open_file(source) as opened:
-                with source.filesystem.open_input_file(source.path) as stream:
-                    footer = footer_bytes(stream, source.path)
                 variants = tuple(variant.path for variant in find_variants(opened.schema))
                 info = FileInfo(
                     opened.name, opened.rows, source.size, opened.metadata.num_row_groups, variants,
-                    may_hide_nan(opened.metadata), footer,
+                    opened.facts.may_hide_nan, opened.facts.footer,
                 )  # fmt: skip
                 bounds = {place: _variant_bounds(info, place, opened) for place in variants}
             collected = footer_metrics(info, leaf_columns(columns.schema.struct), {}, bounds)
@@ -348,7 +345,7 @@ def _variant_bounds(info: FileInfo, place: Place, opened: OpenFile) -> Mapping[V
     shredding = ShreddingSchema.from_storage(kind)
     # Other writers may keep objects in `value` whose fields are shredded, which the footer does not show.
     unsafe = []
-    for path, node in shredding.walk() if not opened.writer.startswith(OWN_WRITER) else ():
+    for path, node in shredding.walk() if not opened.facts.writer.startswith(OWN_WRITER) else ():
         residual = info.statistics.get((*place, *typed_place(path), "value"))
         if node.kind == "object" and residual is not None and not residual.all_null:
             unsafe.append(path)

@@ -9,19 +9,21 @@ rule that a doubtful bound is ignored. Leaves pages to `pages` and `reading`, th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.encoding.metadata import EMPTY_METADATA, NULL_VALUE
 from parquet_variant.files.parquet.format import thrift
-from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode
+from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode, parse_schema
+from parquet_variant.files.parquet.format.footer_cache import Reader
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.parquet_reader import open_parquet
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import TYPE_OF_ARROW
 
 # The errors of damaged or unsupported pages: pyarrow then reads the column, and reports any error.
@@ -29,16 +31,6 @@ PAGE_ERRORS = (
     thrift.ThriftError, pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError,
     OverflowError,
 )  # fmt: skip
-
-
-def row_groups(footer: bytes) -> list[tuple[list[int], int]]:
-    """Return the offsets of the column chunk structs in the footer, and the number of rows, of each row group."""
-    groups = []
-    for start, _ in thrift.structs_of_list(footer, thrift.find_field(footer, 0, thrift.ROW_GROUPS)):
-        fields = {field.id: field for field in thrift.struct_fields(footer, start)}
-        rows, _ = thrift.read_value(footer, fields[thrift.NUM_ROWS].start, fields[thrift.NUM_ROWS].type)
-        groups.append(([at for at, _ in thrift.structs_of_list(footer, fields[thrift.COLUMNS].start)], rows))
-    return groups
 
 
 def chunk_start_of(chunk: pq.ColumnChunkMetaData) -> int:
@@ -98,27 +90,9 @@ def _scalar(raw: Any, arrow: pa.DataType) -> pa.Scalar | None:
         return None
 
 
-def may_hide_nan(metadata: pq.FileMetaData) -> bool:
-    """Return whether a float column of the file may contain a NaN outside its bounds.
-
-    Arrow's writers ignore NaN in bounds. parquet-mr (Spark) writes no bounds for a column with a NaN.
-    """
-    if (metadata.metadata or {}).get(NO_NAN_KEY) == b"true":
-        return False
-    return not writer_of(metadata).startswith("parquet-mr")
-
-
 def footer_metadata(footer: bytes) -> pq.FileMetaData:
     """Return pyarrow's metadata of the Thrift bytes of a footer, without reading a file."""
     return open_parquet(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)).metadata
-
-
-def writer_of(metadata: pq.FileMetaData) -> str:
-    """Return the library that wrote a file, from the footer; empty if unknown."""
-    try:
-        return metadata.created_by or ""
-    except UnicodeDecodeError:
-        return ""
 
 
 def only_nulls(residual: LeafStatistics, *, variant_nulls: bool) -> bool:
@@ -129,6 +103,8 @@ def only_nulls(residual: LeafStatistics, *, variant_nulls: bool) -> bool:
     return variant_nulls and all(bound is not None and bound.as_py() in _VARIANT_NULLS for bound in bounds)
 
 
+Plan = TypeVar("Plan")
+_PLANS = 16
 # Fields of SizeStatistics.
 _TEXT_BYTES, _REPETITION, _DEFINITION = 1, 2, 3
 
@@ -142,27 +118,75 @@ class LevelCounts(NamedTuple):
 
 
 class FileFacts:
-    """Facts of one file: `groups` are the numbers of its row groups.
+    """Facts of one file that its footer states, shared by all threads that read the file: entries are only added.
 
     `metadata`: pyarrow's metadata of the footer.
-    `footer`: the Thrift bytes of the footer, or a function that reads them, for `present`, `lists` and `level_counts`:
-      pyarrow does not return histograms of levels.
+    `footer`: the Thrift bytes of the footer, because pyarrow returns neither groups of the schema nor histograms.
+    `schema`: the schema tree; callers must not modify it.
+    `dictionaries`: the numbers of the leaf columns that are read as dictionaries.
+    `groups`: the numbers of the row groups.
     """
 
-    def __init__(self, metadata: pq.FileMetaData, footer: bytes | Callable[[], bytes] = b"") -> None:
+    def __init__(
+        self, metadata: pq.FileMetaData, footer: bytes, schema: SchemaNode, dictionaries: frozenset[int] = frozenset()
+    ) -> None:
+        self.metadata, self.footer, self.schema, self.dictionaries = metadata, footer, schema, dictionaries
         self.groups = range(metadata.num_row_groups)
-        self._metadata, self._footer, self._thrift = metadata, footer, b""
+        self.idle_readers: list[Reader] = []
+        self.plans: dict[Hashable, Any] = {}
         self._statistics: dict[tuple[int | None, int], LeafStatistics] = {}
         self._levels: dict[tuple[int | None, int], LevelCounts] = {}
-        self._chunks_at: list[list[int]] = []
+
+    @classmethod
+    def of(cls, footer: bytes, file: str | None = None) -> Self:
+        """Return the facts of the Thrift bytes of a footer; `file` is the name of the file in errors."""
+        return cls(footer_metadata(footer), footer, parse_schema(footer, file))
+
+    @cached_property
+    def row_groups(self) -> list[tuple[list[int], int]]:
+        """The offsets of the column chunk structs in the footer, and the number of rows, of each row group."""
+        groups = []
+        for start, _ in thrift.structs_of_list(self.footer, thrift.find_field(self.footer, 0, thrift.ROW_GROUPS)):
+            fields = {field.id: field for field in thrift.struct_fields(self.footer, start)}
+            rows, _ = thrift.read_value(self.footer, fields[thrift.NUM_ROWS].start, fields[thrift.NUM_ROWS].type)
+            chunks = thrift.structs_of_list(self.footer, fields[thrift.COLUMNS].start)
+            groups.append(([at for at, _ in chunks], rows))
+        return groups
+
+    @property
+    def writer(self) -> str:
+        """The library that wrote the file; empty if unknown."""
+        try:
+            return self.metadata.created_by or ""
+        except UnicodeDecodeError:
+            return ""
+
+    @property
+    def may_hide_nan(self) -> bool:
+        """Whether a float column may contain a NaN outside its bounds.
+
+        Arrow's writers ignore NaN in bounds. parquet-mr (Spark) writes no bounds for a column with a NaN.
+        """
+        if (self.metadata.metadata or {}).get(NO_NAN_KEY) == b"true":
+            return False
+        return not self.writer.startswith("parquet-mr")
+
+    def plan(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
+        """Return the cached plan of a key, or make it; the result must not be modified."""
+        plan: Plan | None = self.plans.get(key)
+        if plan is None:
+            if len(self.plans) >= _PLANS:
+                self.plans.clear()
+            plan = self.plans[key] = make()
+        return plan
 
     def rows(self, groups: Iterable[int] | None = None) -> int:
         """Return the number of rows of row groups (default: all), because some writers do not store the total."""
-        return sum(self._metadata.row_group(group).num_rows for group in (self.groups if groups is None else groups))
+        return sum(self.metadata.row_group(group).num_rows for group in (self.groups if groups is None else groups))
 
     def chunk(self, leaf: SchemaNode | int, group: int) -> pq.ColumnChunkMetaData:
         """Return pyarrow's metadata of a column chunk."""
-        return self._metadata.row_group(group).column(leaf if isinstance(leaf, int) else leaf.leaf)
+        return self.metadata.row_group(group).column(leaf if isinstance(leaf, int) else leaf.leaf)
 
     def size(
         self,
@@ -175,9 +199,9 @@ class FileFacts:
 
         `leaves` and `groups`: the leaf columns and the numbers of row groups (default: all).
         """
-        numbers = range(self._metadata.num_columns) if leaves is None else list(leaves)
+        numbers = range(self.metadata.num_columns) if leaves is None else list(leaves)
         total = 0
-        for group in map(self._metadata.row_group, self.groups if groups is None else groups):
+        for group in map(self.metadata.row_group, self.groups if groups is None else groups):
             chunks = (group.column(leaf if isinstance(leaf, int) else leaf.leaf) for leaf in numbers)
             total += sum(chunk.total_uncompressed_size if plain else chunk.total_compressed_size for chunk in chunks)
         return total
@@ -225,12 +249,9 @@ class FileFacts:
         """Return the entries of a column chunk by level, from its histograms or from its null count."""
         key = leaf.leaf, group
         if key not in self._levels:
-            if not self._chunks_at:
-                self._thrift = self._footer() if callable(self._footer) else self._footer
-                self._chunks_at = [chunks for chunks, _ in row_groups(self._thrift)]
-            metadata = thrift.find_field(self._thrift, self._chunks_at[group][leaf.leaf or 0], thrift.METADATA)
-            start = None if metadata is None else thrift.find_field(self._thrift, metadata, thrift.SIZE_STATISTICS)
-            sizes = {} if start is None else thrift.read_value(self._thrift, start, thrift.STRUCT)[0]
+            metadata = thrift.find_field(self.footer, self.row_groups[group][0][leaf.leaf or 0], thrift.METADATA)
+            start = None if metadata is None else thrift.find_field(self.footer, metadata, thrift.SIZE_STATISTICS)
+            sizes = {} if start is None else thrift.read_value(self.footer, start, thrift.STRUCT)[0]
             statistics = self.statistics(leaf, group)
             definition: list[int] | None = sizes.get(_DEFINITION)
             if definition is None and leaf.max_definition == 1 and statistics.nulls is not None:

@@ -24,7 +24,7 @@ from parquet_variant.arrays.parts import empty_table, refuse_bad_indices
 from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
 from parquet_variant.files.parquet.format import footer_cache
 from parquet_variant.files.parquet.format.columns import find_variants
-from parquet_variant.files.parquet.format.facts import FileFacts, chunk_start_of, footer_metadata, writer_of
+from parquet_variant.files.parquet.format.facts import FileFacts, chunk_start_of, footer_metadata
 from parquet_variant.files.parquet.format.footer import (
     FOOTER_GUESS,
     SchemaNode,
@@ -32,7 +32,7 @@ from parquet_variant.files.parquet.format.footer import (
     footer_bytes,
     parse_schema,
 )
-from parquet_variant.files.parquet.format.footer_cache import CachedFooter, Fingerprint, Reader, state_of
+from parquet_variant.files.parquet.format.footer_cache import Fingerprint, Handle, Reader, state_of
 from parquet_variant.io.commit_journal import committed_directory, fixed_part, glob_match, visible_entries
 from parquet_variant.io.directories import (
     A_TABLE,
@@ -53,6 +53,14 @@ _SMALL_BYTES = 128 << 10
 _SUFFIXES = (".parquet", ".parq", ".pq")
 # Maximum number of listings of a directory that is overwritten all the time.
 _LISTINGS = 20
+# Readers of a file without a stream that are kept.
+_IDLE_READERS = 2
+# Chunks with at most this distance are read in one request, as in pyarrow.
+_HOLE = 8 << 10
+# Fixed-length values longer than this are checked.
+_WIDE = 1 << 20
+# Bytes that pyarrow reads behind chunks of parquet-mr, which counts headers incorrectly before version 1.2.9.
+_MISCOUNTING, _PADDING = "parquet-mr version 1.", 100
 Result = TypeVar("Result")
 
 
@@ -82,21 +90,18 @@ _RelativeFile = tuple[ParquetSource, str]
 
 @dataclass(slots=True)
 class OpenFile:
-    """An open Parquet file: its stream, metadata and schema tree, and pyarrow's reader."""
+    """An open Parquet file: its stream, what its footer states, and pyarrow's reader."""
 
     source: ParquetSource  # Path, filesystem and size.
     stream: pa.NativeFile  # The bytes of the file.
-    metadata: pq.FileMetaData  # Row groups and statistics.
-    schema: SchemaNode  # The schema tree of the footer.
-    dictionaries: frozenset[int]  # Numbers of the leaf columns that are read as dictionaries.
-    cached: CachedFooter | None = None  # The cache entry of the file; None if it is not cached.
-    _reader: Reader | None = None
-    _state: Fingerprint | None = None
-    _footer: bytes = field(default=b"", repr=False)  # Empty for a cached footer.
-    facts: FileFacts = field(init=False, repr=False)  # What the footer states by leaf column and row group.
+    facts: FileFacts = field(repr=False)  # Shared with others that have the file open, if it is cached.
+    _reader: Reader | None = field(default=None, repr=False)
+    _state: Fingerprint | None = field(default=None, repr=False)
+    metadata: pq.FileMetaData = field(init=False)  # Row groups and statistics.
+    schema: SchemaNode = field(init=False)  # The schema tree of the footer.
 
     def __post_init__(self) -> None:
-        self.facts = FileFacts(self.metadata, self._footer or partial(footer_bytes, self.stream, self.name))
+        self.metadata, self.schema = self.facts.metadata, self.facts.schema
 
     @property
     def name(self) -> str:
@@ -112,7 +117,7 @@ class OpenFile:
     def reader(self) -> Reader:
         """Pyarrow's reader of this open file."""
         if self._reader is None:
-            self._reader = Reader(self.stream, self.metadata, self.dictionaries, pre_buffer=True)
+            self._reader = Reader(self.stream, self.metadata, self.facts.dictionaries, pre_buffer=True)
         return self._reader
 
     def for_one_thread(self) -> OpenFile:
@@ -122,11 +127,6 @@ class OpenFile:
     def reopened(self) -> OpenFile:
         """Return the file with another stream, without reading the footer again."""
         return replace(self, stream=_open_stream(self.source), _reader=None)
-
-    @property
-    def writer(self) -> str:
-        """The library that wrote the file, from the footer; empty if unknown."""
-        return writer_of(self.metadata)
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -156,7 +156,7 @@ class OpenFile:
         rows = self.facts.rows(row_groups)
         if any(len(column) != rows for column in table.columns):
             raise self._damaged(ValueError("the number of values of a column differs from the rows of its row groups"))
-        if not self.dictionaries.isdisjoint(leaves):
+        if not self.facts.dictionaries.isdisjoint(leaves):
             try:
                 for chunk in (chunk for column in table.columns for chunk in column.chunks):
                     refuse_bad_indices(chunk)
@@ -165,36 +165,59 @@ class OpenFile:
         return table
 
     def _read(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
+        facts, dictionaries = self.facts, self.facts.dictionaries
         try:
             # Each row group has a dictionary, and pyarrow cannot concatenate nested columns with several dictionaries.
-            if len(row_groups) > 1 and not self.dictionaries.isdisjoint(leaves):
+            if len(row_groups) > 1 and not dictionaries.isdisjoint(leaves):
                 return pa.concat_tables([self.read_leaves([group], leaves) for group in row_groups])
-            # Threads would save less than a new reader costs.
-            if self.cached is not None and (pa.cpu_count() == 1 or self.facts.size(leaves, row_groups) <= _SMALL_BYTES):
-                pooled = self.cached.reader(self.stream)
+            is_small = pa.cpu_count() == 1 or facts.size(leaves, row_groups) <= _SMALL_BYTES
+            if self._reader is None and is_small and isinstance(self.source.filesystem, fs.LocalFileSystem):
+                # Threads would save less than a new reader costs. A reader that fails is not used again.
+                try:
+                    pooled = facts.idle_readers.pop()
+                    pooled.handle.stream = self.stream
+                except IndexError:
+                    pooled = Reader(Handle(self.stream), self.metadata, dictionaries)
                 # Without threads: a thread of pyarrow that holds Python bytes at exit would crash the process.
                 table = pooled.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
-                self.cached.release(pooled)
+                pooled.handle.stream = None
+                if len(facts.idle_readers) < _IDLE_READERS:
+                    facts.idle_readers.append(pooled)
                 return table
             reader = self.reader
             if self.source.is_served_by_python:
-                fetched = fetched_chunks(self.stream, self.metadata, row_groups, leaves)
-                reader = Reader(fetched, self.metadata, self.dictionaries)
-            arrow_reader: Any = reader.reader
+                reader = Reader(self._fetched(row_groups, leaves), self.metadata, dictionaries)
             # In a wide file, the walk over all types costs as much as reading a column.
-            may_use_threads = (
-                reader.may_use_threads
-                if self.cached is None
-                else self.cached.plan("may use threads", lambda: reader.may_use_threads)
-            )
+            may_use_threads = facts.plan("may use threads", lambda: reader.may_use_threads)
+            arrow_reader: Any = reader.reader
             return arrow_reader.read_row_groups(row_groups, column_indices=leaves, use_threads=may_use_threads)
         except pa.ArrowNotImplementedError:
             return self.read_plain(row_groups, leaves)
         except (pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
             # pyarrow reads dictionaries only from some encodings.
-            if not self.dictionaries.isdisjoint(leaves):
+            if not self.facts.dictionaries.isdisjoint(leaves):
                 return self.read_plain(row_groups, leaves)
             raise self._damaged(error) from None
+
+    def _fetched(self, row_groups: Iterable[int], leaves: Iterable[int]) -> pa.BufferReader:
+        """Return a buffer of the size of the file with some column chunks; other memory is not touched."""
+        size = self.stream.size()
+        buffer = pa.allocate_buffer(size)
+        file_bytes = np.frombuffer(buffer, np.uint8)
+        padding = _PADDING if self.facts.writer.startswith(_MISCOUNTING) else 0
+        ranges: list[tuple[int, int]] = []
+        chunks = [self.facts.chunk(leaf, group) for group in row_groups for leaf in leaves]
+        places = ((min(max(chunk_start_of(chunk), 0), size), chunk.total_compressed_size) for chunk in chunks)
+        for start, length in sorted(places):
+            stop = min(start + max(length, 0) + padding, size)
+            if ranges and start - ranges[-1][1] <= _HOLE:
+                ranges[-1] = ranges[-1][0], max(ranges[-1][1], stop)
+            else:
+                ranges.append((start, stop))
+        for start, stop in ranges:
+            data = np.frombuffer(self.stream.read_at(stop - start, start), np.uint8)
+            file_bytes[start : start + len(data)] = data
+        return pa.BufferReader(buffer)
 
     def read_plain(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """Read without dictionaries and in small batches, for encodings and partly used dictionaries that need it."""
@@ -388,10 +411,32 @@ def open_file(source: ParquetSource) -> OpenFile:
         if not is_local and source.size <= FOOTER_GUESS:
             with stream:  # read the whole file in the request for the footer
                 stream = pa.BufferReader(stream.read_buffer())
-        cached = footer_cache.FOOTERS.get(source.path, fingerprint)
-        if cached is not None:
-            return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached, _state=state)
-        return replace(_open_uncached(source, stream, fingerprint, is_local), _state=state)
+        facts = footer_cache.FOOTERS.get(source.path, fingerprint)
+        reader = None
+        if facts is None:
+            footer = footer_bytes(stream, source.path)
+            schema = parse_schema(footer, source.path)
+            check_chunks(footer, schema, source.path)
+            adapted = footer_cache.footer_for_pyarrow(footer, schema)
+            # For remote files, so that pyarrow does not request the footer again.
+            metadata = footer_metadata(adapted or footer) if adapted is not None or not is_local else None
+            found = (variant.node.child("metadata") for variant in find_variants(schema))
+            names = [leaf for leaf in found if leaf is not None and leaf.physical == "BYTE_ARRAY"]
+            dictionaries = frozenset(leaf.leaf for leaf in names if leaf.leaf is not None)
+            reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
+            facts = FileFacts(reader.metadata, footer, schema, dictionaries)
+            for leaf in schema.leaves():
+                width = (leaf.length or 0) if leaf.physical == "FIXED_LEN_BYTE_ARRAY" else 0
+                rows = (facts.rows([group]) for group in facts.groups)  # nulls take as much memory as values
+                if width > _WIDE and width * max(rows, default=0) > MAX_OFFSET:
+                    raise VariantFileError(
+                        f"column {leaf.dotted} has values of {width:,} bytes, which exceed 2 GiB in a row group: "
+                        "write the file again with smaller row groups",
+                        reason="too-large",
+                        file=source.path,
+                    )
+            footer_cache.FOOTERS.add(source.path, fingerprint, facts, reader.metadata.serialized_size)
+        return OpenFile(source, stream, facts, reader, state)
     except (VariantFileError, KernelsError):
         stream.close()
         raise
@@ -409,67 +454,3 @@ def _open_stream(source: ParquetSource) -> pa.NativeFile:
         return source.filesystem.open_input_file(source.path)
     except (OSError, pa.ArrowException) as error:
         raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
-
-
-def _open_uncached(
-    source: ParquetSource, stream: pa.NativeFile, fingerprint: Fingerprint | None, is_local: bool
-) -> OpenFile:
-    footer = footer_bytes(stream, source.path)
-    schema = parse_schema(footer, source.path)
-    check_chunks(footer, schema, source.path)
-    adapted = footer_cache.footer_for_pyarrow(footer, schema)
-    metadata = None
-    if adapted is not None or not is_local:
-        # For remote files, so that pyarrow does not request the footer again.
-        metadata = footer_metadata(adapted or footer)
-    metadatas = (variant.node.child("metadata") for variant in find_variants(schema))
-    dictionaries = frozenset(
-        leaf.leaf for leaf in metadatas if leaf is not None and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None
-    )
-    reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
-    groups = range(reader.metadata.num_row_groups)
-    for leaf in schema.leaves():
-        width = (leaf.length or 0) if leaf.physical == "FIXED_LEN_BYTE_ARRAY" else 0
-        rows = (reader.metadata.row_group(group).num_rows for group in groups)  # nulls take as much memory as values
-        if width > _WIDE and width * max(rows, default=0) > MAX_OFFSET:
-            raise VariantFileError(
-                f"column {leaf.dotted} has values of {width:,} bytes, which exceed 2 GiB in a row group: "
-                "write the file again with smaller row groups",
-                reason="too-large",
-                file=source.path,
-            )
-    cached = CachedFooter(reader.metadata, schema, dictionaries)
-    footer_cache.FOOTERS.add(source.path, fingerprint, cached, reader.metadata.serialized_size)
-    return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader, _footer=footer)
-
-
-# Chunks with at most this distance are read in one request, as in pyarrow.
-_HOLE = 8 << 10
-# Fixed-length values longer than this are checked.
-_WIDE = 1 << 20
-# Bytes that pyarrow reads behind chunks of parquet-mr, which counts headers incorrectly before version 1.2.9.
-_MISCOUNTING, _PADDING = "parquet-mr version 1.", 100
-
-
-def fetched_chunks(
-    stream: pa.NativeFile, metadata: pq.FileMetaData, row_groups: Iterable[int], leaves: Iterable[int]
-) -> pa.BufferReader:
-    """Return a buffer of the size of the file with some column chunks at their offsets; other memory is not touched."""
-    size = stream.size()
-    buffer = pa.allocate_buffer(size)
-    file_bytes = np.frombuffer(buffer, np.uint8)
-    chunks = [metadata.row_group(group).column(leaf) for group in row_groups for leaf in leaves]
-    padding = _PADDING if writer_of(metadata).startswith(_MISCOUNTING) else 0
-    starts = [min(max(chunk_start_of(chunk), 0), size) for chunk in chunks]
-    sizes = [max(chunk.total_compressed_size, 0) + padding for chunk in chunks]
-    ranges: list[tuple[int, int]] = []
-    for start, length in sorted(zip(starts, sizes, strict=True)):
-        stop = min(start + length, size)
-        if ranges and start - ranges[-1][1] <= _HOLE:
-            ranges[-1] = ranges[-1][0], max(ranges[-1][1], stop)
-        else:
-            ranges.append((start, stop))
-    for start, stop in ranges:
-        data = np.frombuffer(stream.read_at(stop - start, start), np.uint8)
-        file_bytes[start : start + len(data)] = data
-    return pa.BufferReader(buffer)

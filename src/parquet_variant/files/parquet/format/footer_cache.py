@@ -12,8 +12,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -111,8 +110,6 @@ SETTLED_NS = 3_000_000_000
 # In memory, a footer takes ten times its serialized size in pyarrow.
 MAX_FOOTER_BYTES = 4 << 20
 MAX_FILES = 128
-_PLANS = 16
-_IDLE_READERS = 2
 
 
 class Handle:
@@ -207,41 +204,6 @@ def without_views(table: pa.Table, metadata: pq.FileMetaData) -> pa.Table:
     return table
 
 
-@dataclass(slots=True, eq=False)
-class CachedFooter:
-    """The cache entry of a file, shared by all threads; entries are only added."""
-
-    metadata: pq.FileMetaData  # Row groups and statistics.
-    schema: SchemaNode  # The schema tree of the footer.
-    dictionaries: frozenset[int]  # Numbers of the leaf columns that are read as dictionaries.
-    idle_readers: list[Reader] = field(default_factory=list, repr=False)
-    plans: dict[Hashable, Any] = field(default_factory=dict, repr=False)
-
-    def reader(self, stream: pa.NativeFile) -> Reader:
-        """Return a reader over a stream of the file, an idle one if possible, for use in one thread."""
-        try:
-            reader = self.idle_readers.pop()
-        except IndexError:
-            return Reader(Handle(stream), self.metadata, self.dictionaries)
-        reader.handle.stream = stream
-        return reader
-
-    def release(self, reader: Reader) -> None:
-        """Return a reader, which is not used any more, to the idle readers."""
-        reader.handle.stream = None
-        if len(self.idle_readers) < _IDLE_READERS:
-            self.idle_readers.append(reader)
-
-    def plan(self, key: Hashable, make: Callable[[], Entry]) -> Entry:
-        """Return the cached plan of a key, or make it; the result must not be modified."""
-        plan: Entry | None = self.plans.get(key)
-        if plan is None:
-            if len(self.plans) >= _PLANS:
-                self.plans.clear()
-            plan = self.plans[key] = make()
-        return plan
-
-
 class FooterCache(Generic[Entry]):
     """A cache of the files opened last, with limits on number and size."""
 
@@ -278,7 +240,7 @@ class FooterCache(Generic[Entry]):
                 self.bytes -= removed_bytes
 
 
-FOOTERS: FooterCache[CachedFooter] = FooterCache()
+FOOTERS: FooterCache[Any] = FooterCache()  # Of `FileFacts`.
 
 
 def fingerprint_of(path: str) -> Fingerprint | None:

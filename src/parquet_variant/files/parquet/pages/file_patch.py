@@ -197,7 +197,7 @@ class FilePatcher(PageFileWriter):
             chunk.encoded = thrift.with_fields(footer, position, outside)
 
     def _written_schema(self) -> tuple[list[bytes], int]:
-        return [element for _, element in self._file.elements], len(self._file.root.leaves())
+        return [element for _, element in self._file.elements], len(self._file.schema.leaves())
 
 
 def _moved_index(index: bytes, moved: int) -> bytes:

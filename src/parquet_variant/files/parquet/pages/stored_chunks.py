@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant.files.parquet.format import thrift
-from parquet_variant.files.parquet.format.facts import OWN_WRITER, PAGE_ERRORS, footer_metadata, row_groups, writer_of
+from parquet_variant.files.parquet.format.facts import OWN_WRITER, PAGE_ERRORS, FileFacts, footer_metadata
 from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.files.parquet.format.nested import Place
 from parquet_variant.files.parquet.format.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftError, encode_struct
@@ -106,32 +105,27 @@ class StoredChunk:
 ChosenPages: TypeAlias = tuple[StoredChunk, tuple[PagePlace, ...]]
 
 
-class StoredFile:
+class StoredFile(FileFacts):
     """An open file whose pages are read or copied.
 
     Raises `VariantFileError` if it is not a Parquet file.
     """
 
     def __init__(self, source: pa.NativeFile) -> None:
-        self.source, self.footer = source, footer_bytes(source)
-        self.root = parse_schema(self.footer)
-        self.row_groups = row_groups(self.footer)
-
-    @cached_property
-    def metadata(self) -> pq.FileMetaData:
-        """Pyarrow's metadata of the footer."""
-        return footer_metadata(self.footer)
+        footer = footer_bytes(source)
+        super().__init__(footer_metadata(footer), footer, parse_schema(footer))
+        self.source = source
 
     @cached_property
     def elements(self) -> list[tuple[SchemaNode, bytes]]:
         """The nodes of the schema, with their encoded elements."""
-        spans = zip(self.root.walk(), schema_elements(self.footer), strict=True)
+        spans = zip(self.schema.walk(), schema_elements(self.footer), strict=True)
         return [(node, self.footer[start:end]) for node, (start, end, _) in spans]
 
     @property
     def is_shredded(self) -> bool:
         """Whether the file has a shredded Variant column."""
-        return any("typed_value" in leaf.path for leaf in self.root.leaves())
+        return any("typed_value" in leaf.path for leaf in self.schema.leaves())
 
     @property
     def key_values(self) -> dict[str, str]:
@@ -141,13 +135,13 @@ class StoredFile:
     @property
     def annotated(self) -> tuple[Place, ...]:
         """The schema paths of annotated groups."""
-        return tuple(node.path for node in self.root.walk() if node.annotated)
+        return tuple(node.path for node in self.schema.walk() if node.annotated)
 
     def is_ours(self, rows: int) -> bool:
         """Return whether this library wrote the file, and the file has this number of rows."""
-        return writer_of(self.metadata).startswith(OWN_WRITER) and bool(self.metadata.num_rows == rows)
+        return self.writer.startswith(OWN_WRITER) and bool(self.metadata.num_rows == rows)
 
-    def groups(self, mask: Mask) -> Iterator[tuple[int, Mask]]:
+    def masks(self, mask: Mask) -> Iterator[tuple[int, Mask]]:
         """Yield the number of each row group, and the mask of its rows."""
         start = 0
         for number, (_, rows) in enumerate(self.row_groups):
@@ -233,9 +227,9 @@ def rows_of_pages(source: pa.NativeFile, columns: Collection[str], row_mask: Mas
     """Return some rows of a file in order; None if the whole file must be read instead."""
     try:
         file = StoredFile(source)
-        leaves = [leaf for node in file.root.children if node.name in columns for leaf in node.leaves()]
+        leaves = [leaf for node in file.schema.children if node.name in columns for leaf in node.leaves()]
         tables: list[pa.Table] = []
-        for number, mask in file.groups(row_mask):
+        for number, mask in file.masks(row_mask):
             if mask.any():
                 chunks = file.chunks(number, leaves)
                 size = sum(place.size for chunk in chunks for place in chunk.holding(mask))
@@ -255,7 +249,7 @@ def _rows_of_group(file: StoredFile, chunks: Sequence[StoredChunk], mask: Mask) 
         page_mask = np.concatenate([mask[place.first_row : place.first_row + place.rows] for place in group[0][1]])
         tables.append(file.read_pages(group).filter(from_numpy(page_mask)).combine_chunks())
     fields, columns = [], []
-    for node in file.root.children:
+    for node in file.schema.children:
         parts = [table for table in tables if node.name in table.column_names]
         if parts:
             columns.append(_merged_column(node, [table[node.name].chunk(0) for table in parts]))

@@ -19,7 +19,7 @@ from pyarrow import fs
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.files.parquet.format.columns import top_column
-from parquet_variant.files.parquet.format.facts import OWN_WRITER, writer_of
+from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
 from parquet_variant.files.parquet.reading.read import plain_field
@@ -177,9 +177,9 @@ class Scan(PlannedQuery):
         def make() -> FilePlan:
             return plan_file(file, self.every_column, self.predicate, self.column, skipping=skipping)
 
-        if file.cached is None or self.predicate is not None:
+        if self.predicate is not None:
             return make()
-        return file.cached.plan((self.selection, self.column, skipping, file.source.partition), make)
+        return file.facts.plan((self.selection, self.column, skipping, file.source.partition), make)
 
     def _may_match_partition(self, source: ParquetSource) -> bool:
         """Return whether the partition of a file allows a match; other files are not opened."""
@@ -444,6 +444,6 @@ class BoundsScan:
     def _proven_bounds(self, source: ParquetSource) -> list[list[tuple[pa.Scalar, pa.Scalar]] | None]:
         with open_file(source) as file:
             # Other writers may store bounds that are not values of the column.
-            if not writer_of(file.metadata).startswith(OWN_WRITER):
+            if not file.facts.writer.startswith(OWN_WRITER):
                 return [None] * len(file.facts.groups)
             return proven_bounds(file, self.scan.selection, self.scan.column)

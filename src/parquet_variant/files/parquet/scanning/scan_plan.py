@@ -20,7 +20,7 @@ from parquet_variant.arrays.parts import nested_array
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.bloom import BloomFilters
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, find_variants, top_column
-from parquet_variant.files.parquet.format.facts import leaf_type, may_hide_nan
+from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
@@ -156,7 +156,7 @@ def plan_file(
     Raises `VariantFileError` if the file does not have a column.
     """
     variant, outputs = _outputs(file, selection, column)
-    hidden_nan = may_hide_nan(file.metadata)
+    hidden_nan = file.facts.may_hide_nan
     blooms = BloomFilters(file)
     names = {item.name: output for item, output in zip(selection, outputs, strict=True)}
     numbers = file.facts.groups

@@ -84,7 +84,7 @@ class FilePatch:
                 **choose_encodings(self.part, compression),
             )
             start = 0
-            for number, mask in file.groups(self.changed):
+            for number, mask in file.masks(self.changed):
                 is_changed = self.part.num_columns and mask.any()
                 patcher.add_row_group(number, self.part.slice(start, len(mask)) if is_changed else None)
                 start += len(mask)
@@ -142,7 +142,7 @@ def plan_path_patch(
     dictionary of keys changes. `values` returns, for each path, the values of the rows that change.
     """
     stored = StoredFile(source)
-    groups = [_primitive_group(stored.root, path) for path in paths]
+    groups = [_primitive_group(stored.schema, path) for path in paths]
     if not stored.is_ours(len(changed)) or None in groups:
         return None
     leaves = sorted({int(leaf.leaf or 0) for group in groups if group is not None for leaf in group.leaves()})
@@ -315,12 +315,12 @@ def plan_shrink(source: pa.NativeFile, remaining: Mask) -> FileShrink | None:
     """Plan to rewrite a file without some rows; None if only a full rewrite is possible or faster."""
     file = StoredFile(source)
     # pyarrow reads keys and values of a map together, but their pages may end at different rows.
-    if not file.is_ours(len(remaining)) or any(node.logical == "MAP" for node in file.root.walk()):
+    if not file.is_ours(len(remaining)) or any(node.logical == "MAP" for node in file.schema.walk()):
         return None
     try:
         groups = [
-            (mask, file.chunks(number, file.root.leaves()) if mask.any() and not mask.all() else None)
-            for number, mask in file.groups(remaining)
+            (mask, file.chunks(number, file.schema.leaves()) if mask.any() and not mask.all() else None)
+            for number, mask in file.masks(remaining)
         ]
     except PAGE_ERRORS:
         return None

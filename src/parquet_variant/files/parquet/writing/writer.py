@@ -22,7 +22,7 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import SchemaError, VariantFileError, check_count, check_mapping, strings_of
 from parquet_variant.files.parquet.format.columns import find_variants
-from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, FileFacts, footer_metadata
+from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, FileFacts
 from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.format.nested import (
     has_nan,
@@ -85,10 +85,14 @@ class FileInfo:
     null_rows: Mapping[tuple[str, ...], int] = field(repr=False, default_factory=dict)
 
     @cached_property
+    def facts(self) -> FileFacts:
+        """Facts of the file that its footer states."""
+        return FileFacts.of(self.footer, self.path)
+
+    @cached_property
     def statistics(self) -> Mapping[tuple[str, ...], LeafStatistics]:
         """Statistics of each leaf column in the whole file, by schema path."""
-        facts, root = FileFacts(footer_metadata(self.footer)), parse_schema(self.footer, self.path)
-        statistics = {leaf.path: facts.statistics(leaf) for leaf in root.leaves()}
+        statistics = {leaf.path: self.facts.statistics(leaf) for leaf in self.facts.schema.leaves()}
         # The file has no statistics of metadata columns, but the writer counts null rows.
         for place, nulls in self.null_rows.items():
             statistics[*place, "metadata"] = LeafStatistics(self.rows, nulls)

@@ -19,8 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, VariantFileError
-from parquet_variant.files.parquet.format.facts import FileFacts, chunk_start_of, footer_metadata
-from parquet_variant.files.parquet.format.footer import parse_schema
+from parquet_variant.files.parquet.format.facts import chunk_start_of
 from parquet_variant.files.parquet.format.nested import map_variants
 from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.files.parquet.reading.read import plain_storage
@@ -178,7 +177,7 @@ def manifest_metrics(
 ) -> dict[str, Any]:
     """Return the metrics of a written file; `metrics`: what was collected of its leaf columns."""
     result: dict[str, Any] = {name: {} for name in METRICS}
-    file_leaves = list(parse_schema(info.footer).leaves())
+    file_leaves = info.facts.schema.leaves()
     for position, (place, f) in enumerate(metric_leaves(schema.struct)):
         mode = properties.metrics_mode(".".join(place), position)
         limit = truncation(mode, ".".join(place))
@@ -202,8 +201,7 @@ def manifest_metrics(
                 result["upper_bounds"][f.id] = bounds_to_bytes(upper)
         elif isinstance(f.type, PrimitiveType) and column.lower is not None and column.upper is not None:
             _set_bounds(result, f, column.lower, column.upper, limit)
-    facts = FileFacts(footer_metadata(info.footer))
-    sizes = {leaf.path: facts.size([leaf]) for leaf in file_leaves}
+    sizes = {leaf.path: info.facts.size([leaf]) for leaf in file_leaves}
     for path, number in parquet_places(schema.struct):
         size = sum(size for leaf, size in sizes.items() if leaf[: len(path)] == path)
         if size:
@@ -260,8 +258,7 @@ def parquet_places(struct: TableType, place: Place = ()) -> list[tuple[Place, in
 
 def split_offsets(info: FileInfo) -> tuple[int, ...]:
     """Return where the row groups of a file begin."""
-    facts = FileFacts(footer_metadata(info.footer))
-    return tuple(sorted(chunk_start_of(facts.chunk(0, group)) for group in facts.groups))
+    return tuple(sorted(chunk_start_of(info.facts.chunk(0, group)) for group in info.facts.groups))
 
 
 # Hidden columns of files whose rows were in the table before.
