@@ -54,21 +54,21 @@ class ThriftField(NamedTuple):
 _BYTES = [bytes([number]) for number in range(256)]
 
 
+def _put_varint(out: bytearray, number: int) -> None:
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+
+
 def varint(number: int) -> bytes:
     """Encode an unsigned number.
 
     >>> varint(300).hex()
     'ac02'
     """
-    if number < 0x80:
-        return _BYTES[number]
-    if number < 0x4000:
-        return bytes((number & 0x7F | 0x80, number >> 7))
     out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
+    _put_varint(out, number)
     return bytes(out)
 
 
@@ -78,8 +78,6 @@ def zigzag(number: int) -> bytes:
     >>> zigzag(16).hex(), zigzag(-1).hex()
     ('20', '01')
     """
-    if 0 <= number < 64:
-        return _BYTES[number << 1]
     return varint(number << 1 if number >= 0 else (-number << 1) - 1)
 
 
@@ -102,11 +100,11 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
             out += field_header(number, code, last)
         last = number
         if kind in (I32, I64):
-            _put_number(out, value)
+            _put_varint(out, value << 1 if value >= 0 else (-value << 1) - 1)
         elif kind == STRUCT:
             out += value
         elif kind == BINARY:
-            out += varint(len(value))
+            _put_varint(out, len(value))
             out += value
         elif kind == LIST:
             _put_list(out, *value)
@@ -118,15 +116,6 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
     return bytes(out)
 
 
-def _put_number(out: bytearray, number: int) -> None:
-    """Append a signed number, as `zigzag` encodes it, in one call."""
-    number = number << 1 if number >= 0 else (-number << 1) - 1
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-
-
 def _put_list(out: bytearray, kind: int, items: Any) -> None:
     count = len(items)
     out += _BYTES[count << 4 | kind] if count < 15 else _BYTES[0xF0 | kind] + varint(count)
@@ -136,7 +125,7 @@ def _put_list(out: bytearray, kind: int, items: Any) -> None:
         out += b"".join(items)
     elif kind in (I32, I64):
         for item in items:
-            _put_number(out, item)
+            _put_varint(out, item << 1 if item >= 0 else (-item << 1) - 1)
     elif kind == BINARY:
         out += b"".join(varint(len(item)) + item for item in items)
     else:
@@ -167,27 +156,29 @@ def _read_zigzag(buffer: bytes, position: int) -> tuple[int, int]:
     return (number >> 1) ^ -(number & 1), position
 
 
+def _field_start(buffer: bytes, position: int, last: int) -> tuple[int, int, int]:
+    """Return the id and type code of the field after the field `last`, both 0 at the end, and where its value starts."""
+    byte = _byte(buffer, position)
+    if byte == 0:
+        return 0, 0, position + 1
+    if byte >> 4:
+        return last + (byte >> 4), byte & 0x0F, position + 1
+    number, position = _read_zigzag(buffer, position + 1)
+    return number, byte & 0x0F, position
+
+
 def struct_fields(buffer: bytes, position: int) -> Iterator[ThriftField]:
     """Yield the fields of the struct that starts at `position`; the last one, of type 0, is the stop byte.
 
     Raises `ThriftError` if the bytes end early or are nested too deeply.
     """
-    last = 0
-    while True:
-        byte = _byte(buffer, position)
-        position += 1
-        if byte == 0:
-            yield ThriftField(0, 0, position, position)
-            return
-        kind = byte & 0x0F
-        if byte >> 4:
-            last += byte >> 4
-        else:
-            last, position = _read_zigzag(buffer, position)
-        start = position
-        if kind not in (_TRUE, _FALSE):  # The header of a boolean field contains its value.
+    number, kind = 0, _TRUE
+    while kind:
+        number, kind, start = _field_start(buffer, position, number)
+        position = start
+        if kind not in (0, _TRUE, _FALSE):  # The header of a boolean field contains its value.
             _, position = read_value(buffer, position, kind, 1)
-        yield ThriftField(last, kind, start, position)
+        yield ThriftField(number, kind, start, position)
 
 
 def list_items(buffer: bytes, position: int) -> tuple[int, int, int]:
@@ -237,7 +228,14 @@ def read_value(buffer: bytes, position: int, kind: int, depth: int = 0) -> tuple
             items.append(value)
         return items, position
     if kind == _MAP:
-        return _read_map(buffer, position, depth)
+        count, position = _read_varint(buffer, position)
+        kinds, position = (_byte(buffer, position), position + 1) if count else (0, position)
+        entries = []
+        for _ in range(count):
+            key, position = read_value(buffer, position, kinds >> 4, depth + 1)
+            value, position = read_value(buffer, position, kinds & 0x0F, depth + 1)
+            entries.append((key, value))
+        return entries, position
     if kind == STRUCT:
         return read_struct(buffer, position, depth)
     raise ThriftError(f"unknown type code {kind} at byte {position}")
@@ -253,15 +251,9 @@ def read_struct(
     values: dict[int, Any] = {}
     last, size = 0, len(buffer)
     while True:
-        byte = _byte(buffer, position)
-        position += 1
-        if byte == 0:
+        last, kind, position = _field_start(buffer, position, last)
+        if kind == 0:
             return values, position
-        kind = byte & 0x0F
-        if byte >> 4:
-            last += byte >> 4
-        else:
-            last, position = _read_zigzag(buffer, position)
         if kinds is not None and kinds.get(last, kind) != kind:
             raise ThriftError(f"field {last} before byte {position} has the type code {kind}, not {kinds[last]}")
         if kind in (_TRUE, _FALSE):
@@ -307,32 +299,9 @@ def field_header(number: int, kind: int, last: int) -> bytes:
 
 def find_field(buffer: bytes, position: int, number: int) -> int | None:
     """Return the offset of the value of a field in the struct that starts at `position`; None if it is not set."""
-    last = 0
-    while byte := _byte(buffer, position):
-        position += 1
-        kind = byte & 0x0F
-        if byte >> 4:
-            last += byte >> 4
-        else:
-            last, position = _read_zigzag(buffer, position)
-        if last == number:
-            return position
+    last, kind, start = _field_start(buffer, position, 0)
+    while kind and last != number:
         if kind not in (_TRUE, _FALSE):
-            _, position = read_value(buffer, position, kind)
-    return None
-
-
-def _read_map(buffer: bytes, position: int, depth: int) -> tuple[list[tuple[Any, Any]], int]:
-    count, position = _read_varint(buffer, position)
-    entries: list[tuple[Any, Any]] = []
-    if count == 0:
-        return entries, position
-    if count > len(buffer):
-        raise ThriftError(f"a map of {count} entries does not fit into {len(buffer)} bytes")
-    kinds = _byte(buffer, position)
-    position += 1
-    for _ in range(count):
-        key, position = read_value(buffer, position, kinds >> 4, depth + 1)
-        value, position = read_value(buffer, position, kinds & 0x0F, depth + 1)
-        entries.append((key, value))
-    return entries, position
+            _, start = read_value(buffer, start, kind)
+        last, kind, start = _field_start(buffer, start, last)
+    return start if kind else None

@@ -23,7 +23,6 @@ from parquet_variant.files.parquet.pages.encodings import (
     Encoding,
     encode_indices,
     encode_levels,
-    encode_parts,
     encode_values,
     is_encodable,
     max_value_bytes,
@@ -31,12 +30,10 @@ from parquet_variant.files.parquet.pages.encodings import (
 )
 from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical
 from parquet_variant.files.parquet.pages.leaf_values import (
-    ArrowByteArrays,
     Bounds,
     Entries,
     LeafValues,
     bounds_of,
-    byte_arrays_of,
     leaf_values,
     present_array,
     union,
@@ -188,7 +185,7 @@ class ColumnChunk:
             else:
                 if self._indices:  # Values that are indexed already become a page.
                     self.flush()
-                values = slots if isinstance(slots, LeafValues) else leaf_values(_decoded(slots), self.leaf.type)
+                values = self._values_of(slots)
                 self._values.append(values)
                 self._waiting_bytes += len(values.data) + 4 * values.count * (values.lengths is not None)
         elif self._is_indexing and _has_dictionary(slots):
@@ -217,18 +214,12 @@ class ColumnChunk:
                 self._is_indexing = False
                 return None
             assert self._dictionary is not None
-            values: LeafValues | ArrowByteArrays
-            if isinstance(slots, LeafValues):
-                values = slots
-            else:
-                is_text = self.leaf.type.physical == Physical.BYTE_ARRAY
-                values = byte_arrays_of(_decoded(slots)) if is_text else leaf_values(_decoded(slots), self.leaf.type)
+            values = self._values_of(slots)
             max_bytes = self.options.dictionary_bytes
             if not is_requested:
-                max_bytes = min(max_bytes, values.span // _DICTIONARY_SHARE)
-            indexed = self._dictionary.index(values, max_bytes)
-            indices = None if indexed is None else indexed.indices
-            self._text_bytes += 0 if indexed is None else indexed.text_bytes
+                max_bytes = min(max_bytes, len(values.data) // _DICTIONARY_SHARE)
+            indices = self._dictionary.index(values, max_bytes)
+            self._text_bytes += 0 if indices is None else len(values.data)
         self._is_indexing = indices is not None
         if self.has_dictionary is None:
             self.has_dictionary = self._is_indexing
@@ -237,8 +228,12 @@ class ColumnChunk:
     def _index_entries(self, entries: pa.Array) -> npt.NDArray[np.int32] | None:
         assert self._dictionary is not None
         self._uses_all = False
-        indexed = self._dictionary.index(leaf_values(entries, self.leaf.type), self.options.dictionary_bytes)
-        return None if indexed is None else indexed.indices
+        return self._dictionary.index(leaf_values(entries, self.leaf.type), self.options.dictionary_bytes)
+
+    def _values_of(self, slots: Slots) -> LeafValues:
+        if isinstance(slots, LeafValues):
+            return slots
+        return leaf_values(slots.dictionary_decode() if _has_dictionary(slots) else slots, self.leaf.type)
 
     def flush(self) -> None:
         """Make a page of the pending values."""
@@ -295,13 +290,13 @@ class ColumnChunk:
         if self._values:
             parts = self._values
             max_size = sum(max_value_bytes(part, options.encoding) for part in parts)
-            size = encode_parts(parts, options.encoding, leaf.type, self.shared.room(start + max_size)[start:])
+            size = encode_values(parts, options.encoding, leaf.type, self.shared.room(start + max_size)[start:])
             if options.keeps_hashes:
                 self.hashes += map(LeafValues.hashes, parts)
             bounds = None
             if options.has_statistics:
                 bounds = reduce(union, (bounds_of(part, leaf.type) for part in parts))
-            return size, options.encoding, bounds, sum(part.span for part in parts)
+            return size, options.encoding, bounds, sum(len(part.data) for part in parts)
         assert self._dictionary is not None
         indices = self._indices[0] if len(self._indices) == 1 else np.concatenate([_NO_INDEX, *self._indices])
         width = max((self._dictionary.count - 1).bit_length(), 1)
@@ -328,8 +323,8 @@ class ColumnChunk:
         """
         self.dictionary_page = b"", page, plain_bytes
         if entries is not None and self._dictionary is not None:
-            indexed = self._dictionary.index(entries, self.options.dictionary_bytes)
-            if indexed is None or self._dictionary.count != entries.count:
+            indices = self._dictionary.index(entries, self.options.dictionary_bytes)
+            if indices is None or self._dictionary.count != entries.count:
                 raise ValueError("a dictionary has a value twice")
             self._uses_all, self._copied_entries = False, entries.count
 
@@ -359,7 +354,7 @@ class ColumnChunk:
         if self.options.keeps_hashes:
             self.hashes.append(entries.hashes())
         out = self.shared.room(max_value_bytes(entries, Encoding.PLAIN))
-        plain = out[: encode_values(entries, Encoding.PLAIN, self.leaf.type, out)]
+        plain = out[: encode_values([entries], Encoding.PLAIN, self.leaf.type, out)]
         body = self._compressed(plain)
         details = encode_struct((1, I32, entries.count), (2, I32, Encoding.PLAIN), (3, BOOL, False))
         sizes = (1, I32, DICTIONARY_PAGE), (2, I32, len(plain)), (3, I32, len(body))
@@ -375,7 +370,3 @@ class ColumnChunk:
 
 def _has_dictionary(slots: Slots) -> TypeGuard[pa.DictionaryArray]:
     return isinstance(slots, pa.Array) and pa.types.is_dictionary(slots.type)
-
-
-def _decoded(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array

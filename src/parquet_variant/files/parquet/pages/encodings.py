@@ -13,7 +13,7 @@ from enum import IntEnum
 from functools import cache, partial
 from importlib.util import find_spec
 from threading import local
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ import pyarrow as pa
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.thrift import varint
 from parquet_variant.files.parquet.pages.file_schema import LeafType, Physical
-from parquet_variant.files.parquet.pages.leaf_values import ArrowByteArrays, LeafValues
+from parquet_variant.files.parquet.pages.leaf_values import LeafValues
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.memory import HASH_SEED, address_of
 from parquet_variant.kernels.pages.levels import ByteArrays
@@ -38,7 +38,9 @@ from parquet_variant.kernels.pages.values import (
 )
 
 # The bytes of a page, and the function that compresses them.
-PageBytes: TypeAlias = "bytes | pa.Buffer | npt.NDArray[np.uint8]"
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Int32s: TypeAlias = npt.NDArray[np.int32]
+PageBytes: TypeAlias = "bytes | pa.Buffer | Bytes"
 Codec: TypeAlias = Callable[[PageBytes], "bytes | pa.Buffer"]
 # ``CompressionCodec`` of ``parquet.thrift``, and pyarrow's name.
 _CODECS = {
@@ -119,13 +121,6 @@ _FIRST_ENTRIES, _FIRST_BYTES, _SMALL_TABLE = 512, 16 << 10, 1 << 16
 _NOTHING, _NO_TABLE, _NO_BYTES = np.zeros(0, np.int64), np.zeros((0, 3), np.int64), np.zeros(0, np.uint8)
 
 
-class Indexed(NamedTuple):
-    """The dictionary indices of values, and the bytes of byte arrays."""
-
-    indices: npt.NDArray[np.int32]
-    text_bytes: int
-
-
 class _Words:
     """Distinct values of 4 or 8 bytes, in order of first occurrence."""
 
@@ -138,9 +133,8 @@ class _Words:
         """The bytes of the dictionary page."""
         return self.count * self.width
 
-    def index(self, values: LeafValues | ArrowByteArrays, max_bytes: int) -> Indexed | None:
+    def index(self, values: LeafValues, max_bytes: int) -> Int32s | None:
         """Return indices of values; None, with nothing added, if the page would exceed `max_bytes`."""
-        assert isinstance(values, LeafValues)
         indices = np.empty(values.count, np.int32)
         before, done, address = self.count, 0, values.address
         if not len(self._slots):
@@ -153,7 +147,7 @@ class _Words:
                 self.count = before
                 return None
             if done == values.count:
-                return Indexed(indices, 0)
+                return indices
             self._grow()
 
     def _grow(self) -> None:
@@ -182,28 +176,27 @@ class _Bytes:
     def size(self) -> int:
         return self._arena_bytes + (0 if self.width else 4 * self.count)
 
-    def index(self, values: LeafValues | ArrowByteArrays, max_bytes: int) -> Indexed | None:
-        byte_arrays = values.texts() if isinstance(values, LeafValues) else values
-        indices = np.empty(byte_arrays.present, np.int32)
-        before, slot, done, text_bytes = (self.count, self._arena_bytes), 0, 0, 0
-        arrays = ByteArrays(*byte_arrays[:6])
+    def index(self, values: LeafValues, max_bytes: int) -> Int32s | None:
+        indices, bounds = np.empty(values.count, np.int32), np.zeros(values.count + 1, np.int32)
+        np.cumsum(values.byte_lengths, out=bounds[1:])
+        before, slot = (self.count, self._arena_bytes), 0
+        arrays = ByteArrays(values.address, address_of(bounds), 4, 0, 0, values.count)
         if not len(self._slots):
             self._grow()
             self._arena = acquire(np.uint8, _FIRST_BYTES)
         while True:
             known_texts = DistinctStrings(self._slots, HASH_SEED, self._table, self._arena)
-            slot, done, size, self.count, self._arena_bytes = index_bytes(
-                arrays, known_texts, slot, self.count, self._arena_bytes, indices, done
+            slot, _, _, self.count, self._arena_bytes = index_bytes(
+                arrays, known_texts, slot, self.count, self._arena_bytes, indices, slot
             )
-            text_bytes += size
             if self.size > max_bytes:
                 break
-            if slot == byte_arrays.rows:
-                return Indexed(indices, text_bytes)
+            if slot == values.count:
+                return indices
             if self.count == len(self._table):
                 self._grow()
                 continue
-            needed = self._arena_bytes + byte_arrays.length(slot)
+            needed = self._arena_bytes + int(bounds[slot + 1] - bounds[slot])
             if needed > max_bytes:
                 break
             arena = acquire(np.uint8, max(4 * len(self._arena), needed))
@@ -242,7 +235,6 @@ def _enlarge_table(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return enlarged
 
 
-Bytes = npt.NDArray[np.uint8]
 _NUMBERS = (Physical.INT32, Physical.INT64)
 # Kernels store whole words, so they may write behind the last byte.
 _SPARE = 64
@@ -305,49 +297,34 @@ def max_value_bytes(values: LeafValues, encoding: Encoding) -> int:
     return len(values.data) + lengths + _SPARE
 
 
-def encode_parts(parts: Sequence[LeafValues], encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
-    """Write values that are stored in several parts; they are concatenated only if the encoding requires it."""
+def encode_values(parts: Sequence[LeafValues], encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
+    """Write values that are stored in one or several parts in an encoding; return the number of bytes.
+
+    `encoding`: any encoding except `Encoding.RLE_DICTIONARY` for which `is_encodable` is true.
+    `out`: at least `max_value_bytes` bytes of memory for each part.
+    """
+    at, differences = address_of(out), np.empty(_BLOCK, np.int64)
     if encoding == Encoding.PLAIN and leaf.physical != Physical.BOOLEAN:
         size = 0
         for part in parts:
-            size += encode_values(part, encoding, leaf, out[size:])
+            if part.lengths is None:
+                size += _copy(part.data, out[size:])
+            else:
+                size += int(plain_bytes(part.address, part.lengths, at + size))
         return size
-    if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
-        lengths = np.concatenate([part.lengths for part in parts])
-        size = int(delta_packed(address_of(lengths), 4, len(lengths), np.empty(_BLOCK, np.int64), address_of(out)))
-        for part in parts:
-            size += _copy(part.data, out[size:])
-        return size
-    values = parts[0]
-    if len(parts) > 1:
-        known = [part.lengths for part in parts if part.lengths is not None]
-        data = np.concatenate([part.data for part in parts])
-        count = sum(part.count for part in parts)
-        values = LeafValues(count, values.width, data, np.concatenate(known) if known else None)
-    return encode_values(values, encoding, leaf, out)
-
-
-def encode_values(values: LeafValues, encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
-    """Write values in an encoding; return the number of bytes.
-
-    `encoding`: any encoding except `Encoding.RLE_DICTIONARY` for which `is_encodable` is true.
-    `out`: at least `max_value_bytes` bytes of memory.
-    """
-    at = address_of(out)
-    if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
-        return encode_parts([values], encoding, leaf, out)
-    if encoding == Encoding.DELTA_BINARY_PACKED:
-        return int(delta_packed(values.address, values.width, values.count, np.empty(_BLOCK, np.int64), at))
+    data = parts[0].data if len(parts) == 1 else np.concatenate([part.data for part in parts])
+    count, width = sum(part.count for part in parts), parts[0].width
     if leaf.physical == Physical.BOOLEAN:
-        return _copy(np.packbits(values.data, bitorder="little"), out)
-    if encoding == Encoding.PLAIN and values.lengths is None:
-        return _copy(values.data, out)
-    lengths = np.full(values.count, values.width, np.int32) if values.lengths is None else values.lengths
-    if encoding == Encoding.PLAIN:
-        return int(plain_bytes(values.address, lengths, at))
-    prefixes, suffixes = np.empty(values.count, np.int32), np.empty(values.count, np.int32)
+        return _copy(np.packbits(data, bitorder="little"), out)
+    if encoding == Encoding.DELTA_BINARY_PACKED:
+        return int(delta_packed(address_of(data), width, count, differences, at))
+    lengths = np.concatenate([part.byte_lengths for part in parts])
+    if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
+        size = int(delta_packed(address_of(lengths), 4, count, differences, at))
+        return size + _copy(data, out[size:])
+    prefixes, suffixes = np.empty(count, np.int32), np.empty(count, np.int32)
     stored = address_of(prefixes), address_of(suffixes)
-    return int(delta_bytes(values.address, lengths, prefixes, suffixes, *stored, np.empty(_BLOCK, np.int64), at))
+    return int(delta_bytes(address_of(data), lengths, prefixes, suffixes, *stored, differences, at))
 
 
 def _copy(data: Bytes, out: Bytes) -> int:

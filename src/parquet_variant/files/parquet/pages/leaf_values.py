@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import struct
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -211,15 +211,15 @@ class LeafValues:
         """The address of the bytes."""
         return address_of(self.data)
 
+    @property
+    def byte_lengths(self) -> npt.NDArray[np.int32]:
+        """The number of bytes of each value."""
+        return np.full(self.count, self.width, np.int32) if self.lengths is None else self.lengths
+
     def numbers(self, leaf: LeafType) -> npt.NDArray[Any]:
         """Return integers and floats as a NumPy array."""
         dtype = _DTYPES[leaf.physical]
         return self.data.view(f"u{leaf.width}" if leaf.order == "unsigned" else dtype)
-
-    @property
-    def span(self) -> int:
-        """The number of bytes."""
-        return len(self.data)
 
     def hashes(self) -> npt.NDArray[np.int64]:
         """Return the hashes of the values for Bloom filters."""
@@ -239,41 +239,6 @@ class LeafValues:
             return LeafValues(int(mask.sum()), self.width, data)
         lengths = self.lengths[mask]
         return LeafValues(len(lengths), 0, self.data[np.repeat(mask, self.lengths)], lengths)
-
-    def texts(self) -> ArrowByteArrays:
-        """Return the values as byte arrays."""
-        bounds = np.full(self.count + 1, self.width, np.int32)
-        if self.lengths is not None:
-            bounds[1:] = self.lengths
-        bounds[0] = 0
-        np.cumsum(bounds, out=bounds)
-        return ArrowByteArrays(self.address, address_of(bounds), 4, 0, 0, self.count, self.count, bounds, self)
-
-
-class ArrowByteArrays(NamedTuple):
-    """Byte arrays as Arrow stores them, null slots included."""
-
-    # Addresses of the bytes and of the first slot's offset, and the width of an offset in bytes.
-    data: int
-    offsets: int
-    width: int
-    # Address of the validity bitmap (0 without nulls), and the bit of the first slot.
-    validity: int
-    first: int
-    # Number of slots, and number of slots with a value.
-    rows: int
-    present: int
-    bounds: npt.NDArray[Any]  # The offsets.
-    owner: Any  # The object that owns the memory.
-
-    @property
-    def span(self) -> int:
-        """The number of bytes from the first slot to the last, null slots included."""
-        return int(self.bounds[-1]) - int(self.bounds[0])
-
-    def length(self, slot: int) -> int:
-        """Return the number of bytes of a slot."""
-        return int(self.bounds[slot + 1]) - int(self.bounds[slot])
 
 
 def present_array(array: pa.Array, entries: Entries) -> pa.Array:
@@ -349,48 +314,29 @@ def _without_nulls(source: int, width: int, validity: pa.Buffer, first: int, slo
     return target
 
 
-def byte_arrays_of(array: pa.Array) -> ArrowByteArrays:
-    """Return the byte arrays of an array of strings or binaries that has rows.
-
-    Raises `VariantFileError` if they take more than 2 GiB.
-    """
-    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
-        array = array.cast(pa.large_binary() if pa.types.is_binary_view(array.type) else pa.large_string())
-    validity, offsets, data = array.buffers()
-    rows, nulls, first = len(array), array.null_count, array.offset
-    width = 8 if pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type) else 4
-    slots = ArrowByteArrays(
-        data=buffer_address(data),
-        offsets=buffer_address(offsets) + first * width,
-        width=width,
-        validity=buffer_address(validity) if nulls else 0,
-        first=first,
-        rows=rows,
-        present=rows - nulls,
-        bounds=np.frombuffer(offsets, f"<i{width}", rows + 1, first * width),
-        owner=array,
-    )
-    if slots.span > MAX_OFFSET:
-        raise VariantFileError(
-            "the values of a row take more than 2 GiB, the limit of a Parquet page: split the row", reason="too-large"
-        )
-    return slots
-
-
 def _byte_arrays(array: pa.Array) -> LeafValues:
-    count = len(array) - array.null_count
+    count, nulls = len(array) - array.null_count, array.null_count
     lengths = np.empty(count, np.int32)
     if not count:
         return LeafValues(0, 0, _NONE, lengths)
-    slots = byte_arrays_of(array)
-    arrays = ByteArrays(*slots[:6])
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        array = array.cast(pa.large_binary() if pa.types.is_binary_view(array.type) else pa.large_string())
+    validity, offsets, data = array.buffers()
+    is_large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
+    first, width = array.offset, 8 if is_large else 4
+    start, stop = np.frombuffer(offsets, f"<i{width}", len(array) + 1, first * width)[[0, -1]].tolist()
+    if stop - start > MAX_OFFSET:
+        raise VariantFileError(
+            "the values of a row take more than 2 GiB, the limit of a Parquet page: split the row", reason="too-large"
+        )
+    bits, at = buffer_address(validity) if nulls else 0, buffer_address(offsets) + first * width
+    arrays = ByteArrays(buffer_address(data), at, width, bits, first, len(array))
     _, total = valid_lengths(arrays, lengths)
-    if total == slots.span:
-        data = np.frombuffer(slots.owner.buffers()[2], np.uint8, total, int(slots.bounds[0])) if total else _NONE
-        return LeafValues(count, 0, data, lengths)
-    data = np.empty(total, np.uint8)
-    gather_bytes(arrays, address_of(data))
-    return LeafValues(count, 0, data, lengths)
+    if total == stop - start:
+        return LeafValues(count, 0, np.frombuffer(data, np.uint8, total, start) if total else _NONE, lengths)
+    gathered = np.empty(total, np.uint8)  # The slots of nulls have bytes.
+    gather_bytes(arrays, address_of(gathered))
+    return LeafValues(count, 0, gathered, lengths)
 
 
 def _bits(buffer: pa.Buffer, first: int, count: int) -> Levels:
@@ -435,8 +381,7 @@ def bounds_of(values: LeafValues, leaf: LeafType) -> Bounds:
     if leaf.order == "decimal":  # Big-endian signed integers compare as bytes if the sign bit is flipped.
         data = data.copy()
         data[:: values.width] ^= 0x80
-    lengths = np.full(values.count, values.width, np.int32) if values.lengths is None else values.lengths
-    low_at, low_size, high_at, high_size = byte_bounds(address_of(data), lengths)
+    low_at, low_size, high_at, high_size = byte_bounds(address_of(data), values.byte_lengths)
     bounds = (
         values.data[low_at : low_at + low_size].tobytes(),
         values.data[high_at : high_at + high_size].tobytes(),

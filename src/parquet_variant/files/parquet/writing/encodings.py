@@ -181,14 +181,14 @@ def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
         return "", codec.level
     values = leaf_values(leaf[: _ENTRIES * codec.thoroughness], kind)
     dictionary = new_dictionary(values.width)
-    indexed = dictionary.index(values, DICTIONARY_BYTES)
+    indices = dictionary.index(values, DICTIONARY_BYTES)
     pages: Pages = ()
-    if indexed is not None:  # None if the dictionary would be too large.
+    if indices is not None:  # None if the dictionary would be too large.
         entries = _encode_values(dictionary.values(), Encoding.PLAIN, kind)
         width = max((dictionary.count - 1).bit_length(), 1)
         out = np.empty(1 + most_run_bytes(values.count, width), np.uint8)
         dictionary.release()
-        pages = entries, out[: encode_indices(indexed.indices, width, out)]
+        pages = entries, out[: encode_indices(indices, width, out)]
     # Values that repeat often are read fastest from a dictionary.
     if pages and sum(map(len, pages)) < _REPEATING * leaf.nbytes:
         return "", codec.level
@@ -210,7 +210,7 @@ def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
 
 def _encode_values(values: LeafValues, encoding: Encoding, kind: LeafType) -> Bytes:
     out = np.empty(max_value_bytes(values, encoding), np.uint8)
-    return out[: encode_values(values, encoding, kind, out)]
+    return out[: encode_values([values], encoding, kind, out)]
 
 
 def _compressed_size(pages: Pages, compression: str, level: int | None = None) -> int:
