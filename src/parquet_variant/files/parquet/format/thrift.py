@@ -157,7 +157,7 @@ def _read_zigzag(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def _field_start(buffer: bytes, position: int, last: int) -> tuple[int, int, int]:
-    """Return the id and type code of the field after the field `last`, both 0 at the end, and where its value starts."""
+    """Return the id and type code of the field after the field `last`, 0 at the end, and where its value starts."""
     byte = _byte(buffer, position)
     if byte == 0:
         return 0, 0, position + 1

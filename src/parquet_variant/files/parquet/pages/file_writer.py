@@ -296,6 +296,8 @@ class PageFileWriter:
     ) -> None:
         self._sink, self._schema = sink, schema
         self._file_schema = file_schema(schema, variants)
+        # The elements of the schema, and the number of leaf columns.
+        self._encoded_schema = self._file_schema.elements, len(self._file_schema.leaves)
         self._codec = codec_number(compression)
         self._options: list[ColumnOptions] = []
         for leaf in self._file_schema.leaves:
@@ -433,15 +435,11 @@ class PageFileWriter:
         self.end_row_group()
         self._stop()
         self._put_indexes()
-        elements, leaves = self._written_schema()
+        elements, leaves = self._encoded_schema
         footer = encoded_footer(elements, self._groups, key_values, _CREATED_BY, leaves)
         self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
         self._flush_pending()
         return footer, self._position
-
-    def _written_schema(self) -> tuple[list[bytes], int]:
-        """Return the encoded elements of the schema, and the number of leaf columns."""
-        return self._file_schema.elements, len(self._file_schema.leaves)
 
     def _put_indexes(self) -> None:
         """Write Bloom filters and page indexes after the row groups."""

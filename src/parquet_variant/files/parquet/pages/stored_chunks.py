@@ -1,9 +1,10 @@
-"""A stored file by its column chunks and pages, and reading some rows from the pages that contain them.
+"""A stored file by its column chunks and pages: reading rows from the pages that contain them, and copying pages.
 
 Owns the places of column chunks and their data pages, with the rows of each page (spec: ``PageIndex.md``), small
-in-memory files with some pages, one per set of columns whose pages end at the same rows, and joining structs and lists
-whose fields come from several such files, which pyarrow reads. Raises one of `PAGE_ERRORS` for damaged or unsupported
-pages: reading whole columns then reports any error. Leaves the values of pages to `column_values`.
+in-memory files with some pages, one per set of columns whose pages end at the same rows, joining structs and lists
+whose fields come from several such files, which pyarrow reads, and the options for new pages next to copied ones.
+Raises one of `PAGE_ERRORS` for damaged or unsupported pages: reading whole columns then reports any error. Leaves the
+values of pages to `column_values`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,17 @@ from parquet_variant.files.parquet.format.facts import OWN_WRITER, PAGE_ERRORS, 
 from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.files.parquet.format.nested import Place
 from parquet_variant.files.parquet.format.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftError, encode_struct
+from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, Shared
+from parquet_variant.files.parquet.pages.encodings import Encoding, codec_name, compressor, is_encodable
+from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical
 from parquet_variant.files.parquet.pages.file_writer import CopiedChunk, PlacedGroup, encoded_footer
+from parquet_variant.files.parquet.pages.leaf_values import LeafValues, loaded
+from parquet_variant.files.parquet.reading.column_values import plain_strings
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types import MAX_OFFSET
 
 # The field of a page header that describes a data page of each type.
 _DETAILS = {thrift.DATA_PAGE: 5, thrift.DATA_PAGE_V2: 8}
@@ -212,6 +219,97 @@ class StoredFile(FileFacts):
         # INT96 as in `Reader`; without threads, because types registered in Python must not be destroyed in one.
         with open_parquet(pa.BufferReader(body), coerce_int96_timestamp_unit="us") as file:
             return file.read(use_threads=False)
+
+
+_LEVEL = 3  # Of zstd.
+
+
+class ReusedPages:
+    """The pages of a stored column chunk, for a chunk of a new file with other pages next to them.
+
+    Raises `ValueError` if the indexes of the file lack statistics that the indexes of a new file need.
+    """
+
+    def __init__(self, stored: StoredChunk, leaf: LeafColumn) -> None:
+        self._stored, self._leaf = stored, leaf
+        self._index: Mapping[int, Any] | None = None
+        self.codec: int = stored.metadata[thrift.CODEC]
+        # The place of the Bloom filter, which also holds for a subset of the values.
+        at, size = stored.metadata.get(thrift.BLOOM_AT), stored.metadata.get(thrift.BLOOM_SIZE)
+        self.bloom: tuple[int, int] | None = None if at is None or size is None else (at, size)
+        if thrift.STATISTICS in stored.metadata:
+            if thrift.COLUMN_INDEX not in stored.struct:
+                raise thrift.ThriftError("the column chunk has no column index: the bounds of a page are unknown")
+            start, size = stored.struct[thrift.COLUMN_INDEX], stored.struct[thrift.COLUMN_INDEX_SIZE]
+            self._index, _ = thrift.read_value(read_at(stored.source, start, size), 0, thrift.STRUCT)
+        is_text = leaf.type.physical == Physical.BYTE_ARRAY
+        if is_text and any(place.text_bytes is None for place in stored.pages):
+            raise thrift.ThriftError("an offset index has no sizes of byte arrays")
+
+    def page(self, number: int) -> Page:
+        """Return a stored page by number."""
+        place, leaf, index = self._stored.pages[number], self._leaf, self._index or {}
+        page = self._stored.page(place)
+        bounds, nulls = None, 0
+        if index:
+            nulls = index[thrift.NULL_COUNTS][number]
+            if not index[thrift.NULL_PAGES][number]:
+                bounds = loaded((index[thrift.LOW_VALUES][number], index[thrift.HIGH_VALUES][number]), leaf.type)
+        # The count of each level in the page; empty if unknown.
+        definition, repetition = (
+            (index.get(name) or [])[number * (max_level + 1) : (number + 1) * (max_level + 1)]
+            for name, max_level in (
+                (thrift.DEFINITION_COUNTS, leaf.definition),
+                (thrift.REPETITION_COUNTS, leaf.repetition),
+            )
+        )
+        return Page(
+            header=b"",
+            body=page.data,
+            plain_bytes=page.plain,
+            encoding=Encoding(page.encoding),
+            first_row=0,
+            nulls=nulls,
+            values=page.values,
+            bounds=bounds,
+            text_bytes=place.text_bytes or 0,
+            definition_counts=definition,
+            repetition_counts=repetition,
+            size=len(page.data),
+        )
+
+    def new_chunk(self, rewritten: Collection[PagePlace], shared: Shared) -> ColumnChunk:
+        """Return an empty chunk with the same dictionary; rows of the `rewritten` pages keep their encoding."""
+        stored = self._stored
+        counts = stored.metadata[thrift.ENCODING_STATS]
+        data_pages = [count for count in counts if count[thrift.PAGE_TYPE] != thrift.DICTIONARY_PAGE]
+        encodings = [Encoding(count[thrift.PAGE_ENCODING]) for count in data_pages]
+        encoding = next((encoding for encoding in encodings if encoding != Encoding.RLE_DICTIONARY), Encoding.PLAIN)
+        page = stored.dictionary()
+        is_indexed = bool(page) and all(stored.page(place).encoding == Encoding.RLE_DICTIONARY for place in rewritten)
+        codec = codec_name(self.codec)
+        options = ColumnOptions(
+            use_dictionary=is_indexed,
+            encoding=encoding if is_encodable(encoding, self._leaf.type) else Encoding.PLAIN,
+            compress=compressor(codec, _LEVEL if codec == "zstd" else None),
+            dictionary_bytes=MAX_OFFSET,
+            has_statistics=self._index is not None,
+        )
+        chunk = ColumnChunk(self._leaf, options, shared)
+        if page:
+            header, size = thrift.read_value(page, 0, thrift.STRUCT)
+            entries = None
+            if is_indexed:
+                plain, count, width = pa.py_buffer(page[size:]), header[7][1], self._leaf.type.width
+                if codec != "none":
+                    plain = pa.Codec(codec).decompress(plain, header[2])
+                if width:
+                    entries = LeafValues(count, width, np.frombuffer(plain, np.uint8, count * width))
+                else:
+                    strings = plain_strings(plain, count)
+                    entries = LeafValues(count, 0, strings.data, np.diff(strings.offsets))
+            chunk.take_dictionary(page, size + header[2], entries)
+        return chunk
 
 
 def pages_by_rows(chunks: Sequence[StoredChunk], mask: Mask) -> list[list[ChosenPages]]:

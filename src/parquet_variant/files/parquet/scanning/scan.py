@@ -11,6 +11,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, TypeVar, get_args
 
 import pyarrow as pa
@@ -31,9 +32,8 @@ from parquet_variant.files.parquet.scanning.scan_plan import (
     ScanReport,
     ScanTask,
     in_type,
+    outputs_in,
     plan_file,
-    proven_bounds,
-    tasks_of_groups,
 )
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
@@ -222,11 +222,9 @@ class Scan(PlannedQuery):
         only the columns of the filter are read: fewer bytes than reported.
         """
         report = ScanReport()
-        outputs = range(len(self.every_column))
         for source in self.sources:
             with open_file(source) as file:
-                plan = self._plan(file)
-                report.add(file, plan, plan.chunk_bytes(file, plan.groups, outputs), outputs)
+                report.add(file, self._plan(file))
         return report
 
     def tasks(self, target_bytes: int = 128 << 20) -> list[ScanTask]:
@@ -235,9 +233,16 @@ class Scan(PlannedQuery):
         outputs = range(len(self.every_column))
         for source in filter(self._may_match_partition, self.sources):
             with open_file(source) as file:
-                plan = self._plan(file)
-                sizes = {group.number: plan.chunk_bytes(file, [group], outputs) for group in plan.groups}
-                tasks += tasks_of_groups(file, sizes, target_bytes)
+                plan, is_open = self._plan(file), False
+                for group in plan.groups:
+                    size, rows = plan.chunk_bytes(file, [group], outputs), file.facts.rows([group.number])
+                    last = tasks[-1] if is_open else None
+                    if last is None or last.bytes + size > target_bytes:
+                        tasks.append(ScanTask(source, (group.number,), rows, size))
+                    else:
+                        groups = (*last.row_groups, group.number)
+                        tasks[-1] = ScanTask(source, groups, last.rows + rows, last.bytes + size)
+                    is_open = True
         return tasks
 
     # ---- rows
@@ -302,7 +307,7 @@ class Scan(PlannedQuery):
         self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]
     ) -> Iterator[list[GroupPlan]]:
         """Yield row groups that are read together: neighbors that need the same leaves; single ones with a filter."""
-        alone = self.predicate is not None or plan.is_unshredded
+        alone = self.predicate is not None or (plan.column is not None and plan.column.layout == "unshredded")
         if groups and any(output.direct is not None for output in plan.outputs):
             alone = alone or file.facts.rows([groups[0].number]) >= _WORTH_PAGES
         max_bytes = _BATCH_BYTES // thread_count(self.threads)
@@ -421,29 +426,33 @@ class BoundsScan:
             yield from self.scan.batches()
             return
         for source, groups in proven:
-            exact = [bounds for bounds in groups if bounds is not None]
-            for bounds in exact:
+            for bounds in filter(None, groups):
                 columns = [pa.array(pair, kind) for pair, kind in zip(bounds, self.schema.types, strict=True)]
                 yield pa.table(columns, schema=self.schema)
-            if len(exact) < len(groups):
-                unknown = tuple(number for number, bounds in enumerate(groups) if bounds is None)
+            unknown = tuple(number for number, bounds in enumerate(groups) if bounds is None)
+            if unknown:
                 yield from self.scan.read(ScanTask(source, unknown, 0, 0))
 
     def explain(self) -> ScanReport:
         """Return what would be read: nothing of row groups whose statistics are exact."""
         report = ScanReport()
-        outputs = range(len(self.scan.selection))
         for source in self.scan.sources:
             proven = self._proven_bounds(source)
             with open_file(source) as file:
                 plan = plan_file(file, self.scan.selection, None, self.scan.column)
-                plan = replace(plan, groups=[group for group in plan.groups if proven[group.number] is None])
-                report.add(file, plan, plan.chunk_bytes(file, plan.groups, outputs), outputs)
+                report.add(file, replace(plan, groups=[g for g in plan.groups if proven[g.number] is None]))
         return report
 
     def _proven_bounds(self, source: ParquetSource) -> list[list[tuple[pa.Scalar, pa.Scalar]] | None]:
+        """Return minimum and maximum of every column per row group; None if one is unknown."""
         with open_file(source) as file:
-            # Other writers may store bounds that are not values of the column.
-            if not file.facts.writer.startswith(OWN_WRITER):
-                return [None] * len(file.facts.groups)
-            return proven_bounds(file, self.scan.selection, self.scan.column)
+            facts, groups = file.facts, list[list[tuple[pa.Scalar, pa.Scalar]] | None]()
+            _, outputs = outputs_in(file, self.scan.selection, self.scan.column)
+            for number in facts.groups:
+                statistics = partial(facts.statistics, group=number)
+                found = [output.exact_bounds(statistics) for output in outputs if facts.rows([number])]
+                bounds = [pair for pair in found if pair is not None]
+                # Other writers may store bounds that are not values of the column.
+                is_proven = facts.writer.startswith(OWN_WRITER) and len(bounds) == len(outputs)
+                groups.append(bounds if is_proven else None)
+            return groups

@@ -8,7 +8,7 @@ of reading to `scan`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from pyarrow import fs
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.bloom import BloomFilters
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, find_variants, top_column
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, top_column
 from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
@@ -106,16 +106,24 @@ class Output:
         """The leaf that holds the values of the output, so that its Bloom filter applies to them."""
         return self.path.primitive if self.path is not None and not self.path.repeated else self.node
 
-    @property
-    def has_exact_statistics(self) -> bool:
-        """Whether statistics of the column are exact: integers, dates and timestamps, not changed by a cast."""
+    def exact_bounds(self, statistics: Statistics) -> tuple[pa.Scalar, pa.Scalar] | None:
+        """Return minimum and maximum, null without values; None if they are unknown, or perhaps not values.
+
+        Statistics of integers, dates and timestamps are exact, if a cast does not change them.
+        """
         kind, leaf = self.selected.type, self.exact_leaf
         stored = leaf_type(leaf) if self.constant is None and leaf is not None else kind
+        values = self.pruning_statistics(statistics, True)
         if kind is None or stored is None:
-            return False
+            return None
+        if not values.may_be_value:
+            return scalar(None, kind), scalar(None, kind)
         if pa.types.is_signed_integer(kind):
-            return bool(pa.types.is_signed_integer(stored))
-        return stored == kind and bool(pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+            is_exact = pa.types.is_signed_integer(stored)
+        else:
+            is_exact = stored == kind and (pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+        bounds = values.lower, values.upper
+        return bounds if is_exact and None not in bounds else None
 
 
 @dataclass(slots=True)
@@ -125,11 +133,6 @@ class FilePlan:
     column: VariantColumn | None
     outputs: list[Output]
     groups: list[GroupPlan]
-
-    @property
-    def is_unshredded(self) -> bool:
-        """Whether every path is extracted from the bytes of whole values."""
-        return self.column is not None and self.column.layout == "unshredded"
 
     def direct_leaf(self, number: int, group: GroupPlan) -> SchemaNode | None:
         """Return the leaf that holds the values of an output in a row group, if no other leaf is read for it."""
@@ -155,7 +158,7 @@ def plan_file(
     `skipping`: whether to use statistics; without them, every row group and every residual is read.
     Raises `VariantFileError` if the file does not have a column.
     """
-    variant, outputs = _outputs(file, selection, column)
+    variant, outputs = outputs_in(file, selection, column)
     hidden_nan = file.facts.may_hide_nan
     blooms = BloomFilters(file)
     names = {item.name: output for item, output in zip(selection, outputs, strict=True)}
@@ -174,29 +177,7 @@ def plan_file(
     return FilePlan(variant, outputs, groups)
 
 
-def proven_bounds(
-    file: OpenFile, selection: Sequence[Selected], column: str | None
-) -> list[list[tuple[pa.Scalar, pa.Scalar]] | None]:
-    """Return minimum and maximum of every column, which may be null, per row group; None if one is unknown.
-
-    They come from statistics, so they are values of the file only if its writer stores exact bounds.
-    """
-    _, outputs = _outputs(file, selection, column)
-    groups: list[list[tuple[pa.Scalar, pa.Scalar]] | None] = []
-    for group in file.facts.groups:
-        bounds: list[tuple[pa.Scalar, pa.Scalar]] = []
-        for output in outputs if file.facts.rows([group]) else ():
-            kind = output.selected.type
-            values = output.pruning_statistics(partial(file.facts.statistics, group=group), True)
-            if kind is not None and not values.may_be_value:
-                bounds.append((scalar(None, kind),) * 2)
-            elif kind is not None and None not in (values.lower, values.upper) and output.has_exact_statistics:
-                bounds.append((values.lower, values.upper))
-        groups.append(bounds if len(bounds) == len(outputs) else None)
-    return groups
-
-
-def _outputs(
+def outputs_in(
     file: OpenFile, selection: Sequence[Selected], column: str | None
 ) -> tuple[VariantColumn | None, list[Output]]:
     """Return the Variant column, if the selection has paths, and the columns of the file for each selected column."""
@@ -252,19 +233,6 @@ class ScanTask:
     bytes: int  # Compressed bytes of the column chunks that are read.
 
 
-def tasks_of_groups(file: OpenFile, sizes: Mapping[int, int], target_bytes: int) -> Iterator[ScanTask]:
-    """Yield tasks of about `target_bytes` from row groups of a file: their numbers and the bytes to read of each."""
-    task = ScanTask(file.source, (), 0, 0)
-    for number, size in sizes.items():
-        if task.row_groups and task.bytes + size > target_bytes:
-            yield task
-            task = ScanTask(file.source, (), 0, 0)
-        rows = task.rows + file.facts.rows([number])
-        task = ScanTask(file.source, (*task.row_groups, number), rows, task.bytes + size)
-    if task.row_groups:
-        yield task
-
-
 @dataclass(slots=True)
 class ScanReport(Report):
     """Files, row groups, rows, columns and bytes that a scan reads, and their totals.
@@ -303,17 +271,17 @@ class ScanReport(Report):
         files = f"{self.files_read:,} of {self.files_total:,} files"
         return f"<ScanReport {files}, {self.rows_read:,} of {self.rows_total:,} rows, {self.bytes_read:,} bytes>"
 
-    def add(self, file: OpenFile, plan: FilePlan, bytes_read: int, outputs: Iterable[int]) -> None:
-        """Add a file to the counts."""
+    def add(self, file: OpenFile, plan: FilePlan) -> None:
+        """Add what is read of a file to the counts."""
         metadata = file.metadata
-        outputs = list(outputs)
+        outputs = range(len(plan.outputs))
         self.files_total += 1
         self.files_read += bool(plan.groups)
         self.row_groups_total += metadata.num_row_groups
         self.row_groups_read += len(plan.groups)
         self.rows_total += file.rows
         self.columns_total = max(self.columns_total, metadata.num_columns)
-        self.bytes_read += bytes_read
+        self.bytes_read += plan.chunk_bytes(file, plan.groups, outputs)
         names = {leaf.leaf: leaf.dotted for leaf in file.schema.leaves()}
         residuals = {leaf.leaf for output in plan.outputs if output.path for leaf in output.path.residuals}
         for residual in residuals:
@@ -432,27 +400,25 @@ class FilePart:
 
     def _spans(self, selected: Sequence[Selected], leaves: list[int]) -> tuple[Spans | None, list[int]]:
         """Return the spans of unshredded values, if they need not be copied, and the leaves that pyarrow must read."""
-        plan = self.plan
-        if plan.column is None or not plan.is_unshredded or len(self.groups) > 1:
+        column = self.plan.column
+        if column is None or column.layout != "unshredded" or len(self.groups) > 1:
             return None, leaves
         # Whole values, of a path or of the column, are copied.
         if any(
-            item.output is None if item.path is not None else item.stored_name == plan.column.path[0]
-            for item in selected
+            item.output is None if item.path is not None else item.stored_name == column.path[0] for item in selected
         ):
             return None, leaves
-        metadata, value = plan.column.node.child("metadata"), plan.column.node.child("value")
+        metadata, value = column.node.child("metadata"), column.node.child("value")
         if metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
             return None, leaves
         from parquet_variant.files.parquet.reading.column_values import value_spans
 
-        spans = value_spans(self.file, self.groups[0].number, plan.column)
+        spans = value_spans(self.file, self.groups[0].number, column)
         return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
 
     def _ordinary_column(self, column: pa.Array, selected: Selected) -> pa.Array:
         name = selected.stored_name
-        if any(variant.path[0] == name for variant in find_variants(self.file.schema)):
-            column = nested_array(plain_variants(pa.table({name: column}), self.file), [name])
+        column = nested_array(plain_variants(pa.table({name: column}), self.file), [name])
         if selected.type is None or column.type == selected.type:
             return column
         try:

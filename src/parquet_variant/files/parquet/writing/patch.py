@@ -1,7 +1,8 @@
 """Changing values of some rows in a file that this library wrote, and removing rows from it.
 
-Owns the choice of leaf columns and pages that change, and the decision between this and a full rewrite. Leaves the
-bytes of the new file to `pages.file_patch`: unchanged columns, row groups and pages are neither decoded nor encoded.
+Owns the choice of leaf columns and pages that change, and the decision between this and a full rewrite; and the copy,
+byte for byte, of unchanged row groups, columns, pages and their indexes, with the offsets that refer to them. Leaves
+new chunks to `file_writer`. Spec: ``parquet.thrift``, ``PageIndex.md``.
 """
 
 from __future__ import annotations
@@ -9,21 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.files.parquet.format import thrift
 from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, PAGE_ERRORS
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.nested import Place, has_nan, may_have_nan, null_rows
-from parquet_variant.files.parquet.format.thrift import ThriftError
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Shared
-from parquet_variant.files.parquet.pages.file_patch import FilePatcher, ReusedPages
 from parquet_variant.files.parquet.pages.file_schema import file_schema, is_written
+from parquet_variant.files.parquet.pages.file_writer import CopiedChunk, PageFileWriter, PlacedChunk, PlacedGroup
 from parquet_variant.files.parquet.pages.leaf_values import Entries, leaf_entries
-from parquet_variant.files.parquet.pages.stored_chunks import ChosenPages, StoredChunk, StoredFile, pages_by_rows
+from parquet_variant.files.parquet.pages.stored_chunks import (
+    ChosenPages,
+    ReusedPages,
+    StoredChunk,
+    StoredFile,
+    chunk_start,
+    pages_by_rows,
+    read_at,
+)
 from parquet_variant.files.parquet.writing.encodings import choose_encodings
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import basic_types
@@ -41,6 +51,100 @@ _MAX_BYTES = 1 << 30
 # If a larger share of the bytes is in pages that lose rows, a full rewrite is faster.
 _MAX_SHARE = 0.5
 _NO_NAN = NO_NAN_KEY.decode()
+
+
+class FilePatcher(PageFileWriter):
+    """Write a copy of a file in which some columns are replaced.
+
+    `sink`, `schema` and `**options`: as for `PageFileWriter`, for the columns that change: whole columns, or structs
+      with only the leaves that change.
+    `file`: the source file.
+    """
+
+    def __init__(self, sink: pa.NativeFile | BinaryIO, schema: pa.Schema, *, file: StoredFile, **options: Any) -> None:
+        self._file = file
+        self._blooms: list[tuple[PlacedChunk, int, int]] = []
+        # Copied chunks, the positions and fields of their structs in the source file, and the distance they moved.
+        self._copied: list[tuple[CopiedChunk, int, Mapping[int, Any], int]] = []
+        first = file.row_groups[0][0] if file.row_groups else []
+        chunks = [thrift.read_value(file.footer, at, thrift.STRUCT)[0][thrift.METADATA] for at in first]
+        with_bloom = [b".".join(chunk[thrift.PATH]).decode() for chunk in chunks if thrift.BLOOM_AT in chunk]
+        super().__init__(sink, schema, bloom_filters=with_bloom, **options)
+        self._encoded_schema = [element for _, element in file.elements], len(file.schema.leaves())
+
+    def add_row_group(self, number: int, changed: pa.Table | None) -> None:
+        """Add a row group of the source file with new columns; `changed` is None to copy all of it."""
+        chunks, rows = self._file.row_groups[number]
+        new_chunks: dict[tuple[str, ...], ColumnChunk] = {}
+        if changed is not None:
+            self.write_batch(changed)
+            self._for_columns(ColumnChunk.finish, self._chunks)
+            new_chunks = {chunk.leaf.path: chunk for chunk in self._chunks}
+            self._chunks, self._rows = [], 0
+        placed: list[PlacedChunk | CopiedChunk] = []
+        for at in chunks:
+            old, _ = thrift.read_value(self._file.footer, at, thrift.STRUCT)
+            metadata = old[thrift.METADATA]
+            path = tuple(name.decode() for name in metadata[thrift.PATH])
+            if path in new_chunks:
+                placed.append(self._placed(new_chunks[path]))
+                continue
+            start, size = chunk_start(metadata), metadata[thrift.SIZE]
+            copied = CopiedChunk(self._position, size, metadata[thrift.PLAIN_SIZE])
+            self._copied.append((copied, at, old, self._position - start))
+            self._write(read_at(self._file.source, start, size))
+            placed.append(copied)
+        self._groups.append(PlacedGroup(rows, placed))
+
+    def add_chunks(self, rows: int, chunks: Sequence[tuple[ColumnChunk, ReusedPages]]) -> None:
+        """Add the remaining rows of a row group of the source file, as column chunks with their stored pages."""
+        placed = []
+        for chunk, old in chunks:
+            chunk.finish()
+            placed.append(self._placed(chunk))
+            placed[-1].codec = old.codec
+            if old.bloom is not None:
+                self._blooms.append((placed[-1], *old.bloom))
+        self._groups.append(PlacedGroup(rows, placed))
+
+    def _put_indexes(self) -> None:
+        source, footer = self._file.source, self._file.footer
+        for placed, at, size in self._blooms:
+            placed.bloom_at, placed.bloom_size = self._put(read_at(source, at, size))
+        super()._put_indexes()
+        for chunk, position, old, moved in self._copied:
+            metadata, outside = old[thrift.METADATA], dict[int, Any]()
+            inside = {at: metadata[at] + moved for at in (thrift.DATA_AT, thrift.DICTIONARY_AT) if at in metadata}
+            if thrift.BLOOM_AT in metadata:
+                bloom = read_at(source, metadata[thrift.BLOOM_AT], metadata[thrift.BLOOM_SIZE])
+                inside[thrift.BLOOM_AT], _ = self._put(bloom)
+            if thrift.COLUMN_INDEX in old:
+                index = read_at(source, old[thrift.COLUMN_INDEX], old[thrift.COLUMN_INDEX_SIZE])
+                outside[thrift.COLUMN_INDEX], _ = self._put(index)
+            if thrift.OFFSET_INDEX in old:
+                index = read_at(source, old[thrift.OFFSET_INDEX], old[thrift.OFFSET_INDEX_SIZE])
+                outside[thrift.OFFSET_INDEX], outside[thrift.OFFSET_INDEX_SIZE] = self._put(_moved_index(index, moved))
+            field = thrift.find_field(footer, position, thrift.METADATA)
+            assert field is not None
+            outside[thrift.METADATA] = thrift.with_fields(footer, field, inside)
+            chunk.encoded = thrift.with_fields(footer, position, outside)
+
+    def finish(self, target: FilePath, key_values: Mapping[str, str], nulls: Mapping[Place, int]) -> FileInfo:
+        """Write the footer; return a description of the file."""
+        footer, size = self.close(key_values)
+        rows, file = [group.rows for group in self._groups], self._file
+        may_hold_nan = _NO_NAN not in key_values
+        return FileInfo(str(target), sum(rows), size, len(rows), file.annotated, may_hold_nan, footer, nulls)
+
+
+def _moved_index(index: bytes, moved: int) -> bytes:
+    """Return an offset index whose pages moved by a distance."""
+    out, done = bytearray(), 0
+    for start, end in thrift.structs_of_list(index, thrift.find_field(index, 0, thrift.LOCATIONS)):
+        place, _ = thrift.read_value(index, start, thrift.STRUCT)
+        out += index[done:start] + thrift.with_fields(index, start, {thrift.PAGE_AT: place[thrift.PAGE_AT] + moved})
+        done = end
+    return bytes(out + index[done:])
 
 
 @dataclass(frozen=True)
@@ -73,7 +177,8 @@ class FilePatch:
         file, key_values = self.file, self.file.key_values
         # The footer already says whether other columns have a NaN.
         if any(has_nan(chunk) for column in self.part.columns for chunk in column.chunks):
-            key_values.pop(NO_NAN_KEY.decode(), None)
+            key_values.pop(_NO_NAN, None)
+        counts = {place: null_rows(self.rows, place) for place in self.places}
         with write_errors(target), target.open("wb") as sink:
             patcher = FilePatcher(
                 sink,
@@ -88,24 +193,7 @@ class FilePatch:
                 is_changed = self.part.num_columns and mask.any()
                 patcher.add_row_group(number, self.part.slice(start, len(mask)) if is_changed else None)
                 start += len(mask)
-            written = patcher.close(key_values)
-        counts = {place: null_rows(self.rows, place) for place in self.places}
-        nulls = {place: count for place, count in counts.items() if count is not None}
-        return _file_info(file, target, [rows for _, rows in file.row_groups], key_values, written, nulls)
-
-
-def _file_info(
-    file: StoredFile,
-    target: FilePath,
-    rows: Sequence[int],
-    key_values: Mapping[str, str],
-    written: tuple[bytes, int],
-    nulls: Mapping[Place, int],
-) -> FileInfo:
-    """Describe a changed copy of a file: the rows of its row groups, its footer and size."""
-    may_hold_nan = NO_NAN_KEY.decode() not in key_values
-    footer, size = written
-    return FileInfo(str(target), sum(rows), size, len(rows), file.annotated, may_hold_nan, footer, nulls)
+            return patcher.finish(target, key_values, {place: n for place, n in counts.items() if n is not None})
 
 
 def plan_patch(
@@ -259,9 +347,8 @@ class FileShrink:
 
     def write(self, target: FilePath) -> FileInfo:
         """Write the file. Raises one of `PAGE_ERRORS` if a page cannot be read or has an unexpected form."""
-        file, key_values = self.file, self.file.key_values
         with write_errors(target), target.open("wb") as sink:
-            patcher = FilePatcher(sink, pa.schema([]), file=file)
+            patcher = FilePatcher(sink, pa.schema([]), file=self.file)
             for number, (mask, stored_chunks) in enumerate(self.groups):
                 if stored_chunks is not None:
                     shared, new_chunks = Shared(), {}
@@ -272,9 +359,7 @@ class FileShrink:
                     patcher.add_chunks(int(mask.sum()), [new_chunks[stored.leaf.path] for stored in stored_chunks])
                 elif mask.any():
                     patcher.add_row_group(number, None)
-            written = patcher.close(key_values)
-        rows = [int(mask.sum()) for mask, _ in self.groups if mask.any()]
-        return _file_info(file, target, rows, key_values, written, {})
+            return patcher.finish(target, self.file.key_values, {})
 
     def _chunks(
         self, group: Sequence[ChosenPages], remaining: Mask, shared: Shared
@@ -284,7 +369,7 @@ class FileShrink:
         columns = file_schema(table.schema, ()).leaves
         paths = [stored.leaf.path for stored, _ in group]
         if [leaf.path for leaf in columns] != paths or not _has_same_leaves(self.file, table.schema):
-            raise ThriftError("the columns would have another Parquet schema")
+            raise thrift.ThriftError("the columns would have another Parquet schema")
         parts: dict[int, tuple[int, list[tuple[Entries, pa.Array]]]] = {}
         start = 0
         for place in group[0][1]:
