@@ -172,7 +172,7 @@ register_methods(
         "write": {
             "tables.delta.dml.changeable": "delta:write",
             "tables.iceberg.writing.write": "iceberg:write",
-            "files.parquet.writing.write": "parquet:write",
+            "files.parquet.writing.writer": "parquet:write",
             "spark.operations.write": "spark:write",
             "files.vortex.writer": "vortex:write",
         },

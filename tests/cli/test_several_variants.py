@@ -9,7 +9,7 @@ import pytest
 
 import parquet_variant as pv
 from cli.conftest import Run
-from parquet_variant.files.parquet.format.nested import tagged
+from parquet_variant.files.parquet.format.arrow_schema import tagged
 
 ROWS = [
     {"id": 7, "v": {"a": 1}, "w": "x", "s": {"i": 1, "v": {"a": 1}}, "l": ["x", {"b": {"c": 1}}],

@@ -21,10 +21,9 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError, bad_option, strings_of, without_secrets
-from parquet_variant.files.parquet.format.bloom import check_bloom_paths
-from parquet_variant.files.parquet.writing.conform import WriterOptions, conform_table
+from parquet_variant.files.parquet.writing.conform import WriterOptions, check_bloom_paths, conform_table
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, known_encodings
-from parquet_variant.files.parquet.writing.write import compared_with_unshredded
+from parquet_variant.files.parquet.writing.writer import compared_with_unshredded
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult, costs_of

@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType, StructType
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.files.parquet.format.nested import Place, map_variants
+from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.forms import in_form, struct_like, with_fields

@@ -15,7 +15,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError
-from parquet_variant.files.parquet.format.nested import FIELD_ID
+from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.files.parquet.writing.conform import conform
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import is_list

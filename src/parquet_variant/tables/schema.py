@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.errors import TableError
-from parquet_variant.files.parquet.format.nested import FIELD_ID
+from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.type_grammar import Grammar, TypeParser
 from parquet_variant.types import TYPES, of_arrow

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.arrow_schema import file_schema, is_written
 from parquet_variant.files.parquet.format.footer import footer_bytes
 from parquet_variant.files.parquet.format.thrift import STRUCT, read_value
 from parquet_variant.files.parquet.pages import file_writer
 from parquet_variant.files.parquet.pages.encodings import Encoding, is_encodable
-from parquet_variant.files.parquet.pages.file_schema import file_schema, is_written
 from parquet_variant.files.parquet.pages.file_writer import PageFileWriter
 from random_tables import TEXTS, array_of, tables
 

@@ -20,10 +20,10 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, check_choice
+from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.format.files import open_file as open_parquet
-from parquet_variant.files.parquet.format.nested import Place, map_variants
 from parquet_variant.files.parquet.operations.rewrite import (
     DEFAULT_FILE_BYTES,
     FormatToOptimize,
@@ -36,8 +36,7 @@ from parquet_variant.files.parquet.operations.rewrite import (
     staged_file,
 )
 from parquet_variant.files.parquet.reading.read import tagged_table
-from parquet_variant.files.parquet.writing.write import SchemaLike
-from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
 from parquet_variant.files.vortex.dtype import JsonColumn, compress_json, json_errors
 from parquet_variant.files.vortex.library import open_file, vortex
 from parquet_variant.files.vortex.paths import SUFFIX, local_target, some_vortex_files, vortex_files

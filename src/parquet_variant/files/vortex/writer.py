@@ -19,7 +19,7 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.final_columns import with_field_names
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError, check_choice, check_names, strings_of
-from parquet_variant.files.parquet.writing.write import shredded_as
+from parquet_variant.files.parquet.writing.writer import shredded_as
 from parquet_variant.files.vortex.dtype import (
     LAYOUTS,
     AnyPolicy,

@@ -20,8 +20,7 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.reading.read import read_schema
-from parquet_variant.files.parquet.writing.write import with_layout
-from parquet_variant.files.parquet.writing.writer import VariantWriter
+from parquet_variant.files.parquet.writing.writer import VariantWriter, with_layout
 from parquet_variant.ingestion.destination import (
     Columns,
     Destination,

@@ -22,7 +22,7 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.operations.inspect import inspect
-from parquet_variant.files.parquet.writing.write import write
+from parquet_variant.files.parquet.writing.writer import write
 from parquet_variant.inference.columns import best_column
 from parquet_variant.inference.explain import slow_paths
 from parquet_variant.inference.policies.auto import AutoPolicy

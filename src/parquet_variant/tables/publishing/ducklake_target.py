@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.errors import TableError
-from parquet_variant.files.parquet.format.nested import FIELD_ID
+from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.tables.iceberg.locations import is_remote, normal_location
 from parquet_variant.tables.iceberg.metadata.schema import arrow_array
 from parquet_variant.tables.iceberg.reading.snapshot import PATH_ID, POSITION_ID

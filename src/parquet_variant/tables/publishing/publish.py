@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import TableError, VariantError, VariantFileError, check_choice
+from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
-from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.files.vortex.library import open_file as open_vortex
 from parquet_variant.files.vortex.paths import SUFFIX, some_vortex_files, vortex_files

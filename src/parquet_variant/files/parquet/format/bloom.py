@@ -1,4 +1,4 @@
-"""Bloom filters of shredded columns: the leaves that get a filter, and the test whether a value may be in a column.
+"""Bloom filters of leaf columns: the test whether a value may be in a column chunk.
 
 Owns reading the split-block filter of Parquet's ``BloomFilter.md``, because pyarrow writes but does not read it. Leaves
 hashing to `kernels.pages.values`, and the decision when a filter applies to a path to `scan_plan`.
@@ -7,23 +7,18 @@ hashing to `kernels.pages.values`, and the decision when a filter applies to a p
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.values import SALT
-from parquet_variant.layouts.layout import Step, walk_path
-from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.storages import ArrowGroup
-from parquet_variant.types.path import VariantPath
 
 _BLOCK = 32
 _MAX_BYTES = 128 << 20
@@ -67,7 +62,6 @@ class BloomFilters:
 
     def __init__(self, file: OpenFile) -> None:
         self.file = file
-        self.bytes_read = 0
 
     def excludes(self, row_group: int, leaf: SchemaNode) -> Callable[[pa.Scalar], bool] | None:
         """Return a test for values that are certainly absent from a column chunk; None without a filter."""
@@ -101,48 +95,4 @@ class BloomFilters:
             data = bytes(head[start : start + size])
             if len(data) < size:
                 data += stream.read_at(size - len(data), offset + start + len(data))
-        self.bytes_read += len(data)
         return data if len(data) == size else None
-
-
-def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: Collection[str]) -> list[str]:
-    """Return the dotted leaf columns of shredded paths, such as ``"$.id"``, in the Variants of a new file.
-
-    Raises `VariantFileError` if no column shreds a path as a primitive type.
-    """
-    bloom_paths = []
-    for path in paths:
-        leaves = [leaf for column in variants if (leaf := _leaf(schema, column, VariantPath.parse(path))) is not None]
-        if not leaves:
-            raise _not_shredded(path)
-        bloom_paths += leaves
-    return bloom_paths
-
-
-def check_bloom_paths(schema: ShreddingSchema, paths: Collection[str]) -> None:
-    """Check, before a file is opened, that a schema shreds the paths that get a Bloom filter.
-
-    Raises `VariantFileError` as `bloom_leaves` does.
-    """
-    for path in paths:
-        node = schema.get(path)
-        if node is None or node.type is None or VariantPath.parse(path).has_wildcard:
-            raise _not_shredded(path)
-
-
-def _not_shredded(path: str) -> VariantFileError:
-    return VariantFileError(
-        f"cannot write a Bloom filter for {path}: add it to the shredding schema as a primitive type",
-        reason="not-shredded",
-    )
-
-
-def _leaf(schema: pa.Schema, column: tuple[str, ...], path: VariantPath) -> str | None:
-    group: ArrowGroup | None = ArrowGroup(pa.struct(list(schema)))
-    for name in column:
-        group = None if group is None else group.child(name)
-    end = None if group is None else walk_path(group, path)
-    if end is None or end.step is not Step.FOUND or end.is_repeated:
-        return None
-    typed = end.group.child("typed_value")
-    return ".".join(typed.path) if typed is not None and typed.is_leaf else None

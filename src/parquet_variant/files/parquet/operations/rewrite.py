@@ -21,14 +21,13 @@ from pyarrow import fs
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, check_choice, check_count
+from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.files.parquet.format.footer import MAGIC, TAIL, annotate_footer, footer_bytes, parse_schema
-from parquet_variant.files.parquet.format.nested import Place, map_variants
 from parquet_variant.files.parquet.reading.read import row_group_arrays, tagged_table
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
-from parquet_variant.files.parquet.writing.write import SchemaLike
-from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
 from parquet_variant.inference.drift import DriftReport, find_drift_of_files
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.decision import Policy

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.files.parquet.format.arrow_schema import LeafColumn, Physical
 from parquet_variant.files.parquet.format.thrift import BOOL, DATA_PAGE, DICTIONARY_PAGE, I32, STRUCT, encode_struct
 from parquet_variant.files.parquet.pages.encodings import (
     Codec,
@@ -28,7 +29,6 @@ from parquet_variant.files.parquet.pages.encodings import (
     max_value_bytes,
     new_dictionary,
 )
-from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical
 from parquet_variant.files.parquet.pages.leaf_values import (
     Bounds,
     Entries,

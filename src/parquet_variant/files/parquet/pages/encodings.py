@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.arrow_schema import LeafType, Physical
 from parquet_variant.files.parquet.format.thrift import varint
-from parquet_variant.files.parquet.pages.file_schema import LeafType, Physical
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.memory import HASH_SEED, address_of

@@ -1,10 +1,9 @@
 """Writing Arrow columns to a Parquet file, one row group after another.
 
 Owns the order of pages, indexes and footer in the file, and the structs of the footer, page indexes and Bloom filters
-that describe column chunks and row groups. Leaves columns to `column_chunk`, the Thrift encoding to `format.thrift`,
-the schema to `file_schema`, and file names and row group sizes to `writing.writer`. Memory holds the encoded pages of
-one row group and the pending values of one page per column. Spec: ``parquet.thrift``, ``PageIndex.md``,
-``BloomFilter.md``.
+that describe column chunks and row groups. Leaves columns to `column_chunk`, the schema to `format.arrow_schema`, and
+file names and row group sizes to `writing.writer`. Memory holds the encoded pages of one row group and the pending
+values of one page per column. Spec: ``parquet.thrift``, ``PageIndex.md``, ``BloomFilter.md``.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ import pyarrow as pa
 
 from parquet_variant._version import __version__
 from parquet_variant.files.parquet.format import thrift
+from parquet_variant.files.parquet.format.arrow_schema import LeafColumn, Physical, file_schema
 from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.footer import MAGIC
 from parquet_variant.files.parquet.format.thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, encode_struct
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, Shared, Slots
 from parquet_variant.files.parquet.pages.encodings import Encoding, codec_number, compressor
-from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical, file_schema
 from parquet_variant.files.parquet.pages.leaf_values import (
     Entries,
     boundary_order,

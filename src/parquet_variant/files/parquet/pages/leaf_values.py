@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.pages.file_schema import LeafType, Physical
+from parquet_variant.files.parquet.format.arrow_schema import LeafType, Physical
 from parquet_variant.kernels.arrow_buffers import bitmap, from_numpy, offsets_of
 from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages.levels import (

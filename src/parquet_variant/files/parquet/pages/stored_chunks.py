@@ -17,13 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.files.parquet.format import thrift
+from parquet_variant.files.parquet.format.arrow_schema import LeafColumn, Physical, Place
 from parquet_variant.files.parquet.format.facts import OWN_WRITER, PAGE_ERRORS, FileFacts, footer_metadata
 from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
-from parquet_variant.files.parquet.format.nested import Place
 from parquet_variant.files.parquet.format.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftError, encode_struct
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, Shared
 from parquet_variant.files.parquet.pages.encodings import Encoding, codec_name, compressor, is_encodable
-from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical
 from parquet_variant.files.parquet.pages.file_writer import CopiedChunk, PlacedGroup, encoded_footer
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, loaded
 from parquet_variant.files.parquet.reading.column_values import plain_strings

@@ -25,6 +25,7 @@ from parquet_variant.errors import (
     check_choice,
     strings_of,
 )
+from parquet_variant.files.parquet.format.arrow_schema import map_variants, tagged
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, find_variants, top_column
 from parquet_variant.files.parquet.format.files import (
     OpenFile,
@@ -34,7 +35,6 @@ from parquet_variant.files.parquet.format.files import (
     open_file,
     with_current_files,
 )
-from parquet_variant.files.parquet.format.nested import map_variants, tagged
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.storage_shape import is_binary
 from parquet_variant.support import arrow_compute as pc

@@ -19,11 +19,11 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
+from parquet_variant.files.parquet.format.arrow_schema import only_leaf
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.files.parquet.format.facts import leaf_type, only_nulls
 from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.nested import only_leaf
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.layout import Step, walk_path

@@ -19,6 +19,7 @@ from pyarrow import fs
 from parquet_variant.arrays.parts import nested_array, one_chunk
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError, check_count
+from parquet_variant.files.parquet.format.arrow_schema import only_leaf
 from parquet_variant.files.parquet.format.columns import (
     VariantColumn,
     find_variants,
@@ -27,7 +28,6 @@ from parquet_variant.files.parquet.format.columns import (
 )
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.nested import only_leaf
 from parquet_variant.files.parquet.validation import rules
 from parquet_variant.files.parquet.validation.rules import Violation, Violations
 from parquet_variant.inference.statistics import order_key

@@ -1,9 +1,8 @@
 """Data as the writer takes it: its options, and input data in the form of a file.
 
-Owns the storage type of every Variant, at the top level or in structs, lists and maps, and their schema paths. Leaves
-the kinds of input data to `ops.interop.tables`. Values are not decoded.
-
-Owns names, defaults and errors, so that a job can check options before its first task. Leaves their effect to `writer`.
+Owns the storage type of every Variant, at the top level or in structs, lists and maps, their schema paths, and the
+order of rows. Leaves the kinds of input data to `ops.interop.tables`. Values are not decoded. Owns also names, defaults
+and errors of options, so that a job can check them before its first task. Leaves their effect to `writer`.
 """
 
 from __future__ import annotations
@@ -15,24 +14,28 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.final_columns import with_field_names
 from parquet_variant.arrays.parts import columns_of, stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import NULL_VALUE
-from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_names
-from parquet_variant.files.parquet.format.nested import Place, map_variants
+from parquet_variant.errors import SchemaError, VariantFileError, bad_option, check_choice, check_names
+from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.files.parquet.writing.encodings import UNCOMPRESSED, ColumnEncodings
 from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.layouts.layout import Step, walk_path
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import depth_limit
+from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import limited_depth
 from parquet_variant.ops.validate import refuse_malformed
-from parquet_variant.query.selection import read_selection
+from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort, FileMode
 from parquet_variant.types import MAX_OFFSET
-from parquet_variant.types.forms import in_form, plain_form, without_encoding
+from parquet_variant.types.forms import chunks_in_form, in_form, plain_form, without_encoding
 from parquet_variant.types.path import VariantPath
 
 Writer: TypeAlias = Literal["native", "pyarrow"]
@@ -299,3 +302,112 @@ def _conformed_typed(array: pa.Array) -> pa.Array:
         buffers = array.buffers()[:2]
         return pa.Array.from_buffers(list_type, len(array), buffers, array.null_count, array.offset, [elements])
     return array
+
+
+def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: Collection[str]) -> list[str]:
+    """Return the dotted leaf columns of shredded paths, such as ``"$.id"``, in the Variants of a new file.
+
+    Raises `VariantFileError` if no column shreds a path as a primitive type.
+    """
+    leaves: list[str] = []
+    for path in paths:
+        known = len(leaves)
+        for column in variants:
+            group: ArrowGroup | None = ArrowGroup(pa.struct(list(schema)))
+            for name in column:
+                group = None if group is None else group.child(name)
+            end = None if group is None else walk_path(group, VariantPath.parse(path))
+            typed = None if end is None or end.is_repeated else end.group.child("typed_value")
+            if end is not None and end.step is Step.FOUND and typed is not None and typed.is_leaf:
+                leaves.append(".".join(typed.path))
+        if len(leaves) == known:
+            raise _not_shredded(path)
+    return leaves
+
+
+def check_bloom_paths(schema: ShreddingSchema, paths: Collection[str]) -> None:
+    """Check, before a file is opened, that a schema shreds the paths that get a Bloom filter.
+
+    Raises `VariantFileError` as `bloom_leaves` does.
+    """
+    for path in paths:
+        node = schema.get(path)
+        if node is None or node.type is None or VariantPath.parse(path).has_wildcard:
+            raise _not_shredded(path)
+
+
+def _not_shredded(path: str) -> VariantFileError:
+    return VariantFileError(
+        f"cannot write a Bloom filter for {path}: add it to the shredding schema as a primitive type",
+        reason="not-shredded",
+    )
+
+
+def same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
+    """Return the table with the schema of the first batch, if they differ only in nullability or dictionaries."""
+    if table.schema.names != schema.names:
+        raise SchemaError(
+            f"batches must have the same columns: the first batch has {', '.join(schema.names)}, this one has "
+            f"{', '.join(table.schema.names)}",
+            reason="batches-differ",
+            file=path,
+        )
+    columns = []
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        column = table.column(name)
+        if column.type != kind:
+            try:
+                column = column.cast(kind)
+            except pa.ArrowException:
+                raise SchemaError(
+                    f"column {name} is {column.type}, but {kind} in the first batch: cast it to one type",
+                    reason="batches-differ",
+                    file=path,
+                ) from None
+        columns.append(column)
+    return pa.table(columns, schema=schema)
+
+
+def sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
+    """Return the table in ascending order of keys, nulls last; equal rows keep their order."""
+    keys: dict[str, pa.Array] = {}
+    for selected in read_selection({f"key{number}": key for number, key in enumerate(sort_by)}):
+        for number, key in enumerate(_keys(table, selected)):
+            if isinstance(key.type, pa.BaseExtensionType):  # pyarrow sorts neither extension types nor half floats
+                key = pc.cast(key, key.type.storage_type)
+            elif pa.types.is_float16(key.type):
+                key = pc.cast(key, pa.float32())
+            keys[f"{selected.name}.{number}"] = key
+    return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+
+
+def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
+    """Return the sort keys of a column; a path without a type is sorted as its shredded type, else numbers first."""
+    from parquet_variant.ops.variant_get import variant_get
+
+    if selected.path is None:
+        if selected.column not in table.column_names:
+            raise VariantFileError(
+                f"cannot sort by {selected.column}: the column does not exist", reason="no-such-column"
+            )
+        column = table.column(selected.column)
+        if pa.types.is_nested(column.type):
+            raise VariantFileError(
+                f"cannot sort by {selected.column}: its values are nested; use a path of a Variant, such as "
+                "'$.id:bigint', or a column of scalars",
+                reason="bad-option",
+            )
+        return [chunks_in_form(column, plain_form(column.type))]
+    top = [field.name for field in table.schema if is_variant_field(field)]
+    if len(top) != 1:
+        raise VariantFileError(
+            f"cannot sort by {selected.path}: {len(top)} top-level columns are Variants, not one",
+            reason="several-variant-columns" if top else "no-variant-column",
+        )
+    array = VariantArray(table.column(top[0]))
+    if selected.type is not None:
+        return [variant_get(array, selected.path, selected.type, errors="null")]
+    shredded = None if array.schema is None else array.schema.get(selected.path)
+    first_type = pa.float64() if shredded is None or shredded.type is None else shredded.type
+    # Values of other types are sorted as strings.
+    return [variant_get(array, selected.path, kind, errors="null") for kind in dict.fromkeys((first_type, pa.string()))]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.files.parquet.format.nested import leaf_arrays
+from parquet_variant.files.parquet.format.arrow_schema import LeafType, Physical, leaf_arrays, leaf_type_of
 from parquet_variant.files.parquet.pages.encodings import (
     Encoding,
     compressor,
@@ -27,7 +27,6 @@ from parquet_variant.files.parquet.pages.encodings import (
     max_value_bytes,
     new_dictionary,
 )
-from parquet_variant.files.parquet.pages.file_schema import LeafType, Physical, leaf_type_of
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, leaf_values
 from parquet_variant.io.parallel import in_threads
 from parquet_variant.kernels.pages.runs import most_run_bytes

@@ -18,11 +18,17 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format import thrift
+from parquet_variant.files.parquet.format.arrow_schema import (
+    Place,
+    file_schema,
+    has_nan,
+    is_written,
+    may_have_nan,
+    null_rows,
+)
 from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, PAGE_ERRORS
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.nested import Place, has_nan, may_have_nan, null_rows
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Shared
-from parquet_variant.files.parquet.pages.file_schema import file_schema, is_written
 from parquet_variant.files.parquet.pages.file_writer import CopiedChunk, PageFileWriter, PlacedChunk, PlacedGroup
 from parquet_variant.files.parquet.pages.leaf_values import Entries, leaf_entries
 from parquet_variant.files.parquet.pages.stored_chunks import (

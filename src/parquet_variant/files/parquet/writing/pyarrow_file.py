@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.files.parquet.format.arrow_schema import leaf_paths
 from parquet_variant.files.parquet.format.footer import MAGIC, TAIL, annotate_footer
-from parquet_variant.files.parquet.format.nested import leaf_paths
 from parquet_variant.files.parquet.writing.encodings import DICTIONARY_BYTES
 
 # Each page is compressed on its own, so large pages make smaller files.

@@ -1,8 +1,10 @@
-"""`VariantWriter`: write a Parquet file with Variant columns in batches, atomically.
+"""`VariantWriter` and `write`: write a Parquet file with Variant columns, in batches or in one call, atomically.
 
-Owns the size of row groups, sorting, key-value metadata of the footer, and the temporary file with its rename. Leaves
-the storage type of Variants to `conform`, encodings to `encodings`, the bytes of the file to `pages.file_writer` or
-`pyarrow_file`, and the function of one call to `write`.
+Owns the size of row groups, key-value metadata of the footer, the temporary file with its rename, and the comparison of
+schemas by the size of their files: every column has metadata in the footer, and its values are compressed apart from
+the other values of their rows, so shredding a few rows can make a file larger, which no estimate from a profile
+predicts. Leaves the storage type of Variants and sorting to `conform`, encodings to `encodings`, shredding to `ops`,
+and the bytes of the file to `pages.file_writer` or `pyarrow_file`.
 """
 
 from __future__ import annotations
@@ -11,44 +13,56 @@ import base64
 import builtins
 import os
 import posixpath
+import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack, get_args
 
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
-from parquet_variant.errors import SchemaError, VariantFileError, check_count, check_mapping, strings_of
-from parquet_variant.files.parquet.format.columns import find_variants
-from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, FileFacts
-from parquet_variant.files.parquet.format.footer import parse_schema
-from parquet_variant.files.parquet.format.nested import (
+from parquet_variant.errors import VariantFileError, check_choice, check_count, check_mapping, strings_of
+from parquet_variant.files.parquet.format.arrow_schema import (
+    Place,
     has_nan,
     is_recovered,
+    is_written,
     leaf_paths,
+    map_variants,
     may_have_nan,
     null_rows,
     stored_field,
 )
-from parquet_variant.files.parquet.pages.file_schema import is_written
+from parquet_variant.files.parquet.format.columns import find_variants
+from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, FileFacts
+from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.pages.file_writer import MOST_SLICE_BYTES, PageFileWriter
-from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions, conform_table
+from parquet_variant.files.parquet.writing.conform import (
+    FileKeywords,
+    WriterKeywords,
+    WriterOptions,
+    bloom_leaves,
+    conform_table,
+    same_type,
+    sorted_rows,
+)
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, choose_encodings
 from parquet_variant.files.parquet.writing.pyarrow_file import PyarrowFileWriter
+from parquet_variant.inference.policies.decision import InferenceResult, schema_of_leaves
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.io.filesystems import filesystem_of, write_errors
-from parquet_variant.io.staging import check_target
+from parquet_variant.io.parallel import in_order
+from parquet_variant.io.staging import check_target, recover
 from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside
 from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.kernels.shredding.schema_table import SchemaTable
-from parquet_variant.query.selection import Selected, read_selection
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import FileMode
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.support.choices import FileMode, Layout
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.keywords import with_keywords
-from parquet_variant.types.forms import chunks_in_form, plain_form
 
 # Rows are written directly to pages if a row group has room for at least this many such batches.
 _MIN_BATCHES = 4
@@ -207,7 +221,7 @@ class VariantWriter:
             with write_errors(self.path):
                 self._open(table, annotated)
         elif not table.schema.equals(self._schema):
-            table = _same_type(table, self._schema, self.path)
+            table = same_type(table, self._schema, self.path)
         if self._floats and not self._nan:
             self._nan = any(has_nan(chunk) for column in table.columns for chunk in column.chunks)
         for place in self._annotated:
@@ -264,8 +278,6 @@ class VariantWriter:
             encodings["threads"] = self._threads
         bloom_filters: Collection[str] = ()
         if options.bloom_filters:
-            from parquet_variant.files.parquet.format.bloom import bloom_leaves
-
             bloom_filters = bloom_leaves(table.schema, annotated, options.bloom_filters)
         annotation = options.annotation
         if annotation == "shredded":
@@ -333,7 +345,7 @@ class VariantWriter:
             with write_errors(self.path):
                 if self._unsorted:
                     table, self._unsorted = pa.concat_tables(self._unsorted), []
-                    self._write_table(_sorted_rows(table.combine_chunks(), self._options.sort_by))
+                    self._write_table(sorted_rows(table.combine_chunks(), self._options.sort_by))
                 self._end_group()
                 key_values = {}
                 if not all(is_recovered(field.type) for field in self._schema):
@@ -375,71 +387,100 @@ class VariantWriter:
             self.abort()
 
 
-def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
-    """Return the table with the schema of the first batch, if they differ only in nullability or dictionaries."""
-    if table.schema.names != schema.names:
-        raise SchemaError(
-            f"batches must have the same columns: the first batch has {', '.join(schema.names)}, this one has "
-            f"{', '.join(table.schema.names)}",
-            reason="batches-differ",
-            file=path,
-        )
-    columns = []
-    for name, kind in zip(schema.names, schema.types, strict=True):
-        column = table.column(name)
-        if column.type != kind:
-            try:
-                column = column.cast(kind)
-            except pa.ArrowException:
-                raise SchemaError(
-                    f"column {name} is {column.type}, but {kind} in the first batch: cast it to one type",
-                    reason="batches-differ",
-                    file=path,
-                ) from None
-        columns.append(column)
-    return pa.table(columns, schema=schema)
+SchemaLike = ShreddingSchema | str | None
 
 
-def _sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
-    """Return the table in ascending order of keys, nulls last; equal rows keep their order."""
-    keys: dict[str, pa.Array] = {}
-    for selected in read_selection({f"key{number}": key for number, key in enumerate(sort_by)}):
-        for number, key in enumerate(_keys(table, selected)):
-            if isinstance(key.type, pa.BaseExtensionType):  # pyarrow sorts neither extension types nor half floats
-                key = pc.cast(key, key.type.storage_type)
-            elif pa.types.is_float16(key.type):
-                key = pc.cast(key, pa.float32())
-            keys[f"{selected.name}.{number}"] = key
-    return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+@with_keywords(WriterKeywords, VariantWriter)
+def write(
+    path: str | os.PathLike[str],
+    data: object,
+    *,
+    column: str = "v",
+    schema: SchemaLike | Mapping[str, SchemaLike] = None,
+    layout: Layout = "final",
+    **options: Unpack[WriterKeywords],
+) -> FileInfo:
+    """Write a Parquet file with Variant columns; see `pv.write`."""
+    check_choice("layout", layout, get_args(Layout))
+    columns = {column: data} if isinstance(data, VariantArray) else data
+    recover([path], options.get("filesystem"))
+    with VariantWriter(path, **options) as file:
+        if schema is not None or layout != "final":
+            columns = with_layout(columns, schema, layout, frozenset(options.get("variants", ())))
+        file.write_batch(columns)
+    assert file.info is not None
+    return file.info
 
 
-def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
-    """Return the sort keys of a column; a path without a type is sorted as its shredded type, else numbers first."""
-    from parquet_variant.ops.variant_get import variant_get
+def with_layout(
+    data: object,
+    schema: SchemaLike | Mapping[str, SchemaLike],
+    layout: Layout = "final",
+    variants: Collection[str] = frozenset(),
+) -> pa.Table:
+    """Return the columns with top-level Variants shredded by the schema."""
 
-    if selected.path is None:
-        if selected.column not in table.column_names:
-            raise VariantFileError(
-                f"cannot sort by {selected.column}: the column does not exist", reason="no-such-column"
+    def shredded(storage: pa.StructArray, place: Place) -> pa.StructArray:
+        if len(place) > 1:
+            return storage
+        column_schema = schema.get(place[0]) if isinstance(schema, Mapping) else schema
+        return shredded_as(VariantArray(storage), column_schema, layout).storage
+
+    return map_variants(table_of(data), shredded, {(name,) for name in variants})
+
+
+def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> VariantArray:
+    """Return the array in a layout and schema; with None, it keeps its schema.
+
+    Raises `SchemaError` if the DDL is invalid.
+    """
+    if layout == "unshredded":
+        return array.to_unshredded()
+    if schema is None:
+        if array.schema is None:
+            return array
+        schema = array.schema.limited_to()
+    if schema == "infer":
+        schema = infer_shredding_schema(array)
+    return shred_variant(array, schema, layout=layout)
+
+
+# Numbers of columns, those that save most, that are tried if all columns of a result make the file larger.
+_FEWER_COLUMNS = (40, 20, 5)
+
+
+def compared_with_unshredded(
+    result: InferenceResult, files: Sequence[VariantArray], options: Mapping[str, Any], threads: int = 1
+) -> InferenceResult:
+    """Return the result, or with fewer columns or none if the files would be larger than unshredded.
+
+    `files`: the rows of each file.
+    `options`: the options of `pv.write` for the file.
+
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.inference.infer import infer
+    >>> rows = pv.parse_json(['{"name": "%d", "url": "https://example.com/%d"}' % (n, n) for n in range(40)])
+    >>> compared_with_unshredded(infer(rows), [rows], {}).schema.to_ddl()
+    'variant'
+    """
+    unshredded = ShreddingSchema.variant()
+    if result.schema == unshredded:
+        return result
+    with tempfile.TemporaryDirectory() as directory:
+
+        def file_bytes(schema: ShreddingSchema) -> int:
+            name = f"{directory}/{schema.kind}-{hash(schema)}"
+            return sum(
+                write(f"{name}-{number}.parquet", rows, schema=schema, **options).bytes
+                for number, rows in enumerate(files)
             )
-        column = table.column(selected.column)
-        if pa.types.is_nested(column.type):
-            raise VariantFileError(
-                f"cannot sort by {selected.column}: its values are nested; use a path of a Variant, such as "
-                "'$.id:bigint', or a column of scalars",
-                reason="bad-option",
-            )
-        return [chunks_in_form(column, plain_form(column.type))]
-    top = [field.name for field in table.schema if is_variant_field(field)]
-    if len(top) != 1:
-        raise VariantFileError(
-            f"cannot sort by {selected.path}: {len(top)} top-level columns are Variants, not one",
-            reason="several-variant-columns" if top else "no-variant-column",
-        )
-    array = VariantArray(table.column(top[0]))
-    if selected.type is not None:
-        return [variant_get(array, selected.path, selected.type, errors="null")]
-    shredded = None if array.schema is None else array.schema.get(selected.path)
-    first_type = pa.float64() if shredded is None or shredded.type is None else shredded.type
-    # Values of other types are sorted as strings.
-    return [variant_get(array, selected.path, kind, errors="null") for kind in dict.fromkeys((first_type, pa.string()))]
+
+        shredded_bytes, unshredded_bytes = in_order(file_bytes, (result.schema, unshredded), threads)
+        if shredded_bytes <= unshredded_bytes:
+            return result
+        saved = {decision.path: decision.bytes_saved for decision in result.decisions}
+        leaves = sorted(result.schema.leaves(), key=lambda leaf: (-saved.get(leaf[0], 0), str(leaf[0])))
+        schemas = (schema_of_leaves(dict(leaves[:count])) for count in _FEWER_COLUMNS if count < len(leaves))
+        schema = next((schema for schema in schemas if file_bytes(schema) <= unshredded_bytes), unshredded)
+    share = shredded_bytes / unshredded_bytes - 1
+    return result.narrowed(schema, f"all columns of the schema would make the file {share:.0%} larger than without any")

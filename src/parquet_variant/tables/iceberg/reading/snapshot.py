@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.errors import IcebergError, TableError, check_count
-from parquet_variant.files.parquet.format.nested import FIELD_ID
+from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable

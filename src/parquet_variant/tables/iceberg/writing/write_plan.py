@@ -19,8 +19,8 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, VariantFileError
+from parquet_variant.files.parquet.format.arrow_schema import map_variants
 from parquet_variant.files.parquet.format.facts import chunk_start_of
-from parquet_variant.files.parquet.format.nested import map_variants
 from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.writing.writer import FileInfo
