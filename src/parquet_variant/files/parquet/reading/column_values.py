@@ -54,20 +54,17 @@ UInt8s = npt.NDArray[np.uint8]
 def is_readable(chunk: pq.ColumnChunkMetaData, rows: int) -> bool:
     """Return whether a chunk has one value or null per row, and only codecs and encodings that are supported here."""
     encodings = _ENCODINGS.union(_ENCODINGS_OF_TYPE.get(chunk.physical_type, ()))
+    try:
+        is_elsewhere = bool(chunk.file_path)
+    except UnicodeDecodeError:
+        return False
     return (
         chunk.physical_type in _WIDTHS
         and chunk.num_values == rows <= _MAX_ROWS
         and (chunk.compression == "UNCOMPRESSED" or chunk.compression in _CODECS)
         and encodings.issuperset(chunk.encodings)
-        and not _is_in_another_file(chunk)
+        and not is_elsewhere
     )
-
-
-def _is_in_another_file(chunk: pq.ColumnChunkMetaData) -> bool:
-    try:
-        return bool(chunk.file_path)
-    except UnicodeDecodeError:
-        return True
 
 
 class PackedStrings(NamedTuple):
@@ -199,28 +196,22 @@ class ChunkPages:
         self.owner.append(page)
         return page
 
-    def indices(self) -> Int32s:
-        """Return dictionary indices, if every page has them; 0 for a null row."""
-        indices = acquire_result(np.int32, self.rows)
-        _check(chunks.chunk_indices(self.pages, self.max_definition, self.entries, self.valid, indices))
-        return indices
-
     def numbers(self) -> npt.NDArray[Any]:
-        """Return numbers as integers of their width; 0 for a null row."""
+        """Return numbers as integers of their width, and booleans as bytes; 0 for a null row."""
+        if self.is_boolean:
+            booleans = np.empty(self.rows, np.uint8)
+            _check(chunks.chunk_booleans(self.pages, self.max_definition, self.valid, booleans))
+            return booleans
         numbers = acquire_result(np.int64 if self.width == 8 else np.int32, self.rows)
-        target = address_of(numbers)
-        _check(
-            chunks.chunk_numbers(
-                self.pages, self.max_definition, self.numbers_at, self.entries, self.width, self.valid, target
-            )
-        )
+        place, target = (self.numbers_at, self.entries, self.width), address_of(numbers)
+        _check(chunks.chunk_numbers(self.pages, self.max_definition, *place, self.valid, target))
         return numbers
 
-    def booleans(self) -> UInt8s:
-        """Return booleans as bytes; 0 for a null row."""
-        booleans = np.empty(self.rows, np.uint8)
-        _check(chunks.chunk_booleans(self.pages, self.max_definition, self.valid, booleans))
-        return booleans
+    def nulls(self, mask: Mask | None) -> pa.Buffer | None:
+        """Return the validity bitmap of the requested rows, after values were read; None without nulls."""
+        if self.present == self.rows:
+            return None
+        return bitmap(self.valid if mask is None else self.valid[mask])
 
     def spans(self, starts: Int64s, sizes: Int64s) -> int:
         """Fill in the addresses and sizes of byte arrays (size 0 for a null row); return the sum of sizes."""
@@ -261,15 +252,6 @@ _NO_NULLS = np.empty(0, np.uint8)
 def _strings(nulls: pa.Buffer | None, offsets: Int32s, data: npt.NDArray[np.uint8]) -> pa.StringArray:
     buffers = [nulls, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
-
-
-def _strings_at(nulls: pa.Buffer | None, starts: Int64s, sizes: Int64s, total: int) -> tuple[pa.StringArray, bool]:
-    """Copy the strings at these addresses, and return whether all are ASCII."""
-    if total > MAX_OFFSET:
-        raise ValueError("the strings exceed the size of an Arrow string array")
-    offsets, data = acquire_result(np.int32, len(starts) + 1), acquire_result(np.uint8, total)
-    is_ascii = copy_strings(starts, sizes, offsets, address_of(data))
-    return _strings(nulls, offsets, data), is_ascii
 
 
 def _strings_of_entries(nulls: pa.Buffer | None, indices: Int32s, starts: Int32s, data: int) -> pa.StringArray | None:
@@ -313,10 +295,9 @@ def column_values(
     try:
         chunk = ChunkPages(file, row_group, node.leaf, node.max_definition, mask)
         if chunk.is_boolean or chunk.width:
-            numbers = chunk.booleans() if chunk.is_boolean else chunk.numbers()
-            numbers = numbers if mask is None else numbers[mask]
+            numbers = chunk.numbers() if mask is None else chunk.numbers()[mask]
             data = bitmap(numbers) if chunk.is_boolean else pa.py_buffer(numbers)
-            return pa.Array.from_buffers(kind, len(numbers), [_nulls(chunk, mask), data])
+            return pa.Array.from_buffers(kind, len(numbers), [chunk.nulls(mask), data])
         column, is_sound = _chunk_strings(chunk, pa.types.is_dictionary(kind), mask)
     except PAGE_ERRORS:
         return None
@@ -327,28 +308,23 @@ def column_values(
     return column
 
 
-def _nulls(chunk: ChunkPages, mask: Mask | None) -> pa.Buffer | None:
-    """Return the validity bitmap, after values were read; None without nulls."""
-    if chunk.present == chunk.rows:
-        return None
-    return bitmap(chunk.valid if mask is None else chunk.valid[mask])
-
-
 def _chunk_strings(chunk: ChunkPages, as_dictionary: bool, mask: Mask | None) -> tuple[pa.Array, bool]:
     """Return the strings of a chunk, and whether they are certainly valid."""
     if not chunk.is_indexed:
         starts, sizes = acquire(np.int64, chunk.rows), acquire(np.int64, chunk.rows)
         total = chunk.spans(starts, sizes)
-        nulls = _nulls(chunk, mask)
-        if mask is None:
-            texts = _strings_at(nulls, starts, sizes, total)
-        else:
-            texts = _strings_at(nulls, starts[mask], sizes[mask], int(sizes[mask].sum()))
+        chosen = (starts, sizes) if mask is None else (starts[mask], sizes[mask])
+        total = total if mask is None else int(chosen[1].sum())
+        if total > MAX_OFFSET:
+            raise ValueError("the strings exceed the size of an Arrow string array")
+        offsets, data = acquire_result(np.int32, len(chosen[0]) + 1), acquire_result(np.uint8, total)
+        is_ascii = copy_strings(*chosen, offsets, address_of(data))
         release(starts, sizes)
-        return texts
-    indices = chunk.indices()
+        return _strings(chunk.nulls(mask), offsets, data), is_ascii
+    indices = acquire_result(np.int32, chunk.rows)
+    _check(chunks.chunk_indices(chunk.pages, chunk.max_definition, chunk.entries, chunk.valid, indices))
     indices = indices if mask is None else indices[mask]
-    nulls, entries = _nulls(chunk, mask), chunk.strings
+    nulls, entries = chunk.nulls(mask), chunk.strings
     dictionary = _strings(None, entries.offsets, entries.data)
     is_sound = entries.is_ascii
     if not is_sound:

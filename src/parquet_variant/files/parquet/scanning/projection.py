@@ -22,7 +22,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.arrow_schema import only_leaf
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.files.parquet.format.facts import leaf_type, only_nulls
-from parquet_variant.files.parquet.format.files import ParquetSource, open_file
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
@@ -114,23 +114,16 @@ def _object_in_final_form(group: SchemaNode) -> SchemaNode | None:
         return None
     children = [] if (untyped := group.child("untyped_value")) is None else [replace(untyped, name="value")]
     for shape in shapes:
-        parts: list[SchemaNode | None] = []
-        if shape.name == "object":
-            parts = [_object_in_final_form(child) for child in shape.children]
-        elif shape.name == "array":
-            element = _object_in_final_form(shape.element)
-            repeated = shape.children[0]
-            is_element = shape.element is repeated
-            parts = [element if element is None or is_element else _group_of(repeated, [element])]
-        if any(part is None for part in parts):
-            return None
-        children.append(_group_of(shape, [part for part in parts if part is not None]) if parts else shape)
-    return _group_of(group, children)
-
-
-def _group_of(group: SchemaNode, children: list[SchemaNode]) -> SchemaNode:
-    name = "typed_value" if group.name in ("object", "array") else group.name
-    return replace(group, name=name, children=children, _leaves=None)
+        parts: list[SchemaNode] = shape.children
+        if shape.name != "typed_value":
+            inner = shape.children if shape.name == "object" else [shape.element]
+            views = [view for child in inner if (view := _object_in_final_form(child)) is not None]
+            if len(views) < len(inner):
+                return None
+            is_inside = shape.name == "array" and shape.element is not shape.children[0]
+            parts = [replace(shape.children[0], children=views, _leaves=None)] if is_inside else views
+        children.append(replace(shape, name="typed_value", children=parts, _leaves=None))
+    return replace(group, children=children, _leaves=None)
 
 
 def _leaf_in_final_form(column: SchemaNode, path: VariantPath) -> SchemaNode | None:
@@ -377,6 +370,12 @@ def residual_objects(
     Each is the compressed size of the residual values, and a function that reads them as unshredded Variants. None if
     a file does not shred the path as an object.
     """
+
+    def residual_values(source: ParquetSource, number: int, *nodes: SchemaNode) -> pa.StructArray:
+        with open_file(source) as file:
+            parts = [_leaf_values(file, node, number).cast(pa.binary()) for node in nodes]
+        return pa.StructArray.from_arrays(parts, ["metadata", "value"], mask=parts[1].is_null())
+
     groups: list[tuple[int, Callable[[], pa.StructArray]]] = []
     for source in sources:
         with open_file(source) as file:
@@ -387,17 +386,13 @@ def residual_objects(
             for number in file.facts.groups if value is not None else ():
                 assert value is not None
                 if not file.facts.is_empty(value, variant_nulls=True, groups=[number]):
-                    read = partial(_residual_values, source, number, columns.metadata, value)
+                    read = partial(residual_values, source, number, columns.metadata, value)
                     groups.append((file.facts.size([value], [number]), read))
     return groups
 
 
-def _residual_values(source: ParquetSource, number: int, metadata: SchemaNode, value: SchemaNode) -> pa.StructArray:
-    with open_file(source) as file:
-        leaves = [node.leaf for node in (metadata, value) if node.leaf is not None]
-        parts = [only_leaf(one_chunk(file.read_leaves([number], [leaf]).column(0))) for leaf in leaves]
-    storage = [part.cast(pa.binary()) for part in parts]
-    return pa.StructArray.from_arrays(storage, ["metadata", "value"], mask=parts[1].is_null())
+def _leaf_values(file: OpenFile, leaf: SchemaNode, group: int) -> pa.Array:
+    return only_leaf(one_chunk(file.read_leaves([group], [leaf.leaf or 0]).column(0)))
 
 
 def keys_of_files(sources: Sequence[ParquetSource], column: str | None) -> frozenset[str]:
@@ -411,7 +406,7 @@ def keys_of_files(sources: Sequence[ParquetSource], column: str | None) -> froze
             leaf = variant.node.child("metadata")
             if leaf is not None and leaf.leaf is not None:
                 for number in file.facts.groups:
-                    entries = only_leaf(one_chunk(file.read_leaves([number], [leaf.leaf]).column(0)))
+                    entries = _leaf_values(file, leaf, number)
                     values = entries.dictionary if pa.types.is_dictionary(entries.type) else entries.unique()
                     metadata |= {bytes(value) for value in values.to_pylist() if value is not None}
     for dictionary in metadata:
