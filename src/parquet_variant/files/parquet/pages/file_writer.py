@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from parquet_variant.files.parquet.format.arrow_schema import LeafColumn, Physic
 from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.footer import MAGIC
 from parquet_variant.files.parquet.format.thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, encode_struct
-from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, Shared, Slots
+from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared, Slots
 from parquet_variant.files.parquet.pages.encodings import Encoding, codec_number, compressor
 from parquet_variant.files.parquet.pages.leaf_values import (
     Entries,
@@ -49,40 +49,29 @@ _BLOCK, _WORDS, _MAX_BLOOM_BYTES, _FALSE_POSITIVES = 32, 8, 1 << 20, 0.01
 _FIRST_CHOICE = encode_struct((1, STRUCT, b"\x00"))
 
 
+Place: TypeAlias = tuple[int | None, int | None]  # Offset and size of a part of the file.
+
+
 @dataclass(slots=True)
 class PlacedChunk:
-    """A column chunk written to the file: the statistics of its pages and the places of its parts."""
+    """A column chunk written to the file: the places of its parts, and a chunk that is not copied from another file."""
 
-    chunk: ColumnChunk
-    codec: int
-    start: int
-    dictionary_at: int | None
-    page_offsets: list[int]
-    size: int
-    plain_size: int
-    bloom_at: int | None = None
-    bloom_size: int | None = None
-    column_index: tuple[int, int] | None = None
-    offset_index: tuple[int, int] | None = None
-
-
-@dataclass(slots=True)
-class CopiedChunk:
-    """A column chunk whose bytes are copied from another file."""
-
-    # Place and sizes in this file.
     start: int
     size: int
     plain_size: int
     encoded: bytes = b""  # Its encoded struct in this file.
+    chunk: ColumnChunk | None = None
+    codec: int = 0
+    dictionary_at: int | None = None
+    page_offsets: Sequence[int] = ()
+    bloom: Place = (None, None)
 
 
-@dataclass(slots=True)
-class PlacedGroup:
+class PlacedGroup(NamedTuple):
     """A row group written to the file."""
 
     rows: int
-    chunks: Sequence[PlacedChunk | CopiedChunk]
+    chunks: Sequence[PlacedChunk]
 
 
 def _level_counts(counts: Iterable[list[int]]) -> tuple[int, list[int]] | None:
@@ -91,35 +80,19 @@ def _level_counts(counts: Iterable[list[int]]) -> tuple[int, list[int]] | None:
     return (I64, [sum(column) for column in zip(*pages, strict=True)]) if all(pages) else None
 
 
-def _size_statistics(pages: Sequence[Page], leaf: LeafColumn) -> bytes:
-    is_text = leaf.type.physical == Physical.BYTE_ARRAY
-    return encode_struct(
-        (1, I64, sum(page.text_bytes for page in pages) if is_text else None),
-        # Omitted, as the specification allows, where the counts follow from the counts of values and nulls.
-        (2, LIST, _level_counts(page.repetition_counts for page in pages) if leaf.repetition else None),
-        (3, LIST, _level_counts(page.definition_counts for page in pages) if leaf.definition > 1 else None),
-    )
-
-
 def _statistics(chunk: ColumnChunk) -> bytes | None:
     if not chunk.options.has_statistics:
         return None
-    nulls, bounds = sum(page.nulls for page in chunk.pages), chunk.bounds
-    low, high = (
-        (None, None)
-        if bounds is None
-        else (bound if len(bound) <= _MAX_CHUNK_BOUND else None for bound in stored(bounds, chunk.leaf.type))
-    )
+    bounds: Iterable[bytes] = () if chunk.bounds is None else stored(chunk.bounds, chunk.leaf.type)
+    low, high = [bound if len(bound) <= _MAX_CHUNK_BOUND else None for bound in bounds] or (None, None)
     is_exact = [None if bound is None else not chunk.has_cut_bounds for bound in (high, low)]
-    return encode_struct(
-        (3, I64, nulls), (5, BINARY, high), (6, BINARY, low), (7, BOOL, is_exact[0]), (8, BOOL, is_exact[1])
-    )
+    nulls = (3, I64, sum(page.nulls for page in chunk.pages))
+    return encode_struct(nulls, (5, BINARY, high), (6, BINARY, low), (7, BOOL, is_exact[0]), (8, BOOL, is_exact[1]))
 
 
-def _column_chunk(placed: PlacedChunk | CopiedChunk) -> bytes:
-    if isinstance(placed, CopiedChunk):
-        return placed.encoded
-    chunk, leaf = placed.chunk, placed.chunk.leaf
+def _column_chunk(placed: PlacedChunk, chunk: ColumnChunk, column: Place, offset: Place) -> bytes:
+    """Return the encoded struct of a chunk, with the places of its column index and offset index."""
+    leaf = chunk.leaf
     pages = Counter((thrift.DATA_PAGE, page.encoding) for page in chunk.pages)
     encodings = {encoding for _, encoding in pages} | {Encoding.RLE}
     if placed.dictionary_at is not None:
@@ -128,6 +101,10 @@ def _column_chunk(placed: PlacedChunk | CopiedChunk) -> bytes:
     encoding_stats = [
         encode_struct((1, I32, kind), (2, I32, encoding), (3, I32, count)) for (kind, encoding), count in pages.items()
     ]
+    text_bytes = sum(page.text_bytes for page in chunk.pages) if leaf.type.physical == Physical.BYTE_ARRAY else None
+    # Counts of levels are omitted, as the specification allows, where they follow from counts of values and nulls.
+    repetition = _level_counts(page.repetition_counts for page in chunk.pages) if leaf.repetition else None
+    definition = _level_counts(page.definition_counts for page in chunk.pages) if leaf.definition > 1 else None
     metadata = encode_struct(
         (1, I32, leaf.type.physical),
         (2, LIST, (I32, sorted(encodings))),
@@ -140,11 +117,10 @@ def _column_chunk(placed: PlacedChunk | CopiedChunk) -> bytes:
         (11, I64, placed.dictionary_at),
         (12, STRUCT, _statistics(chunk)),
         (13, LIST, (STRUCT, encoding_stats)),
-        (14, I64, placed.bloom_at),
-        (15, I32, placed.bloom_size),
-        (16, STRUCT, _size_statistics(chunk.pages, leaf)),
+        (14, I64, placed.bloom[0]),
+        (15, I32, placed.bloom[1]),
+        (16, STRUCT, encode_struct((1, I64, text_bytes), (2, LIST, repetition), (3, LIST, definition))),
     )
-    column, offset = placed.column_index or (None, None), placed.offset_index or (None, None)
     places = ((4, I64, offset[0]), (5, I32, offset[1]), (6, I64, column[0]), (7, I32, column[1]))
     return encode_struct((2, I64, 0), (3, STRUCT, metadata), *places)
 
@@ -160,7 +136,7 @@ def encoded_footer(
     pairs = [encode_struct((1, BINARY, key.encode()), (2, BINARY, value.encode())) for key, value in key_values.items()]
     row_groups = [
         encode_struct(
-            (1, LIST, (STRUCT, [_column_chunk(chunk) for chunk in group.chunks])),
+            (1, LIST, (STRUCT, [chunk.encoded for chunk in group.chunks])),
             (2, I64, sum(chunk.plain_size for chunk in group.chunks)),
             (3, I64, group.rows),
             (5, I64, group.chunks[0].start),
@@ -179,22 +155,21 @@ def encoded_footer(
     )
 
 
-def offset_index(placed: PlacedChunk) -> bytes:
+def offset_index(placed: PlacedChunk, chunk: ColumnChunk) -> bytes:
     """Return the encoded offset index of a chunk."""
-    pages = placed.chunk.pages
+    pages = chunk.pages
     locations = [
         encode_struct((1, I64, at), (2, I32, page.size), (3, I64, page.first_row))
         for at, page in zip(placed.page_offsets, pages, strict=True)
     ]
-    is_text = placed.chunk.leaf.type.physical == Physical.BYTE_ARRAY
+    is_text = chunk.leaf.type.physical == Physical.BYTE_ARRAY
     texts = (I64, [page.text_bytes for page in pages]) if is_text else None
     return encode_struct((1, LIST, (STRUCT, locations)), (2, LIST, texts))
 
 
-def column_index(placed: PlacedChunk) -> bytes | None:
+def column_index(chunk: ColumnChunk) -> bytes | None:
     """Return the encoded column index of a chunk; None if the bounds of a page are unknown."""
-    chunk, leaf = placed.chunk, placed.chunk.leaf
-    pages = chunk.pages
+    pages, leaf = chunk.pages, chunk.leaf
     if not chunk.options.has_statistics or any(page.bounds is None and page.nulls < page.values for page in pages):
         return None
     page_bounds = [page.bounds for page in pages if page.bounds is not None]
@@ -427,7 +402,7 @@ class PageFileWriter:
             plain_size += len(page.header) + page.plain_bytes
         chunk.pages = [page._replace(header=b"", body=b"") for page in chunk.pages]
         size = self._position - start
-        return PlacedChunk(chunk, self._codec, start, dictionary_at, offsets, size, plain_size)
+        return PlacedChunk(start, size, plain_size, b"", chunk, self._codec, dictionary_at, offsets)
 
     def close(self, key_values: Mapping[str, str]) -> tuple[bytes, int]:
         """Write pending rows, indexes and the footer with key-value metadata; return the footer and the file size."""
@@ -442,16 +417,16 @@ class PageFileWriter:
 
     def _put_indexes(self) -> None:
         """Write Bloom filters and page indexes after the row groups."""
-        chunks = [chunk for group in self._groups for chunk in group.chunks if isinstance(chunk, PlacedChunk)]
-        for placed in chunks:
-            if placed.chunk.options.keeps_hashes:
-                placed.bloom_at, placed.bloom_size = self._put(bloom_filter(placed.chunk.hashes))
-                placed.chunk.hashes = []
-        for placed in chunks:
-            index = column_index(placed)
-            placed.column_index = None if index is None else self._put(index)
-        for placed in chunks:
-            placed.offset_index = self._put(offset_index(placed))
+        own = [(p, p.chunk) for group in self._groups for p in group.chunks if p.chunk is not None]
+        for placed, chunk in own:
+            if chunk.options.keeps_hashes:
+                placed.bloom = self._put(bloom_filter(chunk.hashes))
+                chunk.hashes = []
+        indexes = [column_index(chunk) for _, chunk in own]
+        columns = [(None, None) if index is None else self._put(index) for index in indexes]
+        offsets = [self._put(offset_index(placed, chunk)) for placed, chunk in own]
+        for (placed, chunk), column, offset in zip(own, columns, offsets, strict=True):
+            placed.encoded = _column_chunk(placed, chunk, column, offset)
 
     def abort(self) -> None:
         """Discard the pending rows and stop the threads."""

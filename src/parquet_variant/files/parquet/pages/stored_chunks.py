@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode, foote
 from parquet_variant.files.parquet.format.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftError, encode_struct
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, Shared
 from parquet_variant.files.parquet.pages.encodings import Encoding, codec_name, compressor, is_encodable
-from parquet_variant.files.parquet.pages.file_writer import CopiedChunk, PlacedGroup, encoded_footer
+from parquet_variant.files.parquet.pages.file_writer import PlacedChunk, PlacedGroup, encoded_footer
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, loaded
 from parquet_variant.files.parquet.reading.column_values import plain_strings
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
@@ -205,7 +205,7 @@ class StoredFile(FileFacts):
                 (9, I64, start + len(dictionary)),
                 (11, I64, start if dictionary else None),
             )
-            chunks.append(CopiedChunk(start, size, plain, encode_struct((2, I64, 0), (3, STRUCT, metadata))))
+            chunks.append(PlacedChunk(start, size, plain, encode_struct((2, I64, 0), (3, STRUCT, metadata))))
         leaves = [column.leaf.path for column, _ in columns]
         ancestors = {path[:length] for path in leaves for length in range(len(path) + 1)}
         elements = []

@@ -74,19 +74,14 @@ def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> p
 
 
 def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
-    """Return some row groups of an open file as `tagged_table` does, with the partition columns of the file.
-
-    Raises `VariantFileError` if a column does not exist.
-    """
+    """Return some row groups of an open file as `tagged_table` does, with the partition columns of the file."""
     values = dict(file.source.partition)
     names = [node.name for node in file.schema.children] if columns is None else columns
     table = tagged_table(file, row_groups, [name for name in names if name not in values])
     rows = file.facts.rows(row_groups)
-    parts = {name: table.column(name) for name in table.column_names}
-    parts |= {name: pa.repeat(value, rows) for name, value in values.items() if columns is None or name in columns}
-    own = {field.name: field for field in table.schema}
-    fields = [own.get(name, pa.field(name, part.type)) for name, part in parts.items()]
-    table = pa.table(list(parts.values()), schema=pa.schema(fields))
+    for name, value in values.items():
+        if columns is None or name in columns:
+            table = table.append_column(name, pa.repeat(value, rows))
     return table if columns is None else table.select(list(columns))
 
 
@@ -99,8 +94,7 @@ def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] |
         top_column(file.schema, name, file.name)
     nodes = [node for node in file.schema.children if columns is None or node.name in columns]
     leaves = [leaf.leaf for node in nodes for leaf in node.leaves() if leaf.leaf is not None]
-    table = file.read_leaves(row_groups, leaves)
-    table = _tagged_table(table, file)
+    table = _tagged_table(file.read_leaves(row_groups, leaves), file)
     return table if columns is None else table.select(list(columns))
 
 

@@ -29,7 +29,7 @@ from parquet_variant.files.parquet.format.arrow_schema import (
 from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, PAGE_ERRORS
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Shared
-from parquet_variant.files.parquet.pages.file_writer import CopiedChunk, PageFileWriter, PlacedChunk, PlacedGroup
+from parquet_variant.files.parquet.pages.file_writer import PageFileWriter, PlacedChunk, PlacedGroup
 from parquet_variant.files.parquet.pages.leaf_values import Entries, leaf_entries
 from parquet_variant.files.parquet.pages.stored_chunks import (
     ChosenPages,
@@ -71,7 +71,7 @@ class FilePatcher(PageFileWriter):
         self._file = file
         self._blooms: list[tuple[PlacedChunk, int, int]] = []
         # Copied chunks, the positions and fields of their structs in the source file, and the distance they moved.
-        self._copied: list[tuple[CopiedChunk, int, Mapping[int, Any], int]] = []
+        self._copied: list[tuple[PlacedChunk, int, Mapping[int, Any], int]] = []
         first = file.row_groups[0][0] if file.row_groups else []
         chunks = [thrift.read_value(file.footer, at, thrift.STRUCT)[0][thrift.METADATA] for at in first]
         with_bloom = [b".".join(chunk[thrift.PATH]).decode() for chunk in chunks if thrift.BLOOM_AT in chunk]
@@ -87,7 +87,7 @@ class FilePatcher(PageFileWriter):
             self._for_columns(ColumnChunk.finish, self._chunks)
             new_chunks = {chunk.leaf.path: chunk for chunk in self._chunks}
             self._chunks, self._rows = [], 0
-        placed: list[PlacedChunk | CopiedChunk] = []
+        placed: list[PlacedChunk] = []
         for at in chunks:
             old, _ = thrift.read_value(self._file.footer, at, thrift.STRUCT)
             metadata = old[thrift.METADATA]
@@ -96,7 +96,7 @@ class FilePatcher(PageFileWriter):
                 placed.append(self._placed(new_chunks[path]))
                 continue
             start, size = chunk_start(metadata), metadata[thrift.SIZE]
-            copied = CopiedChunk(self._position, size, metadata[thrift.PLAIN_SIZE])
+            copied = PlacedChunk(self._position, size, metadata[thrift.PLAIN_SIZE])
             self._copied.append((copied, at, old, self._position - start))
             self._write(read_at(self._file.source, start, size))
             placed.append(copied)
@@ -116,7 +116,7 @@ class FilePatcher(PageFileWriter):
     def _put_indexes(self) -> None:
         source, footer = self._file.source, self._file.footer
         for placed, at, size in self._blooms:
-            placed.bloom_at, placed.bloom_size = self._put(read_at(source, at, size))
+            placed.bloom = self._put(read_at(source, at, size))
         super()._put_indexes()
         for chunk, position, old, moved in self._copied:
             metadata, outside = old[thrift.METADATA], dict[int, Any]()
