@@ -244,3 +244,9 @@ def test_metadata_of_an_unknown_version_is_refused_next_to_a_scalar(tmp_path):
         with pytest.raises(pv.MalformedVariantError) as caught:
             use()
         assert (caught.value.reason, caught.value.row) == ("bad-version", 2)
+
+
+def test_a_partition_column_is_read_without_the_columns_of_the_file(tmp_path):
+    (tmp_path / "day=2026-01-01").mkdir()
+    pv.write(tmp_path / "day=2026-01-01" / "a.parquet", pv.VariantArray.from_pylist([1, 2]))
+    assert [str(day) for day in pv.open(tmp_path).to_arrow(["day"])["day"].to_pylist()] == ["2026-01-01"] * 2

@@ -50,36 +50,30 @@ def find_variants(root: SchemaNode) -> list[VariantColumn]:
     """
     by_annotation = any(node.annotated for node in root.walk())
     variants: list[VariantColumn] = []
+
+    def search(node: SchemaNode, names: tuple[str, ...], repeated: bool) -> None:
+        if node.physical is not None:
+            return
+        repeated = repeated or node.repetition == "repeated"
+        # A level of a Parquet list or map is not a field.
+        is_element = node.name == "element" and node.path[-2:-1] == ("list",)
+        names = names if names and (node.repetition == "repeated" or is_element) else (*names, node.name)
+        layout = find_layout(node)
+        if not (node.annotated or (not by_annotation and layout)):
+            for child in node.children:
+                search(child, names, repeated)
+            return
+        if not layout:
+            layout = "final" if node.child("typed_value") else "unshredded"
+            layout = "draft-object" if is_lone_typed_value(node) else layout
+        variants.append(VariantColumn(".".join(names), node, layout, repeated))
+
     for node in root.children:
-        _search(node, (), False, by_annotation, variants)
+        search(node, (), False)
     if not variants:
         lone = [node for node in root.children if node.repetition != "repeated" and is_lone_typed_value(node)]
         variants = [VariantColumn(node.name, node, "draft-object", False) for node in lone]
     return variants
-
-
-def _search(
-    node: SchemaNode, names: tuple[str, ...], repeated: bool, by_annotation: bool, variants: list[VariantColumn]
-) -> None:
-    if node.physical is not None:
-        return
-    repeated = repeated or node.repetition == "repeated"
-    layout = find_layout(node)
-    if node.annotated or (not by_annotation and layout):
-        if not layout:
-            layout = "final" if node.child("typed_value") else "unshredded"
-            layout = "draft-object" if is_lone_typed_value(node) else layout
-        name = ".".join((*names, node.name) if not _is_level(names, node) else names)
-        variants.append(VariantColumn(name, node, layout, repeated))
-        return
-    names = names if _is_level(names, node) else (*names, node.name)
-    for child in node.children:
-        _search(child, names, repeated, by_annotation, variants)
-
-
-def _is_level(names: tuple[str, ...], node: SchemaNode) -> bool:
-    """Return whether a group is a level of a Parquet list or map, not a field."""
-    return bool(names) and (node.repetition == "repeated" or (node.name == "element" and node.path[-2] == "list"))
 
 
 def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColumn:
@@ -91,7 +85,7 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
     variants = find_variants(root)
     if not variants:
         raise no_variant_column([node.name for node in root.children], file)
-    names = _comma_separated([column.name for column in variants])
+    names = ", ".join(column.name for column in variants)
     matching = [column for column in variants if name in (None, column.name, column.node.dotted)]
     if not matching:
         raise VariantFileError(
@@ -130,7 +124,7 @@ def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection
             file=file,
         )
     if not nodes:
-        names = _comma_separated([*(node.name for node in root.children), *other_columns])
+        names = ", ".join([*(node.name for node in root.children), *other_columns]) or "none"
         raise VariantFileError(
             f"no column {name}: choose from {names}, or use a path such as $.a",
             reason="no-such-column",
@@ -142,15 +136,11 @@ def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection
 def no_variant_column(names: Sequence[str], file: str, column: str | None = None) -> VariantFileError:
     """Make the error for a file with columns `names` that has no Variant column, or none with the name `column`."""
     return VariantFileError(
-        f"the file has no Variant column{f' {column}' if column else ''}: its columns are {_comma_separated(names)}; "
-        "make one from JSON with `variant ingest` or pv.parse_json",
+        f"the file has no Variant column{f' {column}' if column else ''}: its columns are "
+        f"{', '.join(names) or 'none'}; make one from JSON with `variant ingest` or pv.parse_json",
         reason="no-variant-column",
         file=file,
     )
-
-
-def _comma_separated(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +157,13 @@ class ShreddedGroup:
         """``object``, ``array``, ``variant``, or the type of the typed column as DDL spells it."""
         if self.typed is None:
             return "variant"
-        if self.typed.leaf is not None:
-            arrow = leaf_type(self.typed)
-            try:
-                return self.typed.spelled() if arrow is None else ddl_name(arrow)
-            except KeyError:
-                return self.typed.spelled()
-        return "array" if self.typed.is_list else "object"
+        if self.typed.leaf is None:
+            return "array" if self.typed.is_list else "object"
+        arrow = leaf_type(self.typed)
+        try:
+            return self.typed.spelled() if arrow is None else ddl_name(arrow)
+        except KeyError:
+            return self.typed.spelled()
 
 
 def shredded_groups(column: VariantColumn) -> Iterator[ShreddedGroup]:

@@ -82,7 +82,12 @@ class ColumnReport:
 
     def tree(self) -> str:
         """Return the paths as a tree, with types and shares."""
-        return "\n".join(_line(path) for path in self.paths)
+        lines = []
+        for path in self.paths:
+            shares = (("typed", path.typed_share), ("residual", path.residual_share))
+            shown = ", ".join(f"{label} {share:.1%}" for label, share in shares if share is not None)
+            lines.append(f"{path.path}: {' or '.join(path.types)}  {shown}  {path.bytes:,} bytes")
+        return "\n".join(lines)
 
 
 @dataclass(slots=True)
@@ -171,9 +176,3 @@ def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:
         before = getattr(path, name)
         setattr(path, name, None if before is None or count is None else before + count)
     path.residual_bytes += 0 if residual is None else facts.size([residual])
-
-
-def _line(path: PathReport) -> str:
-    shares = (("typed", path.typed_share), ("residual", path.residual_share))
-    shown = ", ".join(f"{label} {share:.1%}" for label, share in shares if share is not None)
-    return f"{path.path}: {' or '.join(path.types)}  {shown}  {path.bytes:,} bytes"

@@ -79,9 +79,10 @@ def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[s
     names = [node.name for node in file.schema.children] if columns is None else columns
     table = tagged_table(file, row_groups, [name for name in names if name not in values])
     rows = file.facts.rows(row_groups)
-    for name, value in values.items():
-        if columns is None or name in columns:
-            table = table.append_column(name, pa.repeat(value, rows))
+    parts = {name: value for name, value in values.items() if columns is None or name in columns}
+    arrays = [*table.columns, *(pa.repeat(value, rows) for value in parts.values())]
+    fields = [*table.schema, *(pa.field(name, value.type) for name, value in parts.items())]
+    table = pa.table(arrays, schema=pa.schema(fields))
     return table if columns is None else table.select(list(columns))
 
 

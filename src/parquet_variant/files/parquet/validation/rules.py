@@ -115,7 +115,7 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
             return False
         for part in node.walk():  # typed columns and lists that the specification of the draft does not allow
             if part.is_leaf and part.name in ("metadata", "value", "untyped_value"):
-                if not _is_binary(part):
+                if part.spelled() != "BYTE_ARRAY":
                     violations.add("not-binary", f"{part.dotted} is {part.spelled()}, not plain binary")
             elif part.is_leaf and leaf_type(part) is None:
                 violations.add("unsupported-type", f"{part.dotted} is {part.spelled()}, which has no Variant type")
@@ -127,7 +127,7 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
     metadata = node.child("metadata")
     if metadata is None:
         violations.add("no-metadata", "the group has no metadata column")
-    elif not _is_binary(metadata):
+    elif metadata.spelled() != "BYTE_ARRAY":
         violations.add("not-binary", f"metadata is {metadata.spelled()}, not plain binary")
     elif metadata.repetition != "required":
         violations.add("metadata-not-required", f"metadata is {metadata.repetition}: it must be required")
@@ -137,10 +137,6 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
     _check_group(node, VariantPath(), violations, top=True)
     fatal = {"duplicate-field", "no-metadata", "not-binary", "no-value", "unsupported-type", "not-a-group", "repeated"}
     return not any(violation.reason in fatal for violation in violations.violations)
-
-
-def _is_binary(node: SchemaNode) -> bool:
-    return node.physical == "BYTE_ARRAY" and not node.logical
 
 
 def _check_group(group: SchemaNode, path: VariantPath, violations: Violations, *, top: bool = False) -> None:
@@ -155,7 +151,7 @@ def _check_group(group: SchemaNode, path: VariantPath, violations: Violations, *
         if name not in ("value", "typed_value") and not name.startswith("_") and not (top and name == "metadata"):
             violations.add("unknown-field", f"{group.dotted} has the unknown field {name}", path)
     if value is not None:
-        if not _is_binary(value):
+        if value.spelled() != "BYTE_ARRAY":
             violations.add("not-binary", f"{value.dotted} is {value.spelled()}, not plain binary", path)
         if not (top and typed is None):
             _check_repetition(value, "optional", "value-not-optional", path, violations)
@@ -163,9 +159,27 @@ def _check_group(group: SchemaNode, path: VariantPath, violations: Violations, *
         return
     _check_repetition(typed, "optional", "typed-value-not-optional", path, violations)
     if typed.is_list:
-        _check_list(typed, path, violations)
+        if typed.logical != "LIST":
+            violations.add("not-a-list", f"{typed.dotted} has the shape of a list but no LIST annotation", path)
+        repeated = typed.children[0] if len(typed.children) == 1 else None
+        element = repeated.children[0] if repeated is not None and len(repeated.children) == 1 else None
+        if repeated is None or element is None or repeated.repetition != "repeated" or element.leaf is not None:
+            violations.add("not-a-list", f"{typed.dotted} is not a three-level list of groups", path)
+            return
+        _check_repetition(element, "required", "element-not-required", path, violations)
+        _check_group(element, path / WILDCARD, violations)
     elif typed.leaf is None:
-        _check_object(typed, path, violations)
+        names = [child.name for child in typed.children]
+        for child in typed.children:
+            child_path = path / child.name
+            if child.leaf is None:
+                if names.count(child.name) > 1:
+                    violations.add("duplicate-field", f"{typed.dotted} has the field {child.name} twice", child_path)
+                _check_repetition(child, "required", "field-not-required", child_path, violations)
+                _check_group(child, child_path, violations)
+            elif not child.name.startswith("_"):
+                message = f"{child.dotted} is a column, not a group of value and typed_value"
+                violations.add("not-a-group", message, child_path)
     elif typed.logical.startswith("DECIMAL("):
         precision, scale = (int(number) for number in typed.logical[8:-1].split(", "))
         max_digits = _MAX_DIGITS.get(typed.physical or "", 38)
@@ -180,32 +194,6 @@ def _check_group(group: SchemaNode, path: VariantPath, violations: Violations, *
 def _check_repetition(node: SchemaNode, required: str, reason: str, path: VariantPath, violations: Violations) -> None:
     if node.repetition != required:
         violations.add(reason, f"{node.dotted} is {node.repetition}: it must be {required}", path)
-
-
-def _check_list(typed: SchemaNode, path: VariantPath, violations: Violations) -> None:
-    if typed.logical != "LIST":
-        violations.add("not-a-list", f"{typed.dotted} has the shape of a list but no LIST annotation", path)
-    repeated = typed.children[0] if len(typed.children) == 1 else None
-    element = repeated.children[0] if repeated is not None and len(repeated.children) == 1 else None
-    if repeated is None or element is None or repeated.repetition != "repeated" or element.leaf is not None:
-        violations.add("not-a-list", f"{typed.dotted} is not a three-level list of groups", path)
-        return
-    _check_repetition(element, "required", "element-not-required", path, violations)
-    _check_group(element, path / WILDCARD, violations)
-
-
-def _check_object(typed: SchemaNode, path: VariantPath, violations: Violations) -> None:
-    names = [child.name for child in typed.children]
-    for child in typed.children:
-        child_path = path / child.name
-        if child.leaf is None:
-            if names.count(child.name) > 1:
-                violations.add("duplicate-field", f"{typed.dotted} has the field {child.name} twice", child_path)
-            _check_repetition(child, "required", "field-not-required", child_path, violations)
-            _check_group(child, child_path, violations)
-        elif not child.name.startswith("_"):
-            message = f"{child.dotted} is a column, not a group of value and typed_value"
-            violations.add("not-a-group", message, child_path)
 
 
 Rows = npt.NDArray[np.int64]

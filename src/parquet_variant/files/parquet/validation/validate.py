@@ -315,8 +315,16 @@ def _check_statistics(file: OpenFile, leaf: SchemaNode, row_group: int, path: st
         violations.add("wrong-statistics", message, path)
     if statistics.lower is None or statistics.upper is None or not present:
         return
-    lower, upper = _extremes(values)
-    if lower is None or upper is None:
+    if pa.types.is_floating(values.type):
+        values = values.filter(pc.invert(pc.fill_null(pc.is_nan(values), True)))
+    if pa.types.is_decimal32(values.type) or pa.types.is_decimal64(values.type):
+        values = values.cast(pa.decimal128(values.type.precision, values.type.scale))  # Arrow compares only these
+    try:
+        extremes = pc.min_max(values.storage if values.type == pa.uuid() else values)
+    except pa.ArrowNotImplementedError:  # a type from the Arrow schema of the file may have no order
+        return
+    lower, upper = (extremes[name].cast(values.type) for name in ("min", "max"))
+    if not lower.is_valid:
         return
     if order_key(statistics.lower) > order_key(lower) or order_key(statistics.upper) < order_key(upper):
         is_text = pa.types.is_string(lower.type) or pa.types.is_large_string(lower.type)
@@ -326,20 +334,3 @@ def _check_statistics(file: OpenFile, leaf: SchemaNode, row_group: int, path: st
             f"but the values are from {low} to {high}"
         )
         violations.add("wrong-statistics", message, path)
-
-
-def _extremes(values: pa.Array) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    if pa.types.is_floating(values.type):
-        values = values.filter(pc.invert(pc.fill_null(pc.is_nan(values), True)))
-    if values.type == pa.uuid():
-        raw = pc.min_max(values.storage)
-        return raw["min"].cast(pa.uuid()), raw["max"].cast(pa.uuid())
-    if pa.types.is_decimal32(values.type) or pa.types.is_decimal64(values.type):
-        values = values.cast(pa.decimal128(values.type.precision, values.type.scale))  # Arrow compares only these
-    if not len(values):
-        return None, None
-    try:
-        extremes = pc.min_max(values)
-    except pa.ArrowNotImplementedError:  # a type from the Arrow schema of the file may have no order
-        return None, None
-    return (extremes["min"], extremes["max"]) if extremes["min"].is_valid else (None, None)
