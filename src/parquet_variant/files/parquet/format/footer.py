@@ -163,7 +163,14 @@ def footer_bytes(source: pa.NativeFile | BinaryIO, file: str | None = None) -> b
         )
     if size < 12 or tail[-4:] != MAGIC:
         source.seek(0)
-        kind = _kind_of_file(bytes(source.read(_HEAD)))
+        head = bytes(source.read(_HEAD))
+        codecs = (f"is compressed with {name}" for magic, name in _COMPRESSED.items() if head.startswith(magic))
+        is_text = all(byte >= 0x20 or byte in b"\t\n\r" for byte in head)
+        kind = next(codecs, "is text" if is_text else "does not end with the bytes PAR1")
+        if not head:
+            kind = "is empty"
+        elif head.startswith(MAGIC):
+            kind = "begins like one but is truncated: write it again"
         raise VariantFileError(
             f"not a Parquet file: it {kind}; pass a Parquet file, or convert JSON or CSV with `variant ingest`",
             reason="not-parquet",
@@ -176,19 +183,6 @@ def footer_bytes(source: pa.NativeFile | BinaryIO, file: str | None = None) -> b
         return tail[-TAIL - length : -TAIL]
     source.seek(size - TAIL - length)
     return bytes(source.read(length))
-
-
-def _kind_of_file(head: bytes) -> str:
-    """Describe a file that does not end like a Parquet file by its first bytes."""
-    if not head:
-        return "is empty"
-    if head.startswith(MAGIC):
-        return "begins like one but is truncated: write it again"
-    name = next((name for magic, name in _COMPRESSED.items() if head.startswith(magic)), None)
-    if name is not None:
-        return f"is compressed with {name}"
-    is_text = all(byte >= 0x20 or byte in b"\t\n\r" for byte in head)
-    return "is text" if is_text else "does not end with the bytes PAR1"
 
 
 def schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
@@ -251,8 +245,8 @@ def _name_of(names: Sequence[str], number: int) -> str:
 
 def _schema_tree(elements: Sequence[dict[int, Any]], file: str | None) -> SchemaNode:
     """Return the root of the tree whose elements are listed depth first."""
-    root, missing = _schema_node(elements[0], None), elements[0].get(5, 0)
-    open_groups = [(root, missing)]  # Groups from the root down, and how many children of each are still missing.
+    root = SchemaNode(elements[0][4].decode("utf-8"), (), _REPETITION[0], None, "")
+    open_groups = [(root, elements[0].get(5, 0))]  # Groups from the root down, and the missing children of each.
     leaves = 0
     for element in elements[1:]:
         while open_groups and not open_groups[-1][1]:
@@ -261,10 +255,23 @@ def _schema_tree(elements: Sequence[dict[int, Any]], file: str | None) -> Schema
             raise thrift.ThriftError(f"schema element {element.get(4)!r} belongs to no group")
         parent, missing = open_groups.pop()
         open_groups.append((parent, missing - 1))
-        node = _schema_node(element, parent)
+        name, physical = element[4].decode("utf-8"), element.get(1)
+        repetition = _name_of(_REPETITION, element.get(3, 0))
+        node = SchemaNode(
+            name=name,
+            path=(*parent.path, name),
+            repetition=repetition,
+            physical=None if physical is None else _name_of(_PHYSICAL, physical),
+            logical=_logical_type_name(element),
+            length=element.get(2),
+            max_definition=parent.max_definition + (repetition != "required"),
+            max_repetition=parent.max_repetition + (repetition == "repeated"),
+        )
         parent.children.append(node)
         if node.physical is None:
             open_groups.append((node, element.get(5, 0)))
+        elif element.get(5):
+            raise thrift.ThriftError(f"{node.dotted} has both a type and children")
         else:
             node.leaf, leaves = leaves, leaves + 1
         if len(node.path) > MAX_SCHEMA_DEPTH:
@@ -272,24 +279,6 @@ def _schema_tree(elements: Sequence[dict[int, Any]], file: str | None) -> Schema
     if any(missing for _, missing in open_groups):
         raise thrift.ThriftError("the schema ends inside a group")
     return root
-
-
-def _schema_node(element: dict[int, Any], parent: SchemaNode | None) -> SchemaNode:
-    name, physical = element[4].decode("utf-8"), element.get(1)
-    repetition = _name_of(_REPETITION, element.get(3, 0))
-    node = SchemaNode(
-        name=name,
-        path=(*parent.path, name) if parent is not None else (),
-        repetition=repetition,
-        physical=None if physical is None else _name_of(_PHYSICAL, physical),
-        logical=_logical_type_name(element),
-        length=element.get(2),
-        max_definition=0 if parent is None else parent.max_definition + (repetition != "required"),
-        max_repetition=0 if parent is None else parent.max_repetition + (repetition == "repeated"),
-    )
-    if physical is not None and element.get(5):
-        raise thrift.ThriftError(f"{node.dotted} has both a type and children")
-    return node
 
 
 def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> None:

@@ -173,10 +173,7 @@ class Scan(PlannedQuery):
     def _plan(self, file: OpenFile) -> FilePlan:
         # A skipped row cannot raise an error, so nothing is skipped with errors="raise".
         skipping = self.skipping and self.errors == "null"
-
-        def make() -> FilePlan:
-            return plan_file(file, self.every_column, self.predicate, self.column, skipping=skipping)
-
+        make = partial(plan_file, file, self.every_column, self.predicate, self.column, skipping=skipping)
         if self.predicate is not None:
             return make()
         return file.facts.plan((self.selection, self.column, skipping, file.source.partition), make)
@@ -185,14 +182,11 @@ class Scan(PlannedQuery):
         """Return whether the partition of a file allows a match; other files are not opened."""
         if self.predicate is None or not source.partition or not self.skipping or self.errors != "null":
             return True
-        values = dict(source.partition)
-        columns = {item.name: values.get(item.stored_name) for item in self.every_column if item.path is None}
-
-        def statistics(name: str) -> PruningStatistics:
-            value = columns.get(name)
-            return UNKNOWN if value is None else constant_statistics(value)
-
-        return bool(may_match(self.predicate, statistics))
+        values, known = dict(source.partition), dict[str, PruningStatistics]()
+        for item in self.every_column:
+            if item.path is None and item.stored_name in values:
+                known[item.name] = constant_statistics(values[item.stored_name])
+        return bool(may_match(self.predicate, lambda name: known.get(name, UNKNOWN)))
 
     def _outputs(self) -> tuple[list[int], list[int]]:
         """Return the numbers of the columns that the filter needs, and of the other output columns."""
@@ -255,8 +249,22 @@ class Scan(PlannedQuery):
         """Return the whole result, and warn of a path that no row has and that is similar to a path of the rows."""
         table = self.to_table()
         if any(column.null_count == len(column) for column in table.columns):
-            _warn_of_missing_paths(self)
+            self._warn_of_missing_paths()
         return table
+
+    def _warn_of_missing_paths(self) -> None:
+        """Warn about the paths that no row has, and that are similar to a path of the rows."""
+        paths = [column.path for column in self.every_column if column.path is not None]
+        if not paths or is_remote(self.sources):
+            return  # the keys are read from the files, which takes requests to an object store
+        try:
+            keys = keys_of_files(self.sources, self.column)
+        except VariantError:  # whoever reads the values reports it
+            return
+        for path in dict.fromkeys(paths):
+            hint = missing_path_hint(path, keys) if keys else None
+            if hint is not None and "did you mean" in hint:
+                warnings.warn(hint, UserWarning, stacklevel=4)
 
     def of(self, files: Sequence[ParquetSource]) -> Scan:
         """Return the same query over other files."""
@@ -282,17 +290,32 @@ class Scan(PlannedQuery):
         return tables_of_parts(in_order(parts_of, sources, footers), self.read_part, threads)
 
     def parts(self, file: OpenFile, only: frozenset[int] | None = None) -> list[FilePart]:
-        """Split an open file, or some of its row groups, into parts that are read together; close it if that fails."""
+        """Split an open file, or some of its row groups, into parts that are read together; close it if that fails.
+
+        Neighbors that need the same leaves are read together, without a filter, up to a limit on bytes.
+        """
         try:
             plan = self._plan(file)
             groups = [group for group in plan.groups if only is None or group.number in only]
-            parts = list(self._parts_of_groups(file, plan, groups))
         except BaseException:
             file.close()
             raise
+        alone = self.predicate is not None or (plan.column is not None and plan.column.layout == "unshredded")
+        if groups and any(output.direct is not None for output in plan.outputs):
+            alone = alone or file.facts.rows([groups[0].number]) >= _WORTH_PAGES
+        max_bytes = _BATCH_BYTES // thread_count(self.threads)
+        together: list[list[GroupPlan]] = []
+        size = 0
+        for group in groups:
+            group_bytes = file.metadata.row_group(group.number).total_byte_size
+            if not together or alone or group.leaves != together[-1][0].leaves or size + group_bytes > max_bytes:
+                together.append([])
+                size = 0
+            together[-1].append(group)
+            size += group_bytes
         dictionaries = {number for number, item in enumerate(self.selection) if item.name in self.dictionaries}
         options = self.errors == "raise", self.zone, frozenset(dictionaries.union(self._outputs()[0]))
-        return [FilePart(file, plan, part, part is parts[-1], *options) for part in parts]
+        return [FilePart(file, plan, part, part is together[-1], *options) for part in together]
 
     def read_part(self, part: FilePart) -> pa.Table | None:
         """Return the matching rows of a part; None if no row matches."""
@@ -302,26 +325,6 @@ class Scan(PlannedQuery):
                 return self._matching_rows(part)
             finally:
                 self._bytes_read[0] += part.bytes_read
-
-    def _parts_of_groups(
-        self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]
-    ) -> Iterator[list[GroupPlan]]:
-        """Yield row groups that are read together: neighbors that need the same leaves; single ones with a filter."""
-        alone = self.predicate is not None or (plan.column is not None and plan.column.layout == "unshredded")
-        if groups and any(output.direct is not None for output in plan.outputs):
-            alone = alone or file.facts.rows([groups[0].number]) >= _WORTH_PAGES
-        max_bytes = _BATCH_BYTES // thread_count(self.threads)
-        part: list[GroupPlan] = []
-        size = 0
-        for group in groups:
-            group_bytes = file.metadata.row_group(group.number).total_byte_size
-            if part and (alone or group.leaves != part[0].leaves or size + group_bytes > max_bytes):
-                yield part
-                part, size = [], 0
-            part.append(group)
-            size += group_bytes
-        if part:
-            yield part
 
     def _matching_rows(self, part: FilePart) -> pa.Table | None:
         filter_outputs, other_outputs = self._outputs()
@@ -391,21 +394,6 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
                 item = replace(item, type=None if is_variant_field(field) else field.type)
             typed.append(item)
     return tuple(typed)
-
-
-def _warn_of_missing_paths(planned: Scan) -> None:
-    """Warn about the paths of a scan that no row has, and that are similar to one."""
-    paths = [column.path for column in (*planned.selection, *planned.hidden) if column.path is not None]
-    if not all(isinstance(source.filesystem, fs.LocalFileSystem) for source in planned.sources):
-        return  # the keys are read from the files, which takes requests to an object store
-    try:
-        keys = keys_of_files(planned.sources, planned.column) if paths else frozenset[str]()
-    except VariantError:  # whoever reads the values reports it
-        return
-    for path in dict.fromkeys(paths):
-        hint = missing_path_hint(path, keys) if keys else None
-        if hint is not None and "did you mean" in hint:
-            warnings.warn(hint, UserWarning, stacklevel=4)
 
 
 @dataclass(frozen=True)
