@@ -204,21 +204,23 @@ def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) 
     if pa.types.is_run_end_encoded(metadata.type):
         metadata = without_encoding(metadata)
     metadata = _dictionary(_fill_nulls(metadata, _EMPTY_METADATA))
-    value = _binary(children["value"]) if "value" in children else pa.nulls(len(storage), pa.binary())
-    shredded = "typed_value" in children
-    if not shredded:
-        value = _fill_nulls(value, NULL_VALUE)
-    arrays: list[pa.Array] = [metadata, value]
-    fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=shredded)]
-    if shredded:
+    value = _binary(children.get("value"), len(storage))
+    parts = {"metadata": metadata}
+    if "typed_value" in children:
         typed = _conformed_typed(children["typed_value"])
-        fields.append(pa.field("typed_value", typed.type))
-        arrays = [metadata, null_where_missing(value, typed, storage), typed]
-    elif value_first:
-        arrays.reverse()
-        fields.reverse()
-    mask = storage.is_null() if storage.null_count else None
-    return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+        parts |= {"value": null_where_missing(value, typed, storage), "typed_value": typed}
+    else:
+        parts["value"] = _fill_nulls(value, NULL_VALUE)
+        parts = dict(reversed(parts.items())) if value_first else parts
+    required = {"metadata"} if "typed_value" in parts else {"metadata", "value"}
+    return _struct(parts, storage, required)
+
+
+def _struct(parts: Mapping[str, pa.Array], rows: pa.Array | None, required: Collection[str]) -> pa.StructArray:
+    """Return a struct that is null where `rows` is, if it is given."""
+    fields = [pa.field(name, part.type, nullable=name not in required) for name, part in parts.items()]
+    mask = rows.is_null() if rows is not None and rows.null_count else None
+    return pa.StructArray.from_arrays(list(parts.values()), fields=fields, mask=mask)
 
 
 def null_where_missing(value: pa.Array, typed: pa.Array, rows: pa.Array | None = None) -> pa.Array:
@@ -237,9 +239,9 @@ def null_where_missing(value: pa.Array, typed: pa.Array, rows: pa.Array | None =
     return in_form(pc.if_else(missing, scalar(NULL_VALUE, plain), in_form(value, plain)), value.type)
 
 
-def _binary(value: pa.Array) -> pa.Array:
-    """Return a residual as binary, or large binary if it exceeds 2 GiB."""
-    value = without_encoding(value)
+def _binary(value: pa.Array | None, rows: int) -> pa.Array:
+    """Return a residual as binary, or large binary if it exceeds 2 GiB; nulls without a residual."""
+    value = pa.nulls(rows, pa.binary()) if value is None else without_encoding(value)
     if value.type == pa.binary() or (pa.types.is_large_binary(value.type) and value.nbytes >= MAX_OFFSET):
         return value
     return value.cast(pa.binary())
@@ -270,34 +272,30 @@ def _pair(group: pa.StructArray, *, element: bool = False) -> pa.StructArray:
     """Return a field or element group: required, and with ``value``, which some readers need."""
     # Flattening makes both columns null in a null group: a missing field, as the specification defines it.
     columns = columns_of(group) if group.null_count else stored_columns(group)
-    value = _binary(columns["value"]) if "value" in columns else pa.nulls(len(group), pa.binary())
+    value = _binary(columns.get("value"), len(group))
     pair: dict[str, pa.Array] = {"value": value}
     if "typed_value" in columns:
         pair["typed_value"] = _conformed_typed(columns["typed_value"])
     if element:
         pair["value"] = null_where_missing(value, pair.get("typed_value", pa.nulls(len(group))))
-    return pa.StructArray.from_arrays(
-        list(pair.values()), fields=[pa.field(name, child.type) for name, child in pair.items()]
-    )
+    return _struct(pair, None, ())
 
 
 def _conformed_typed(array: pa.Array) -> pa.Array:
     if pa.types.is_struct(array.type):
-        groups = [
-            (name, _pair(child))
+        groups = {
+            name: _pair(child)
             for name, child in stored_columns(array).items()
             if not name.startswith("_") or pa.types.is_struct(child.type)
-        ]
-        fields = [pa.field(name, child.type, nullable=False) for name, child in groups]
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays([child for _, child in groups], fields=fields, mask=mask)
+        }
+        return _struct(groups, array, groups)
     if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
-        large = pa.types.is_large_list_view(array.type)
-        array = array.cast((pa.large_list if large else pa.list_)(array.type.value_type))
+        list_of = pa.large_list if pa.types.is_large_list_view(array.type) else pa.list_
+        array = array.cast(list_of(array.type.value_type))
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-        large = pa.types.is_large_list(array.type)
+        list_of = pa.large_list if pa.types.is_large_list(array.type) else pa.list_
         elements = _pair(array.values, element=True)
-        list_type = (pa.large_list if large else pa.list_)(pa.field("element", elements.type, nullable=False))
+        list_type = list_of(pa.field("element", elements.type, nullable=False))
         # Keep offsets and validity, and replace the elements.
         buffers = array.buffers()[:2]
         return pa.Array.from_buffers(list_type, len(array), buffers, array.null_count, array.offset, [elements])

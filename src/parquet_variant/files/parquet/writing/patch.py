@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import stored_columns
+from parquet_variant.arrays.parts import one_chunk, stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format import thrift
 from parquet_variant.files.parquet.format.arrow_schema import (
@@ -129,7 +129,14 @@ class FilePatcher(PageFileWriter):
                 outside[thrift.COLUMN_INDEX], _ = self._put(index)
             if thrift.OFFSET_INDEX in old:
                 index = read_at(source, old[thrift.OFFSET_INDEX], old[thrift.OFFSET_INDEX_SIZE])
-                outside[thrift.OFFSET_INDEX], outside[thrift.OFFSET_INDEX_SIZE] = self._put(_moved_index(index, moved))
+                places, done = bytearray(), 0
+                for start, end in thrift.structs_of_list(index, thrift.find_field(index, 0, thrift.LOCATIONS)):
+                    place, _ = thrift.read_value(index, start, thrift.STRUCT)
+                    moved_place = thrift.with_fields(index, start, {thrift.PAGE_AT: place[thrift.PAGE_AT] + moved})
+                    places += index[done:start] + moved_place
+                    done = end
+                moved_index = bytes(places + index[done:])
+                outside[thrift.OFFSET_INDEX], outside[thrift.OFFSET_INDEX_SIZE] = self._put(moved_index)
             field = thrift.find_field(footer, position, thrift.METADATA)
             assert field is not None
             outside[thrift.METADATA] = thrift.with_fields(footer, field, inside)
@@ -141,16 +148,6 @@ class FilePatcher(PageFileWriter):
         rows, file = [group.rows for group in self._groups], self._file
         may_hold_nan = _NO_NAN not in key_values
         return FileInfo(str(target), sum(rows), size, len(rows), file.annotated, may_hold_nan, footer, nulls)
-
-
-def _moved_index(index: bytes, moved: int) -> bytes:
-    """Return an offset index whose pages moved by a distance."""
-    out, done = bytearray(), 0
-    for start, end in thrift.structs_of_list(index, thrift.find_field(index, 0, thrift.LOCATIONS)):
-        place, _ = thrift.read_value(index, start, thrift.STRUCT)
-        out += index[done:start] + thrift.with_fields(index, start, {thrift.PAGE_AT: place[thrift.PAGE_AT] + moved})
-        done = end
-    return bytes(out + index[done:])
 
 
 @dataclass(frozen=True)
@@ -305,7 +302,10 @@ def _has_same_leaves(file: StoredFile, schema: pa.Schema) -> bool:
 
 
 def _find_differences(before: pa.Array, after: pa.Array, place: Place, places: set[Place]) -> None:
-    before, after = _plain_array(before), _plain_array(after)
+    before, after = (
+        array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        for array in (one_chunk(before), one_chunk(after))
+    )
     if not pa.types.is_struct(before.type):
         if pa.types.is_floating(before.type):  # Arrow's `equals` ignores the sign of zeros.
             bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[before.type.bit_width]
@@ -317,12 +317,6 @@ def _find_differences(before: pa.Array, after: pa.Array, place: Place, places: s
             _find_differences(before.field(index), after.field(index), (*place, child.name), places)
     else:  # The levels of every leaf inside differ.
         places.add(place)
-
-
-def _plain_array(array: pa.Array) -> pa.Array:
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _with_leaves(array: pa.Array, leaves: set[Place], place: Place = ()) -> pa.Array | None:
