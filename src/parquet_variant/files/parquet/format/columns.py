@@ -126,9 +126,7 @@ def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection
     if not nodes:
         names = ", ".join([*(node.name for node in root.children), *other_columns]) or "none"
         raise VariantFileError(
-            f"no column {name}: choose from {names}, or use a path such as $.a",
-            reason="no-such-column",
-            file=file,
+            f"no column {name}: choose from {names}, or use a path such as $.a", reason="no-such-column", file=file
         )
     return nodes[0]
 

@@ -373,9 +373,7 @@ def _in_directory(system: fs.FileSystem, path: str, base: str) -> dict[str, _Rel
             files[info.path] = source, info.path[len(base.rstrip("/")) :].strip("/")
     if not files:
         raise VariantFileError(
-            f"the directory {path} has no Parquet files (*.parquet): check the path",
-            reason="no-files",
-            file=path,
+            f"the directory {path} has no Parquet files (*.parquet): check the path", reason="no-files", file=path
         )
     return files
 

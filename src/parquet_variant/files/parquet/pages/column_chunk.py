@@ -18,17 +18,8 @@ import pyarrow as pa
 
 from parquet_variant.files.parquet.format.arrow_schema import LeafColumn, Physical
 from parquet_variant.files.parquet.format.thrift import BOOL, DATA_PAGE, DICTIONARY_PAGE, I32, STRUCT, encode_struct
-from parquet_variant.files.parquet.pages.encodings import (
-    Codec,
-    Dictionary,
-    Encoding,
-    encode_indices,
-    encode_levels,
-    encode_values,
-    is_encodable,
-    max_value_bytes,
-    new_dictionary,
-)
+from parquet_variant.files.parquet.pages import encodings
+from parquet_variant.files.parquet.pages.encodings import Codec, Dictionary, Encoding
 from parquet_variant.files.parquet.pages.leaf_values import (
     Bounds,
     Entries,
@@ -85,14 +76,6 @@ class Page(NamedTuple):
     size: int
 
 
-class _Levels(NamedTuple):
-    """Encoded levels and the count of each level, with the source arrays, whose identity is the cache key."""
-
-    encoded: bytes
-    counts: list[int]
-    sources: tuple[object, ...]
-
-
 class Shared:
     """A cache shared by the columns of a row group: encoded levels and pages of nulls.
 
@@ -101,7 +84,8 @@ class Shared:
     """
 
     def __init__(self) -> None:
-        self.levels: dict[tuple[int, ...], _Levels] = {}
+        # Encoded levels and the count of each level, with the source arrays, whose identity is the key.
+        self.levels: dict[tuple[int, ...], tuple[bytes, list[int], tuple[object, ...]]] = {}
         self.nulls: dict[tuple[int, ...], tuple[Page, list[Entries]]] = {}
         self._rooms: dict[int, npt.NDArray[np.uint8]] = {}
 
@@ -120,24 +104,23 @@ class Shared:
         release(*self._rooms.values())
         self._rooms.clear()
 
-    def encoded(self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], max_level: int) -> _Levels:
-        """Return the levels of pieces, each with a number of entries, up to ``max_level``."""
+    def encoded(
+        self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], max_level: int
+    ) -> tuple[bytes, list[int]]:
+        """Return the levels of pieces, each with a number of entries, up to ``max_level``, and the count of each."""
         # Constant levels are not negative, so that they differ from the identities of arrays.
         identities = (levels or 0 if not isinstance(levels, np.ndarray) else -1 - id(levels) for _, levels in pieces)
         key = (max_level, *(count for count, _ in pieces), *identities)
-        levels_pages = self.levels.get(key)
-        if levels_pages is None:
-            parts = [part if isinstance(part, np.ndarray) else part or 0 for _, part in pieces]
-            levels = parts[0]
-            if len(parts) > 1 and any(isinstance(part, np.ndarray) or part != levels for part in parts):
-                filled = [
-                    part if isinstance(part, np.ndarray) else np.full(size, part, np.uint8)
-                    for (size, _), part in zip(pieces, parts, strict=True)
-                ]
-                levels = np.concatenate(filled)
-            encoded = encode_levels(levels, sum(count for count, _ in pieces), max_level)
-            levels_pages = self.levels[key] = _Levels(*encoded, tuple(levels for _, levels in pieces))
-        return levels_pages
+        if key not in self.levels:
+            levels = pieces[0][1]
+            if len(pieces) > 1 and any(isinstance(part, np.ndarray) or part != levels for _, part in pieces):
+                levels = np.concatenate(
+                    [part if isinstance(part, np.ndarray) else np.full(n, part or 0, np.uint8) for n, part in pieces]
+                )
+            count = sum(count for count, _ in pieces)
+            found = encodings.encode_levels(0 if levels is None else levels, count, max_level)
+            self.levels[key] = *found, tuple(levels for _, levels in pieces)
+        return self.levels[key][:2]
 
 
 @dataclass(slots=True)
@@ -169,8 +152,8 @@ class ColumnChunk:
     _waiting_rows: int = 0
 
     def __post_init__(self) -> None:
-        if self.options.use_dictionary is not False and is_encodable(Encoding.RLE_DICTIONARY, self.leaf.type):
-            self._dictionary = new_dictionary(self.leaf.type.width)
+        if self.options.use_dictionary is not False and encodings.is_encodable(Encoding.RLE_DICTIONARY, self.leaf.type):
+            self._dictionary = encodings.new_dictionary(self.leaf.type.width)
             self._is_indexing = True
 
     def append(self, entries: Entries, slots: Slots, rows: int) -> None:
@@ -259,7 +242,7 @@ class ColumnChunk:
         count = sum(entry.count for entry in self._entries)
         present = sum(entry.present for entry in self._entries)
         both = ((repetition, leaf.repetition), (definition, leaf.definition))
-        encoded_levels = (part.encoded for part, max_level in both if max_level)
+        encoded_levels = (encoded for (encoded, _), max_level in both if max_level)
         levels = b"".join(len(encoded).to_bytes(4, "little") + encoded for encoded in encoded_levels)
         size, encoding, bounds, text_bytes = 0, Encoding.PLAIN, None, 0
         if has_values:
@@ -280,8 +263,8 @@ class ColumnChunk:
             nulls=count - present,
             bounds=bounds,
             text_bytes=text_bytes,
-            definition_counts=definition.counts,
-            repetition_counts=repetition.counts,
+            definition_counts=definition[1],
+            repetition_counts=repetition[1],
         )
 
     def _encode_page(self, start: int) -> tuple[int, Encoding, Bounds, int]:
@@ -289,8 +272,10 @@ class ColumnChunk:
         leaf, options = self.leaf, self.options
         if self._values:
             parts = self._values
-            max_size = sum(max_value_bytes(part, options.encoding) for part in parts)
-            size = encode_values(parts, options.encoding, leaf.type, self.shared.room(start + max_size)[start:])
+            max_size = sum(encodings.max_value_bytes(part, options.encoding) for part in parts)
+            size = encodings.encode_values(
+                parts, options.encoding, leaf.type, self.shared.room(start + max_size)[start:]
+            )
             if options.keeps_hashes:
                 self.hashes += map(LeafValues.hashes, parts)
             bounds = None
@@ -301,7 +286,7 @@ class ColumnChunk:
         indices = self._indices[0] if len(self._indices) == 1 else np.concatenate([_NO_INDEX, *self._indices])
         width = max((self._dictionary.count - 1).bit_length(), 1)
         out = self.shared.room(start + 1 + most_run_bytes(len(indices), width))[start:]
-        size = encode_indices(indices, width, out)
+        size = encodings.encode_indices(indices, width, out)
         entries = self._dictionary.values()
         bounds = None
         if options.has_statistics:
@@ -353,8 +338,8 @@ class ColumnChunk:
         entries = dictionary.values()
         if self.options.keeps_hashes:
             self.hashes.append(entries.hashes())
-        out = self.shared.room(max_value_bytes(entries, Encoding.PLAIN))
-        plain = out[: encode_values([entries], Encoding.PLAIN, self.leaf.type, out)]
+        out = self.shared.room(encodings.max_value_bytes(entries, Encoding.PLAIN))
+        plain = out[: encodings.encode_values([entries], Encoding.PLAIN, self.leaf.type, out)]
         body = self._compressed(plain)
         details = encode_struct((1, I32, entries.count), (2, I32, Encoding.PLAIN), (3, BOOL, False))
         sizes = (1, I32, DICTIONARY_PAGE), (2, I32, len(plain)), (3, I32, len(body))

@@ -25,17 +25,9 @@ from parquet_variant.files.parquet.format.thrift import varint
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.memory import HASH_SEED, address_of
+from parquet_variant.kernels.pages import values as value_kernels
 from parquet_variant.kernels.pages.levels import ByteArrays
 from parquet_variant.kernels.pages.runs import delta_packed, index_runs, level_runs, most_delta_bytes, most_run_bytes
-from parquet_variant.kernels.pages.values import (
-    DistinctStrings,
-    delta_bytes,
-    index_bytes,
-    index_words,
-    plain_bytes,
-    rehash_bytes,
-    rehash_words,
-)
 
 # The bytes of a page, and the function that compresses them.
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -140,7 +132,7 @@ class _Words:
         if not len(self._slots):
             self._grow()
         while True:
-            done, self.count = index_words(
+            done, self.count = value_kernels.index_words(
                 address, self.width, done, values.count, self.count, self._slots, HASH_SEED, self._words, indices
             )
             if self.size > max_bytes:
@@ -154,7 +146,7 @@ class _Words:
         self._words = _enlarge_table(self._words)
         self._slots = np.full(2 * len(self._words), -1, np.int64)
         if self.count:
-            rehash_words(self._words, self.count, HASH_SEED, self._slots)
+            value_kernels.rehash_words(self._words, self.count, HASH_SEED, self._slots)
 
     def values(self) -> LeafValues:
         """Return the entries, which are valid until `release`."""
@@ -185,8 +177,8 @@ class _Bytes:
             self._grow()
             self._arena = acquire(np.uint8, _FIRST_BYTES)
         while True:
-            known_texts = DistinctStrings(self._slots, HASH_SEED, self._table, self._arena)
-            slot, _, _, self.count, self._arena_bytes = index_bytes(
+            known_texts = value_kernels.DistinctStrings(self._slots, HASH_SEED, self._table, self._arena)
+            slot, _, _, self.count, self._arena_bytes = value_kernels.index_bytes(
                 arrays, known_texts, slot, self.count, self._arena_bytes, indices, slot
             )
             if self.size > max_bytes:
@@ -210,7 +202,7 @@ class _Bytes:
         self._table = _enlarge_table(self._table)
         self._slots = np.full(2 * len(self._table), -1, np.int64)
         if self.count:
-            rehash_bytes(self._table, self.count, self._slots)
+            value_kernels.rehash_bytes(self._table, self.count, self._slots)
 
     def values(self) -> LeafValues:
         lengths = None if self.width else self._table[: self.count, 1].astype(np.int32)
@@ -310,7 +302,7 @@ def encode_values(parts: Sequence[LeafValues], encoding: Encoding, leaf: LeafTyp
             if part.lengths is None:
                 size += _copy(part.data, out[size:])
             else:
-                size += int(plain_bytes(part.address, part.lengths, at + size))
+                size += int(value_kernels.plain_bytes(part.address, part.lengths, at + size))
         return size
     data = parts[0].data if len(parts) == 1 else np.concatenate([part.data for part in parts])
     count, width = sum(part.count for part in parts), parts[0].width
@@ -324,7 +316,7 @@ def encode_values(parts: Sequence[LeafValues], encoding: Encoding, leaf: LeafTyp
         return size + _copy(data, out[size:])
     prefixes, suffixes = np.empty(count, np.int32), np.empty(count, np.int32)
     stored = address_of(prefixes), address_of(suffixes)
-    return int(delta_bytes(address_of(data), lengths, prefixes, suffixes, *stored, differences, at))
+    return int(value_kernels.delta_bytes(address_of(data), lengths, prefixes, suffixes, *stored, differences, at))
 
 
 def _copy(data: Bytes, out: Bytes) -> int:

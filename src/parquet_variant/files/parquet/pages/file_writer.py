@@ -25,16 +25,10 @@ from parquet_variant.files.parquet.format.arrow_schema import LeafColumn, Physic
 from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.footer import MAGIC
 from parquet_variant.files.parquet.format.thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, encode_struct
+from parquet_variant.files.parquet.pages import leaf_values
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared, Slots
 from parquet_variant.files.parquet.pages.encodings import Encoding, codec_number, compressor
-from parquet_variant.files.parquet.pages.leaf_values import (
-    Entries,
-    boundary_order,
-    leaf_entries,
-    node_entries,
-    node_values,
-    stored,
-)
+from parquet_variant.files.parquet.pages.leaf_values import Entries
 from parquet_variant.inference.statistics import upper_text
 from parquet_variant.io.parallel import ThreadPool
 from parquet_variant.kernels.memory import address_of
@@ -83,7 +77,7 @@ def _level_counts(counts: Iterable[list[int]]) -> tuple[int, list[int]] | None:
 def _statistics(chunk: ColumnChunk) -> bytes | None:
     if not chunk.options.has_statistics:
         return None
-    bounds: Iterable[bytes] = () if chunk.bounds is None else stored(chunk.bounds, chunk.leaf.type)
+    bounds: Iterable[bytes] = () if chunk.bounds is None else leaf_values.stored(chunk.bounds, chunk.leaf.type)
     low, high = [bound if len(bound) <= _MAX_CHUNK_BOUND else None for bound in bounds] or (None, None)
     is_exact = [None if bound is None else not chunk.has_cut_bounds for bound in (high, low)]
     nulls = (3, I64, sum(page.nulls for page in chunk.pages))
@@ -174,7 +168,8 @@ def column_index(chunk: ColumnChunk) -> bytes | None:
         return None
     page_bounds = [page.bounds for page in pages if page.bounds is not None]
     bounds = [
-        (b"", b"") if page.bounds is None else _truncated(*stored(page.bounds, leaf.type), leaf) for page in pages
+        (b"", b"") if page.bounds is None else _truncated(*leaf_values.stored(page.bounds, leaf.type), leaf)
+        for page in pages
     ]
     repetition = [count for page in pages for count in page.repetition_counts] if leaf.repetition else None
     definition = [count for page in pages for count in page.definition_counts] if leaf.definition > 1 else None
@@ -182,7 +177,7 @@ def column_index(chunk: ColumnChunk) -> bytes | None:
         (1, LIST, (BOOL, [page.bounds is None for page in pages])),
         (2, LIST, (BINARY, [low for low, _ in bounds])),
         (3, LIST, (BINARY, [high for _, high in bounds])),
-        (4, I32, boundary_order(page_bounds)),
+        (4, I32, leaf_values.boundary_order(page_bounds)),
         (5, LIST, (I64, [page.nulls for page in pages])),
         (6, LIST, None if repetition is None else (I64, repetition)),
         (7, LIST, None if definition is None else (I64, definition)),
@@ -332,7 +327,7 @@ class PageFileWriter:
             return
         for batch in table.to_batches():
             columns = zip(self._schema, batch.columns, strict=True)
-            leaves = [entries for field, array in columns for entries in leaf_entries(field, array)]
+            leaves = [entries for field, array in columns for entries in leaf_values.leaf_entries(field, array)]
             self._append_leaves(leaves, len(batch))
 
     def write_rows(self, rows: ShreddedRows) -> bool:
@@ -340,11 +335,11 @@ class PageFileWriter:
 
         The pages are the same as those that `write_batch` makes of the storage.
         """
-        group, leaves = node_entries(rows)
+        group, leaves = leaf_values.node_entries(rows)
         columns: list[tuple[Entries, Slots]] = [(group, rows.metadata)]
         has_nan = False
         for (entries, column), leaf in zip(leaves, self._file_schema.leaves[1:], strict=True):
-            values = node_values(column, leaf.type)
+            values = leaf_values.node_values(column, leaf.type)
             has_nan |= leaf.type.order == "float" and bool(np.isnan(values.numbers(leaf.type)).any())
             columns.append((entries, values))
         self._append_leaves(columns, len(rows))

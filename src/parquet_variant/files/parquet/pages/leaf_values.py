@@ -22,21 +22,8 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.arrow_schema import LeafType, Physical
 from parquet_variant.kernels.arrow_buffers import bitmap, from_numpy, offsets_of
 from parquet_variant.kernels.memory import address_of, buffer_address
-from parquet_variant.kernels.pages.levels import (
-    ByteArrays,
-    Lists,
-    list_levels,
-    list_positions,
-    optional_levels,
-)
-from parquet_variant.kernels.pages.values import (
-    byte_bounds,
-    gather_bytes,
-    hash_byte_arrays,
-    hash_values,
-    valid_lengths,
-    valid_values,
-)
+from parquet_variant.kernels.pages import values as value_kernels
+from parquet_variant.kernels.pages.levels import ByteArrays, Lists, list_levels, list_positions, optional_levels
 from parquet_variant.kernels.shredding.columns import NodeColumn, ShreddedRows
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE_NODE, VARIANT_NODE
 from parquet_variant.types import MAX_OFFSET
@@ -225,9 +212,9 @@ class LeafValues:
         """Return the hashes of the values for Bloom filters."""
         hashes = np.empty(self.count, np.int64)
         if self.lengths is None:
-            hash_values(self.address, self.width, hashes)
+            value_kernels.hash_values(self.address, self.width, hashes)
         else:
-            hash_byte_arrays(self.address, self.lengths, hashes)
+            value_kernels.hash_byte_arrays(self.address, self.lengths, hashes)
         return hashes
 
     def chosen(self, mask: npt.NDArray[np.bool_]) -> LeafValues:
@@ -310,7 +297,7 @@ def _fixed(array: pa.Array, width: int) -> LeafValues:
 def _without_nulls(source: int, width: int, validity: pa.Buffer, first: int, slots: int, count: int) -> Levels:
     """Return the bytes of the values of one width that are valid; the validity begins at the bit `first`."""
     target = np.empty(count * width, np.uint8)
-    valid_values(source, width, buffer_address(validity), first, slots, address_of(target))
+    value_kernels.valid_values(source, width, buffer_address(validity), first, slots, address_of(target))
     return target
 
 
@@ -331,11 +318,11 @@ def _byte_arrays(array: pa.Array) -> LeafValues:
         )
     bits, at = buffer_address(validity) if nulls else 0, buffer_address(offsets) + first * width
     arrays = ByteArrays(buffer_address(data), at, width, bits, first, len(array))
-    _, total = valid_lengths(arrays, lengths)
+    _, total = value_kernels.valid_lengths(arrays, lengths)
     if total == stop - start:
         return LeafValues(count, 0, np.frombuffer(data, np.uint8, total, start) if total else _NONE, lengths)
     gathered = np.empty(total, np.uint8)  # The slots of nulls have bytes.
-    gather_bytes(arrays, address_of(gathered))
+    value_kernels.gather_bytes(arrays, address_of(gathered))
     return LeafValues(count, 0, gathered, lengths)
 
 
@@ -381,11 +368,8 @@ def bounds_of(values: LeafValues, leaf: LeafType) -> Bounds:
     if leaf.order == "decimal":  # Big-endian signed integers compare as bytes if the sign bit is flipped.
         data = data.copy()
         data[:: values.width] ^= 0x80
-    low_at, low_size, high_at, high_size = byte_bounds(address_of(data), values.byte_lengths)
-    bounds = (
-        values.data[low_at : low_at + low_size].tobytes(),
-        values.data[high_at : high_at + high_size].tobytes(),
-    )
+    low_at, low_size, high_at, high_size = value_kernels.byte_bounds(address_of(data), values.byte_lengths)
+    bounds = (values.data[low_at : low_at + low_size].tobytes(), values.data[high_at : high_at + high_size].tobytes())
     return loaded(bounds, leaf)
 
 

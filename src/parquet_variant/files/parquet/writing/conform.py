@@ -136,8 +136,7 @@ def _check_codec(compression: str, level: int | None) -> None:
         lowest, highest = pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
     except (ValueError, TypeError, AttributeError, pa.ArrowException) as error:
         raise bad_option(
-            f"compression is {compression!r}: use zstd, snappy, gzip, lz4, brotli or none ({error})",
-            VariantFileError,
+            f"compression is {compression!r}: use zstd, snappy, gzip, lz4, brotli or none ({error})", VariantFileError
         ) from None
     if type(level) is not int or not lowest <= level <= highest:
         raise bad_option(

@@ -18,15 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.files.parquet.format.arrow_schema import LeafType, Physical, leaf_arrays, leaf_type_of
-from parquet_variant.files.parquet.pages.encodings import (
-    Encoding,
-    compressor,
-    encode_indices,
-    encode_values,
-    is_encodable,
-    max_value_bytes,
-    new_dictionary,
-)
+from parquet_variant.files.parquet.pages import encodings as page_encodings
+from parquet_variant.files.parquet.pages.encodings import Encoding
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, leaf_values
 from parquet_variant.io.parallel import in_threads
 from parquet_variant.kernels.pages.runs import most_run_bytes
@@ -176,10 +169,10 @@ def _chosen_encodings(
 def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
     """Return the encoding that compresses best (empty for a dictionary), and its level."""
     kind = leaf_type_of(leaf.type)
-    if kind is None or not is_encodable(Encoding.RLE_DICTIONARY, kind):
+    if kind is None or not page_encodings.is_encodable(Encoding.RLE_DICTIONARY, kind):
         return "", codec.level
     values = leaf_values(leaf[: _ENTRIES * codec.thoroughness], kind)
-    dictionary = new_dictionary(values.width)
+    dictionary = page_encodings.new_dictionary(values.width)
     indices = dictionary.index(values, DICTIONARY_BYTES)
     pages: Pages = ()
     if indices is not None:  # None if the dictionary would be too large.
@@ -187,7 +180,7 @@ def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
         width = max((dictionary.count - 1).bit_length(), 1)
         out = np.empty(1 + most_run_bytes(values.count, width), np.uint8)
         dictionary.release()
-        pages = entries, out[: encode_indices(indices, width, out)]
+        pages = entries, out[: page_encodings.encode_indices(indices, width, out)]
     # Values that repeat often are read fastest from a dictionary.
     if pages and sum(map(len, pages)) < _REPEATING * leaf.nbytes:
         return "", codec.level
@@ -208,13 +201,13 @@ def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
 
 
 def _encode_values(values: LeafValues, encoding: Encoding, kind: LeafType) -> Bytes:
-    out = np.empty(max_value_bytes(values, encoding), np.uint8)
-    return out[: encode_values([values], encoding, kind, out)]
+    out = np.empty(page_encodings.max_value_bytes(values, encoding), np.uint8)
+    return out[: page_encodings.encode_values([values], encoding, kind, out)]
 
 
 def _compressed_size(pages: Pages, compression: str, level: int | None = None) -> int:
     """Return the size of pages that are compressed separately, as in a file."""
-    compress = compressor(compression, level)
+    compress = page_encodings.compressor(compression, level)
     return sum(len(page if compress is None else compress(page)) for page in pages if len(page))
 
 
