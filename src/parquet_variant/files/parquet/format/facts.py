@@ -258,12 +258,13 @@ class FileFacts:
                 definition = [statistics.nulls, statistics.values - statistics.nulls]
             elif definition is None and leaf.max_definition == 0:
                 definition = [statistics.values]
-            repetition: list[int] | None = sizes.get(_REPETITION)
-            self._levels[key] = LevelCounts(
-                _if_sound(definition, leaf.max_definition, statistics.values),
-                _if_sound(repetition, leaf.max_repetition, statistics.values),
-                sizes.get(_TEXT_BYTES),
+            # A histogram counts if it has every level and every entry.
+            histograms = (definition, leaf.max_definition), (sizes.get(_REPETITION), leaf.max_repetition)
+            definition, repetition = (
+                counts if counts and len(counts) == max_level + 1 and sum(counts) == statistics.values else None
+                for counts, max_level in histograms
             )
+            self._levels[key] = LevelCounts(definition, repetition, sizes.get(_TEXT_BYTES))
         return self._levels[key]
 
     def present(self, node: SchemaNode, group: int) -> int | None:
@@ -294,8 +295,3 @@ class FileFacts:
         if level == leaf.max_definition and statistics.nulls is not None:
             return statistics.values - statistics.nulls
         return None
-
-
-def _if_sound(histogram: list[int] | None, max_level: int, values: int) -> list[int] | None:
-    """Return a histogram of levels if it counts every entry; None otherwise."""
-    return histogram if histogram and len(histogram) == max_level + 1 and sum(histogram) == values else None

@@ -253,10 +253,7 @@ class OpenFile:
             raise error.at(file=self.name) from None
 
     def refuse_changed(self) -> None:
-        """Raise an error if a local file was modified after it was opened; a replaced file is still readable.
-
-        Raises `VariantFileError` with reason ``files-changed``.
-        """
+        """Raise `VariantFileError` (``files-changed``) if a local file was modified; a replaced one is readable."""
         before = self._state
         now = None if before is None else state_of(self.name)
         # The change time is not compared: it also changes with links and permissions.

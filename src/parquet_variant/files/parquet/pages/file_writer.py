@@ -8,6 +8,7 @@ values of one page per column. Spec: ``parquet.thrift``, ``PageIndex.md``, ``Blo
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -166,7 +167,9 @@ def column_index(chunk: ColumnChunk) -> bytes | None:
     pages, leaf = chunk.pages, chunk.leaf
     if not chunk.options.has_statistics or any(page.bounds is None and page.nulls < page.values for page in pages):
         return None
-    page_bounds = [page.bounds for page in pages if page.bounds is not None]
+    pairs = list(itertools.pairwise(page.bounds for page in pages if page.bounds is not None))
+    rises = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairs)
+    falls = all(a[0] >= b[0] and a[1] >= b[1] for a, b in pairs)
     bounds = [
         (b"", b"") if page.bounds is None else _truncated(*leaf_values.stored(page.bounds, leaf.type), leaf)
         for page in pages
@@ -177,7 +180,7 @@ def column_index(chunk: ColumnChunk) -> bytes | None:
         (1, LIST, (BOOL, [page.bounds is None for page in pages])),
         (2, LIST, (BINARY, [low for low, _ in bounds])),
         (3, LIST, (BINARY, [high for _, high in bounds])),
-        (4, I32, leaf_values.boundary_order(page_bounds)),
+        (4, I32, 1 if rises else 2 if falls else 0),  # the order of bounds: never decreasing, or never increasing
         (5, LIST, (I64, [page.nulls for page in pages])),
         (6, LIST, None if repetition is None else (I64, repetition)),
         (7, LIST, None if definition is None else (I64, definition)),

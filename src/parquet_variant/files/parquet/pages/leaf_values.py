@@ -9,7 +9,6 @@ bound; values that are all NaN have no bounds. Leaves encodings to `encodings`, 
 
 from __future__ import annotations
 
-import itertools
 import struct
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -405,11 +404,3 @@ def loaded(bounds: tuple[bytes, bytes], leaf: LeafType) -> tuple[Any, Any]:
     order: Literal["big", "little"] = "big" if leaf.order == "decimal" else "little"
     low, high = (int.from_bytes(bound, order, signed=leaf.order in ("signed", "decimal")) for bound in bounds)
     return low, high
-
-
-def boundary_order(bounds: list[tuple[Any, Any]]) -> int:
-    """Return the ``BoundaryOrder`` of pages: 1 if bounds never decrease, 2 if they never increase, else 0."""
-    pairs = list(itertools.pairwise(bounds))
-    if all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairs):
-        return 1
-    return 2 if all(a[0] >= b[0] and a[1] >= b[1] for a, b in pairs) else 0

@@ -136,21 +136,16 @@ def _tagged_table(table: pa.Table, file: OpenFile) -> pa.Table:
 def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...]]) -> pa.Field:
     if path in variants:
         return tagged(field, field.type)
-    is_struct = pa.types.is_struct(field.type)
+    is_struct, depth = pa.types.is_struct(field.type), len(path)
 
     def child_path(name: str) -> tuple[str, ...]:
-        return (*path, name) if is_struct else _element_path(path, name, variants)
+        if is_struct:
+            return (*path, name)
+        # The element of a list or map, whatever the name of its repeated group.
+        inside = (v[: depth + 2] for v in variants if v[:depth] == path and v[depth + 1 : depth + 2] == (name,))
+        return next(inside, (*path, "", name))
 
     return field.with_type(with_fields(field.type, lambda child: _tagged(child, child_path(child.name), variants)))
-
-
-def _element_path(path: tuple[str, ...], name: str, variants: set[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the schema path of the element of a list or map, whatever the name of its repeated group."""
-    depth = len(path)
-    for variant in variants:
-        if variant[:depth] == path and len(variant) >= depth + 2 and variant[depth + 1] == name:
-            return variant[: depth + 2]
-    return (*path, "", name)
 
 
 def _concatenated_tables(tables: list[pa.Table]) -> pa.Table:

@@ -9,7 +9,7 @@ facts of a file to `format.facts`, the walk to `layouts.layout`, and the evaluat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -306,6 +306,16 @@ def _family(kind: pa.DataType) -> str:
     return "binary" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "text"
 
 
+def _in_files(
+    sources: Iterable[ParquetSource], column: str, path: VariantPath
+) -> Iterator[tuple[OpenFile, VariantColumn, PathColumns]]:
+    """Yield each file while it is open, its Variant column, and the columns of a path."""
+    for source in sources:
+        with open_file(source) as file:
+            variant = choose_column(file.schema, column, file.name)
+            yield file, variant, columns_of_path(variant, path, None)
+
+
 def common_type(
     sources: Iterable[ParquetSource], column: str, path: VariantPath, *, nulls: bool = True
 ) -> pa.DataType | None:
@@ -315,14 +325,12 @@ def common_type(
     `nulls`: whether values may also be Variant null.
     """
     common: pa.DataType | None = None
-    for source in sources:
-        with open_file(source) as file:
-            columns = columns_of_path(choose_column(file.schema, column, file.name), path, None)
-            leaf = columns.primitive
-            if leaf is None or columns.repeated or columns.needs_all:
-                return None
-            if not all(file.facts.is_empty(residual, variant_nulls=nulls) for residual in columns.residuals):
-                return None
+    for file, _, columns in _in_files(sources, column, path):
+        leaf = columns.primitive
+        if leaf is None or columns.repeated or columns.needs_all:
+            return None
+        if not all(file.facts.is_empty(residual, variant_nulls=nulls) for residual in columns.residuals):
+            return None
         file_type = leaf_type(leaf)
         if file_type is None or common not in (None, file_type):
             return None
@@ -338,23 +346,20 @@ def leaf_of_elements(
     The list of its values has one entry per element. Of several such paths, the one with the smallest column is chosen.
     """
     leaves: dict[VariantPath, pa.DataType] | None = None
-    for source in sources:
+    for file, variant, columns in _in_files(sources, column, path):
         sizes: dict[VariantPath, tuple[int, pa.DataType]] = {}
-        with open_file(source) as file:
-            variant, facts = choose_column(file.schema, column, file.name), file.facts
-            columns = columns_of_path(variant, path, None)
-            typed, residual = columns.group.child("typed_value"), columns.group.child("value")
-            if not columns.reached or columns.repeated or typed is None or typed.is_leaf or not typed.is_list:
-                return None
-            if residual is not None and not facts.is_empty(residual):
-                return None
-            inner = typed.element.child("typed_value")
-            fields = {} if inner is None or inner.is_leaf else inner.fields
-            for candidate in (path / WILDCARD, *(path / WILDCARD / key for key in fields)):
-                part = columns_of_path(variant, candidate, None)
-                kind = None if part.primitive is None else leaf_type(part.primitive)
-                if part.primitive is not None and kind is not None and all(map(facts.is_empty, part.residuals)):
-                    sizes[candidate] = facts.size([part.primitive]), kind
+        facts, typed, residual = file.facts, columns.group.child("typed_value"), columns.group.child("value")
+        if not columns.reached or columns.repeated or typed is None or typed.is_leaf or not typed.is_list:
+            return None
+        if residual is not None and not facts.is_empty(residual):
+            return None
+        inner = typed.element.child("typed_value")
+        fields = {} if inner is None or inner.is_leaf else inner.fields
+        for candidate in (path / WILDCARD, *(path / WILDCARD / key for key in fields)):
+            part = columns_of_path(variant, candidate, None)
+            kind = None if part.primitive is None else leaf_type(part.primitive)
+            if part.primitive is not None and kind is not None and all(map(facts.is_empty, part.residuals)):
+                sizes[candidate] = facts.size([part.primitive]), kind
         of_file = {candidate: sizes[candidate][1] for candidate in sorted(sizes, key=lambda key: sizes[key][0])}
         leaves = of_file if leaves is None else {p: kind for p, kind in leaves.items() if of_file.get(p) == kind}
         if not leaves:
@@ -377,17 +382,15 @@ def residual_objects(
         return pa.StructArray.from_arrays(parts, ["metadata", "value"], mask=parts[1].is_null())
 
     groups: list[tuple[int, Callable[[], pa.StructArray]]] = []
-    for source in sources:
-        with open_file(source) as file:
-            columns = columns_of_path(choose_column(file.schema, column, file.name), path, None)
-            typed, value = columns.group.child("typed_value"), columns.group.child("value")
-            if not columns.reached or columns.repeated or columns.metadata is None or typed is None:
-                return None
-            for number in file.facts.groups if value is not None else ():
-                assert value is not None
-                if not file.facts.is_empty(value, variant_nulls=True, groups=[number]):
-                    read = partial(residual_values, source, number, columns.metadata, value)
-                    groups.append((file.facts.size([value], [number]), read))
+    for file, _, columns in _in_files(sources, column, path):
+        typed, value = columns.group.child("typed_value"), columns.group.child("value")
+        if not columns.reached or columns.repeated or columns.metadata is None or typed is None:
+            return None
+        for number in file.facts.groups if value is not None else ():
+            assert value is not None
+            if not file.facts.is_empty(value, variant_nulls=True, groups=[number]):
+                read = partial(residual_values, file.source, number, columns.metadata, value)
+                groups.append((file.facts.size([value], [number]), read))
     return groups
 
 
