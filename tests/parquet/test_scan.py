@@ -12,7 +12,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import CastError, PathError, PredicateError, SchemaError, VariantError, VariantFileError
-from parquet_variant.files.parquet.format.bloom import BloomFilters, xxh64
+from parquet_variant.files.parquet.format.bloom import absent_values, xxh64
 from parquet_variant.files.parquet.format.files import locate, open_file
 from parquet_variant.files.parquet.format.thrift import BINARY, I64, encode_struct
 
@@ -194,7 +194,7 @@ def test_bloom_filters_rule_out(tmp_path):
         assert with_filter.to_arrow().to_pylist() == without.to_arrow().to_pylist() == [values[1500]]
         assert with_filter.explain().row_groups_read <= 2 < without.explain().row_groups_read
     with open_file(locate(tmp_path / "b.parquet")[0]) as file:
-        assert BloomFilters(file).excludes(0, next(iter(file.schema.leaves()))) is None
+        assert absent_values(file, 0, next(iter(file.schema.leaves()))) is None
     with pytest.raises(VariantFileError, match="as a primitive type"):
         pv.write(tmp_path / "c.parquet", array, bloom_filters=["$.nope"], schema="id string")
 

@@ -57,32 +57,17 @@ def _plain_encoded(scalar: pa.Scalar, leaf: SchemaNode) -> bytes | None:
     return None
 
 
-class BloomFilters:
-    """The Bloom filters of an open file, read on first use."""
+def absent_values(file: OpenFile, row_group: int, leaf: SchemaNode) -> Callable[[pa.Scalar], bool] | None:
+    """Return a test for values that are certainly absent from a column chunk; None without a Bloom filter."""
+    chunk: Any = file.facts.chunk(leaf, row_group)
+    # pyarrow before 25 does not say where the filter is.
+    if (offset := getattr(chunk, "bloom_filter_offset", None)) is None:
+        return None
 
-    def __init__(self, file: OpenFile) -> None:
-        self.file = file
-
-    def excludes(self, row_group: int, leaf: SchemaNode) -> Callable[[pa.Scalar], bool] | None:
-        """Return a test for values that are certainly absent from a column chunk; None without a filter."""
-        chunk = self.file.facts.chunk(leaf, row_group)
-        # pyarrow before 25 does not say where the filter is.
-        if getattr(chunk, "bloom_filter_offset", None) is None:
-            return None
-        # Read for the first literal, because ranges need no filter.
-        bitset = cache(lambda: self._bitset(row_group, leaf))
-
-        def excludes(literal: pa.Scalar) -> bool:
-            encoded, bits = _plain_encoded(literal, leaf), bitset()
-            return encoded is not None and bits is not None and not may_contain(bits, xxh64(encoded))
-
-        return excludes
-
-    def _bitset(self, row_group: int, leaf: SchemaNode) -> bytes | None:
-        chunk: Any = self.file.facts.chunk(leaf, row_group)
-        offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
-        with self.file.source.filesystem.open_input_file(self.file.name) as stream:
-            head = stream.read_at(min(length or 256, _MAX_BYTES), offset)
+    @cache  # Read for the first literal, because ranges need no filter.
+    def bitset() -> bytes | None:
+        with file.source.filesystem.open_input_file(file.name) as stream:
+            head = stream.read_at(min(chunk.bloom_filter_length or 256, _MAX_BYTES), offset)
             try:
                 header, start = read_value(head, 0, STRUCT)
                 size = header[1]
@@ -96,3 +81,9 @@ class BloomFilters:
             if len(data) < size:
                 data += stream.read_at(size - len(data), offset + start + len(data))
         return data if len(data) == size else None
+
+    def is_absent(literal: pa.Scalar) -> bool:
+        encoded, bits = _plain_encoded(literal, leaf), bitset()
+        return encoded is not None and bits is not None and not may_contain(bits, xxh64(encoded))
+
+    return is_absent

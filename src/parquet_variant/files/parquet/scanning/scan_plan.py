@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.files.parquet.format.bloom import BloomFilters
+from parquet_variant.files.parquet.format.bloom import absent_values
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, top_column
 from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
@@ -159,21 +159,28 @@ def plan_file(
     Raises `VariantFileError` if the file does not have a column.
     """
     variant, outputs = outputs_in(file, selection, column)
-    hidden_nan = file.facts.may_hide_nan
-    blooms = BloomFilters(file)
-    names = {item.name: output for item, output in zip(selection, outputs, strict=True)}
-    numbers = file.facts.groups
-    if predicate is not None and skipping and not _may_match(predicate, names, file.facts.statistics, hidden_nan):
-        numbers = range(0)  # Statistics of the whole file rule out every row group.
+    facts, named = file.facts, {item.name: output for item, output in zip(selection, outputs, strict=True)}
+    pruning = predicate if skipping else None
+
+    def matches(predicate: Predicate, statistics: Statistics, number: int | None = None) -> bool:
+        known = {name: named[name].pruning_statistics(statistics, facts.may_hide_nan) for name in columns_of(predicate)}
+        if not may_match(predicate, known.__getitem__):
+            return False
+        if number is None:
+            return True
+        for name, values in known.items():
+            leaf = named[name].exact_leaf
+            # With unknown statistics, a residual or a cast may produce values that are not in the Bloom filter.
+            if leaf is not None and leaf.leaf is not None and values is not UNKNOWN:
+                known[name] = replace(values, excludes=absent_values(file, number, leaf))
+        return bool(may_match(predicate, known.__getitem__))
+
     groups = []
-    for number in numbers:
-        statistics = partial(file.facts.statistics, group=number) if skipping else lambda _: LeafStatistics(0)
-        if predicate is not None and skipping:
-            if not _may_match(predicate, names, statistics, hidden_nan):
-                continue
-            if not _may_match(predicate, names, statistics, hidden_nan, partial(blooms.excludes, number)):
-                continue
-        groups.append(GroupPlan(number, tuple(output.leaves(statistics) for output in outputs)))
+    # Statistics of the whole file may rule out every row group.
+    for number in facts.groups if pruning is None or matches(pruning, facts.statistics) else ():
+        statistics = partial(facts.statistics, group=number) if skipping else lambda _: LeafStatistics(0)
+        if pruning is None or matches(pruning, statistics, number):
+            groups.append(GroupPlan(number, tuple(output.leaves(statistics) for output in outputs)))
     return FilePlan(variant, outputs, groups)
 
 
@@ -204,23 +211,6 @@ def outputs_in(
         else:
             outputs.append(Output(item, node=top_column(file.schema, name, file.name)))
     return variant, outputs
-
-
-def _may_match(
-    predicate: Predicate,
-    outputs: dict[str, Output],
-    statistics: Statistics,
-    hidden_nan: bool,
-    blooms: Callable[[SchemaNode], Callable[[pa.Scalar], bool] | None] | None = None,
-) -> bool:
-    columns = {name: outputs[name].pruning_statistics(statistics, hidden_nan) for name in columns_of(predicate)}
-    if blooms is not None:
-        for name, values in columns.items():
-            leaf = outputs[name].exact_leaf
-            # With unknown statistics, a residual or a cast may produce values that are not in the Bloom filter.
-            if leaf is not None and leaf.leaf is not None and values is not UNKNOWN:
-                columns[name] = replace(values, excludes=blooms(leaf))
-    return may_match(predicate, columns.__getitem__)
 
 
 @dataclass(frozen=True, slots=True)
