@@ -92,22 +92,16 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
             f"{name} is not a Variant column: choose from {names}", reason="no-such-column", file=file
         )
     if name is None and len(variants) > 1:
-        raise VariantFileError(
-            f"the file has several Variant columns: choose one with column=, from {names}",
-            reason="several-variant-columns",
-            file=file,
-        )
+        problem = f"the file has several Variant columns: choose one with column=, from {names}"
+        raise VariantFileError(problem, reason="several-variant-columns", file=file)
     column = matching[0]
     column.check_fields(file)
     for leaf in column.node.leaves():
         # Arrow reads these as supported types, so they are refused here.
         unsigned = leaf.logical.startswith("INT(") and leaf.logical.endswith("false)")
         if leaf.physical == "INT96" or unsigned or (leaf.physical == "FIXED_LEN_BYTE_ARRAY" and not leaf.logical):
-            raise SchemaError(
-                f"column {leaf.dotted} is {leaf.spelled()}, which the shredding specification does not list",
-                reason="unsupported-type",
-                file=file,
-            )
+            problem = f"column {leaf.dotted} is {leaf.spelled()}, which the shredding specification does not list"
+            raise SchemaError(problem, reason="unsupported-type", file=file)
     return column
 
 
@@ -118,11 +112,8 @@ def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection
     """
     nodes = [node for node in root.children if node.name == name]
     if len(nodes) > 1:
-        raise VariantFileError(
-            f"{len(nodes)} columns have the name {name}: write the file again with unique names",
-            reason="several-columns",
-            file=file,
-        )
+        problem = f"{len(nodes)} columns have the name {name}: write the file again with unique names"
+        raise VariantFileError(problem, reason="several-columns", file=file)
     if not nodes:
         names = ", ".join([*(node.name for node in root.children), *other_columns]) or "none"
         raise VariantFileError(

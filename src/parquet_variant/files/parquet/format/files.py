@@ -357,10 +357,8 @@ def _in_directory(system: fs.FileSystem, path: str, base: str) -> dict[str, _Rel
     entries = visible_entries(system, path)
     tables = table_directories(info.path[start + 1 :] for info in entries)
     if (format := tables.get("")) is not None:
-        raise VariantFileError(
-            f"{path} is {A_TABLE[format]}, which lists its current files: open it with pv.open",
-            reason=f"{format}-table",
-        )
+        problem = f"{path} is {A_TABLE[format]}, which lists its current files: open it with pv.open"
+        raise VariantFileError(problem, reason=f"{format}-table")
     files: dict[str, _RelativeFile] = {}
     for info in sorted(entries, key=lambda info: str(info.path)):
         relative = info.path[start:].strip("/")
@@ -424,12 +422,11 @@ def open_file(source: ParquetSource) -> OpenFile:
                 width = (leaf.length or 0) if leaf.physical == "FIXED_LEN_BYTE_ARRAY" else 0
                 rows = (facts.rows([group]) for group in facts.groups)  # nulls take as much memory as values
                 if width > _WIDE and width * max(rows, default=0) > MAX_OFFSET:
-                    raise VariantFileError(
+                    problem = (
                         f"column {leaf.dotted} has values of {width:,} bytes, which exceed 2 GiB in a row group: "
-                        "write the file again with smaller row groups",
-                        reason="too-large",
-                        file=source.path,
+                        "write the file again with smaller row groups"
                     )
+                    raise VariantFileError(problem, reason="too-large", file=source.path)
             footer_cache.FOOTERS.add(source.path, fingerprint, facts, reader.metadata.serialized_size)
         return OpenFile(source, stream, facts, reader, state)
     except (VariantFileError, KernelsError):
@@ -437,11 +434,8 @@ def open_file(source: ParquetSource) -> OpenFile:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
         stream.close()
-        raise VariantFileError(
-            f"pyarrow cannot read the Parquet footer, so the file is damaged: write it again ({error})",
-            reason="bad-footer",
-            file=source.path,
-        ) from None
+        problem = f"pyarrow cannot read the Parquet footer, so the file is damaged: write it again ({error})"
+        raise VariantFileError(problem, reason="bad-footer", file=source.path) from None
 
 
 def _open_stream(source: ParquetSource) -> pa.NativeFile:

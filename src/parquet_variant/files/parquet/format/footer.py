@@ -156,11 +156,8 @@ def footer_bytes(source: pa.NativeFile | BinaryIO, file: str | None = None) -> b
     source.seek(max(0, size - FOOTER_GUESS))  # One read is enough for most files.
     tail = bytes(source.read(FOOTER_GUESS))
     if tail[-4:] == b"PARE":
-        raise VariantFileError(
-            "the file has an encrypted footer, which parquet-variant does not read: decrypt it with pyarrow first",
-            reason="encrypted",
-            file=file,
-        )
+        problem = "the file has an encrypted footer, which parquet-variant does not read: decrypt it with pyarrow first"
+        raise VariantFileError(problem, reason="encrypted", file=file)
     if size < 12 or tail[-4:] != MAGIC:
         source.seek(0)
         head = bytes(source.read(_HEAD))
@@ -171,11 +168,8 @@ def footer_bytes(source: pa.NativeFile | BinaryIO, file: str | None = None) -> b
             kind = "is empty"
         elif head.startswith(MAGIC):
             kind = "begins like one but is truncated: write it again"
-        raise VariantFileError(
-            f"not a Parquet file: it {kind}; pass a Parquet file, or convert JSON or CSV with `variant ingest`",
-            reason="not-parquet",
-            file=file,
-        )
+        problem = f"not a Parquet file: it {kind}; pass a Parquet file, or convert JSON or CSV with `variant ingest`"
+        raise VariantFileError(problem, reason="not-parquet", file=file)
     length = int.from_bytes(tail[-TAIL:-4], "little")
     if length + TAIL + 4 > size:
         raise _refuse(ValueError(f"it claims {length} bytes of a file of {size}"), file)
@@ -296,18 +290,14 @@ def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> 
         columns.append((_PHYSICAL.index(leaf.physical), leaf.max_repetition, leaf.max_definition, width))
     fault = what_is_wrong(footer, np.array(columns, np.int64).reshape(-1, 4))
     if fault == "encrypted":
-        raise VariantFileError(
-            "the file has encrypted columns, which parquet-variant does not read: decrypt it with pyarrow first",
-            reason="encrypted",
-            file=file,
-        )
+        problem = "the file has encrypted columns, which parquet-variant does not read: decrypt it with pyarrow first"
+        raise VariantFileError(problem, reason="encrypted", file=file)
     if fault:
-        raise VariantFileError(
+        problem = (
             "the Parquet footer contradicts itself, so the file is damaged: write it again (a column chunk does not "
-            "match its column or has an unknown codec, or the number of rows differs from its row groups)",
-            reason="bad-footer",
-            file=file,
+            "match its column or has an unknown codec, or the number of rows differs from its row groups)"
         )
+        raise VariantFileError(problem, reason="bad-footer", file=file)
 
 
 def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: str | None = None) -> bytes:
@@ -322,12 +312,11 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
     paths = {tuple(path) for path in columns}
     groups = {node.path for node in nodes if node.physical is None and node.path}
     for path in sorted(paths - groups):
-        raise VariantFileError(
+        problem = (
             f"{'.'.join(path)} is not a group of the schema, so it cannot be a Variant: choose from "
-            f"{', '.join('.'.join(group) for group in sorted(groups)) or 'no group'}",
-            reason="no-such-column",
-            file=file,
+            f"{', '.join('.'.join(group) for group in sorted(groups)) or 'no group'}"
         )
+        raise VariantFileError(problem, reason="no-such-column", file=file)
     pieces, done = [], 0
     for node, (start, end, _) in zip(nodes, schema_elements(footer), strict=True):
         if (node.path in paths) != node.annotated:
@@ -339,9 +328,8 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
     except thrift.ThriftError as error:
         raise _refuse(error, file) from None
     if pieces and is_signed:
-        raise VariantFileError(
-            "the file has encrypted columns, and a change would invalidate the signature of its footer: write it again",
-            reason="encrypted",
-            file=file,
+        problem = (
+            "the file has encrypted columns, and a change would invalidate the signature of its footer: write it again"
         )
+        raise VariantFileError(problem, reason="encrypted", file=file)
     return b"".join([*pieces, footer[done:]])

@@ -92,12 +92,11 @@ def as_decimals(file: str, array: pa.Array, kind: pa.DataType) -> pa.Array | Non
             raise pa.ArrowInvalid("a value has more than 16 bytes")
         decimals.validate(full=True)
     except pa.ArrowInvalid:
-        raise VariantFileError(
+        problem = (
             f"a value does not fit {kind}: the column has values of more than {kind.precision} digits; "
-            "write the file again with a larger precision",
-            reason="bad-data",
-            file=file,
-        ) from None
+            "write the file again with a larger precision"
+        )
+        raise VariantFileError(problem, reason="bad-data", file=file) from None
     return decimals
 
 

@@ -332,11 +332,8 @@ def optimize_directory(
     """Compact and re-shred the files of a directory, in any file format; see `optimize`."""
     root = path_text(path).rstrip("/")
     if info_of(*filesystem_of(root)).type != fs.FileType.Directory:
-        raise VariantFileError(
-            f"{root} is not a directory: pass a directory of Parquet files, or a Delta table",
-            reason="not-found",
-            file=root,
-        )
+        problem = f"{root} is not a directory: pass a directory of Parquet files, or a Delta table"
+        raise VariantFileError(problem, reason="not-found", file=root)
     if (table_format := format_of_directory(root)) is not None:
         raise VariantFileError(
             f"{root} is {A_TABLE[table_format]}: open it with pv.open", reason=f"{table_format}-table", file=root
@@ -378,11 +375,8 @@ def optimize_directory(
         results = engine.run("optimize", work, [[file.source for file in pack] for pack in packs])
         before, after = sum(file.rows for pack in packs for file in pack), sum(rows for _, rows, _ in results)
         if before != after:
-            raise VariantFileError(
-                f"{root} changed while it was read ({before:,} rows, then {after:,}): try again",
-                reason="files-changed",
-                file=root,
-            )
+            problem = f"{root} changed while it was read ({before:,} rows, then {after:,}): try again"
+            raise VariantFileError(problem, reason="files-changed", file=root)
         replaced = [file.path[len(base) :].strip("/") for file in old]
         staging.commit([file for file, _, _ in results], marker=False, replaced=replaced)
     except BaseException:

@@ -134,10 +134,8 @@ def _walk(above: Entries, field: pa.Field, array: pa.Array, depth: int, leaves: 
     if shape == _DICTIONARY and array.dictionary.null_count:
         array = array.dictionary_decode()
     if not nullable and array.null_count and above.optional(array).present < above.present:
-        raise VariantFileError(
-            f"field {field.name} is required but null in some rows: fill the nulls, or make the field nullable",
-            reason="null-in-required",
-        )
+        problem = f"field {field.name} is required but null in some rows: fill the nulls, or make the field nullable"
+        raise VariantFileError(problem, reason="null-in-required")
     if shape == _STRUCT:
         entries = above.optional(array) if nullable else above
         for number in range(kind.num_fields):

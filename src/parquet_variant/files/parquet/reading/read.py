@@ -216,12 +216,11 @@ def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) ->
     inside a list or map, and `SchemaError` if the specification does not allow its type.
     """
     if column.repeated:
-        raise VariantFileError(
+        problem = (
             f"{column.name} is inside a list or map, so a row may have several values: "
-            "read whole rows with Table.to_arrow or `variant cat`",
-            reason="repeated-column",
-            file=file.name,
+            "read whole rows with Table.to_arrow or `variant cat`"
         )
+        raise VariantFileError(problem, reason="repeated-column", file=file.name)
     leaves = [leaf.leaf for leaf in column.node.leaves() if leaf.leaf is not None]
 
     def read_groups(groups: list[int]) -> VariantArray:

@@ -192,11 +192,8 @@ def outputs_in(
         choose_column(file.schema, column, file.name) if any(item.path is not None for item in selection) else None
     )
     if variant is not None and variant.repeated:
-        raise VariantFileError(
-            f"{variant.name} is inside a list or map, so a row may have several values: use Table.to_arrow",
-            reason="repeated-column",
-            file=file.name,
-        )
+        problem = f"{variant.name} is inside a list or map, so a row may have several values: use Table.to_arrow"
+        raise VariantFileError(problem, reason="repeated-column", file=file.name)
     outputs, partition = [], dict(file.source.partition)
     is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # few requests matter more on object stores
     for item in selection:

@@ -181,10 +181,8 @@ def conform_table(
 
     table = map_variants(table_of(columns), conformed, named)
     for missing in sorted(named - seen.keys()):
-        raise VariantFileError(
-            f"{'.'.join(missing)} is not a struct column of the data: name a struct column in variants=",
-            reason="no-such-column",
-        )
+        problem = f"{'.'.join(missing)} is not a struct column of the data: name a struct column in variants="
+        raise VariantFileError(problem, reason="no-such-column")
     return table, tuple(place for place, annotated in seen.items() if annotated)
 
 
@@ -343,12 +341,11 @@ def _not_shredded(path: str) -> VariantFileError:
 def same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
     """Return the table with the schema of the first batch, if they differ only in nullability or dictionaries."""
     if table.schema.names != schema.names:
-        raise SchemaError(
+        problem = (
             f"batches must have the same columns: the first batch has {', '.join(schema.names)}, this one has "
-            f"{', '.join(table.schema.names)}",
-            reason="batches-differ",
-            file=path,
+            f"{', '.join(table.schema.names)}"
         )
+        raise SchemaError(problem, reason="batches-differ", file=path)
     columns = []
     for name, kind in zip(schema.names, schema.types, strict=True):
         column = table.column(name)
@@ -356,11 +353,8 @@ def same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
             try:
                 column = column.cast(kind)
             except pa.ArrowException:
-                raise SchemaError(
-                    f"column {name} is {column.type}, but {kind} in the first batch: cast it to one type",
-                    reason="batches-differ",
-                    file=path,
-                ) from None
+                problem = f"column {name} is {column.type}, but {kind} in the first batch: cast it to one type"
+                raise SchemaError(problem, reason="batches-differ", file=path) from None
         columns.append(column)
     return pa.table(columns, schema=schema)
 
@@ -397,10 +391,8 @@ def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
         return [chunks_in_form(column, plain_form(column.type))]
     top = [field.name for field in table.schema if is_variant_field(field)]
     if len(top) != 1:
-        raise VariantFileError(
-            f"cannot sort by {selected.path}: {len(top)} top-level columns are Variants, not one",
-            reason="several-variant-columns" if top else "no-variant-column",
-        )
+        problem = f"cannot sort by {selected.path}: {len(top)} top-level columns are Variants, not one"
+        raise VariantFileError(problem, reason="several-variant-columns" if top else "no-variant-column")
     array = VariantArray(table.column(top[0]))
     if selected.type is not None:
         return [variant_get(array, selected.path, selected.type, errors="null")]

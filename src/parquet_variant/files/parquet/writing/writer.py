@@ -337,10 +337,8 @@ class VariantWriter:
             return self.info
         if self._schema is None or self._file is None or self._stream is None:
             self.abort()
-            raise VariantFileError(
-                "no batch was written, so the schema is unknown: write at least one batch, which may be empty",
-                reason="no-batch",
-            )
+            problem = "no batch was written, so the schema is unknown: write at least one batch, which may be empty"
+            raise VariantFileError(problem, reason="no-batch")
         try:
             with write_errors(self.path):
                 if self._unsorted:
