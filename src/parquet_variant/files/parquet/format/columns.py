@@ -88,9 +88,8 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
     names = ", ".join(column.name for column in variants)
     matching = [column for column in variants if name in (None, column.name, column.node.dotted)]
     if not matching:
-        raise VariantFileError(
-            f"{name} is not a Variant column: choose from {names}", reason="no-such-column", file=file
-        )
+        problem = f"{name} is not a Variant column: choose from {names}"
+        raise VariantFileError(problem, reason="no-such-column", file=file)
     if name is None and len(variants) > 1:
         problem = f"the file has several Variant columns: choose one with column=, from {names}"
         raise VariantFileError(problem, reason="several-variant-columns", file=file)
@@ -116,9 +115,8 @@ def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection
         raise VariantFileError(problem, reason="several-columns", file=file)
     if not nodes:
         names = ", ".join([*(node.name for node in root.children), *other_columns]) or "none"
-        raise VariantFileError(
-            f"no column {name}: choose from {names}, or use a path such as $.a", reason="no-such-column", file=file
-        )
+        problem = f"no column {name}: choose from {names}, or use a path such as $.a"
+        raise VariantFileError(problem, reason="no-such-column", file=file)
     return nodes[0]
 
 

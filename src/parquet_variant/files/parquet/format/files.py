@@ -258,9 +258,8 @@ class OpenFile:
         now = None if before is None else state_of(self.name)
         # The change time is not compared: it also changes with links and permissions.
         if before is not None and now is not None and now[:2] == before[:2] and now[2:4] != before[2:4]:
-            raise VariantFileError(
-                f"{self.name} was modified while it was read: read it again", reason="files-changed", file=self.name
-            )
+            problem = f"{self.name} was modified while it was read: read it again"
+            raise VariantFileError(problem, reason="files-changed", file=self.name)
 
     def close(self) -> None:
         """Close the file."""
@@ -367,9 +366,8 @@ def _in_directory(system: fs.FileSystem, path: str, base: str) -> dict[str, _Rel
             source = ParquetSource(info.path, system, info.size)
             files[info.path] = source, info.path[len(base.rstrip("/")) :].strip("/")
     if not files:
-        raise VariantFileError(
-            f"the directory {path} has no Parquet files (*.parquet): check the path", reason="no-files", file=path
-        )
+        problem = f"the directory {path} has no Parquet files (*.parquet): check the path"
+        raise VariantFileError(problem, reason="no-files", file=path)
     return files
 
 

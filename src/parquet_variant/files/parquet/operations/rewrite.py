@@ -82,9 +82,8 @@ def _replace(system: fs.FileSystem, name: str, source: pa.NativeFile, body: int,
             while body > 0:
                 piece = source.read(min(body, _COPY_BYTES))
                 if not piece:
-                    raise VariantFileError(
-                        "the file became shorter while it was copied: try again", reason="changed", file=name
-                    )
+                    problem = "the file became shorter while it was copied: try again"
+                    raise VariantFileError(problem, reason="changed", file=name)
                 stream.write(piece)
                 body -= len(piece)
             stream.write(footer + len(footer).to_bytes(4, "little") + MAGIC)
@@ -335,9 +334,8 @@ def optimize_directory(
         problem = f"{root} is not a directory: pass a directory of Parquet files, or a Delta table"
         raise VariantFileError(problem, reason="not-found", file=root)
     if (table_format := format_of_directory(root)) is not None:
-        raise VariantFileError(
-            f"{root} is {A_TABLE[table_format]}: open it with pv.open", reason=f"{table_format}-table", file=root
-        )
+        problem = f"{root} is {A_TABLE[table_format]}: open it with pv.open"
+        raise VariantFileError(problem, reason=f"{table_format}-table", file=root)
     if not options.dry_run:
         sweep(root)
     sources = format.files(root)

@@ -310,9 +310,8 @@ def _byte_arrays(array: pa.Array) -> LeafValues:
     first, width = array.offset, 8 if is_large else 4
     start, stop = np.frombuffer(offsets, f"<i{width}", len(array) + 1, first * width)[[0, -1]].tolist()
     if stop - start > MAX_OFFSET:
-        raise VariantFileError(
-            "the values of a row take more than 2 GiB, the limit of a Parquet page: split the row", reason="too-large"
-        )
+        problem = "the values of a row take more than 2 GiB, the limit of a Parquet page: split the row"
+        raise VariantFileError(problem, reason="too-large")
     bits, at = buffer_address(validity) if nulls else 0, buffer_address(offsets) + first * width
     arrays = ByteArrays(buffer_address(data), at, width, bits, first, len(array))
     _, total = value_kernels.valid_lengths(arrays, lengths)

@@ -378,9 +378,8 @@ def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
 
     if selected.path is None:
         if selected.column not in table.column_names:
-            raise VariantFileError(
-                f"cannot sort by {selected.column}: the column does not exist", reason="no-such-column"
-            )
+            problem = f"cannot sort by {selected.column}: the column does not exist"
+            raise VariantFileError(problem, reason="no-such-column")
         column = table.column(selected.column)
         if pa.types.is_nested(column.type):
             raise VariantFileError(

@@ -84,9 +84,8 @@ class PyarrowFileWriter:
             )
         except pa.ArrowNotImplementedError as error:
             line = str(error).split("\n", maxsplit=1)[0]
-            raise SchemaError(
-                f"Parquet has no type for a column: {line}; cast it first", reason="unsupported-type"
-            ) from None
+            problem = f"Parquet has no type for a column: {line}; cast it first"
+            raise SchemaError(problem, reason="unsupported-type") from None
         except TypeError:
             if not bloom_filters:
                 raise
