@@ -12,9 +12,9 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import CastError, PathError, PredicateError, SchemaError, VariantError, VariantFileError
-from parquet_variant.files.parquet.format.bloom import absent_values, xxh64
 from parquet_variant.files.parquet.format.files import locate, open_file
 from parquet_variant.files.parquet.format.thrift import BINARY, I64, encode_struct
+from parquet_variant.files.parquet.reading.column_values import absent_values, xxh64
 
 N = 2000
 SCHEMA = "id bigint, mag double, place string, tags array<string>, deep struct<x: int>"

@@ -250,7 +250,7 @@ def test_texts_that_repeat_far_apart_get_a_dictionary():
 @pytest.mark.parametrize("kind", [pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.uuid()])
 @pytest.mark.parametrize("use_dictionary", [True, False])
 def test_bloom_filters_have_every_value_and_few_others(kind, use_dictionary):
-    from parquet_variant.files.parquet.format.bloom import may_contain, xxh64
+    from parquet_variant.files.parquet.reading.column_values import may_contain, xxh64
 
     def value(n):
         return uuid.UUID(int=n).bytes if kind == pa.uuid() else str(n) if kind == pa.string() else n

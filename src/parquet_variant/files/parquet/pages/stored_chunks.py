@@ -332,26 +332,24 @@ def rows_of_pages(source: pa.NativeFile, columns: Collection[str], row_mask: Mas
                 size = sum(place.size for chunk in chunks for place in chunk.holding(mask))
                 if size > _MAX_SHARE * sum(place.size for chunk in chunks for place in chunk.pages):
                     return None
-                tables.append(_rows_of_group(file, chunks, mask))
+                parts = []
+                for group in pages_by_rows(chunks, mask):
+                    chosen = [mask[place.first_row : place.first_row + place.rows] for place in group[0][1]]
+                    page_rows = file.read_pages(group).filter(from_numpy(np.concatenate(chosen)))
+                    parts.append(page_rows.combine_chunks())
+                fields, columns_of_group = [], []
+                for node in file.schema.children:
+                    of_node = [part for part in parts if node.name in part.column_names]
+                    if of_node:
+                        column = _merged_column(node, [part[node.name].chunk(0) for part in of_node])
+                        columns_of_group.append(column)
+                        fields.append(of_node[0].schema.field(node.name).with_type(column.type))
+                tables.append(pa.table(columns_of_group, schema=pa.schema(fields)))
         if sum(rows for _, rows in file.row_groups) != len(row_mask) or not tables:
             return None
         return pa.concat_tables(tables)
     except PAGE_ERRORS:
         return None
-
-
-def _rows_of_group(file: StoredFile, chunks: Sequence[StoredChunk], mask: Mask) -> pa.Table:
-    tables = []
-    for group in pages_by_rows(chunks, mask):
-        page_mask = np.concatenate([mask[place.first_row : place.first_row + place.rows] for place in group[0][1]])
-        tables.append(file.read_pages(group).filter(from_numpy(page_mask)).combine_chunks())
-    fields, columns = [], []
-    for node in file.schema.children:
-        parts = [table for table in tables if node.name in table.column_names]
-        if parts:
-            columns.append(_merged_column(node, [table[node.name].chunk(0) for table in parts]))
-            fields.append(parts[0].schema.field(node.name).with_type(columns[-1].type))
-    return pa.table(columns, schema=pa.schema(fields))
 
 
 def _merged_column(node: SchemaNode, parts: Sequence[pa.Array]) -> pa.Array:

@@ -191,22 +191,19 @@ def read(
         parts: list[VariantArray] = []
         for parquet_source in sources:
             with open_file(parquet_source) as file:
-                parts.append(read_column(file, choose_column(file.schema, column, file.name), on_conflict, workers))
-        return _concatenated(parts)
+                chosen = choose_column(file.schema, column, file.name)
+                parts += [array for _, array in row_group_arrays(file, chosen, workers)]
+        if on_conflict != "error":
+            from parquet_variant.ops.shred_variant import unshred_variant
+
+            parts = [unshred_variant(array, on_conflict=on_conflict) for array in parts]
+        if len(parts) > 1:
+            parts = [part for part in parts if len(part)] or parts[:1]
+        if len({part.storage.type for part in parts}) > 1:
+            parts = [part.to_unshredded() for part in parts]
+        return VariantArray.concat(parts) if len(parts) > 1 else parts[0]
 
     return with_current_files(source, filesystem, read_files)
-
-
-def read_column(
-    file: OpenFile, column: VariantColumn, on_conflict: OnConflict = "error", threads: int = 1
-) -> VariantArray:
-    """Read all rows of a Variant column of an open file."""
-    arrays = [array for _, array in row_group_arrays(file, column, threads)]
-    if on_conflict == "error":
-        return _concatenated(arrays)
-    from parquet_variant.ops.shred_variant import unshred_variant
-
-    return _concatenated([unshred_variant(array, on_conflict=on_conflict) for array in arrays])
 
 
 def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) -> Iterator[tuple[int, VariantArray]]:
@@ -304,12 +301,3 @@ def _agreeing(array: pa.Array, *, nullable: bool, may_be_lost: bool) -> tuple[pa
         mask = None if is_valid is None else pc.invert(has_value)
         array = pa.StructArray.from_arrays([part for part, _ in parts], fields=list(kind), mask=mask)
     return array, has_value
-
-
-def _concatenated(parts: list[VariantArray]) -> VariantArray:
-    if len(parts) == 1:
-        return parts[0]
-    nonempty = [part for part in parts if len(part)] or parts[:1]
-    if len({part.storage.type for part in nonempty}) > 1:
-        nonempty = [part.to_unshredded() for part in nonempty]
-    return VariantArray.concat(nonempty)

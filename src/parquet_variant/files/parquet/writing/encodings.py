@@ -147,23 +147,18 @@ def _first_rows(table: pa.Table, codec: _Codec) -> dict[str, pa.Array]:
 def _chosen_encodings(
     leaves: Mapping[str, pa.Array], codec: _Codec, chosen_before: ColumnEncodings, threads: int = 1
 ) -> ColumnEncodings:
-    chosen_encodings = {path: chosen_before[path] for path in leaves if path in chosen_before}
-    undecided = {path: leaf for path, leaf in leaves.items() if path not in chosen_encodings}
-    filled = {path: leaf for path, leaf in undecided.items() if leaf.null_count < len(leaf)}
-    least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values()) if filled else 0
-    chosen_encodings |= dict.fromkeys(undecided.keys() - filled.keys(), ("", codec.level))
-    sizes = {path: leaf.nbytes for path, leaf in filled.items()}
+    least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values())
     tried = []
-    for path, leaf in filled.items():
-        kind = leaf.type
+    for path, leaf in leaves.items():
+        kind, count, size = leaf.type, len(leaf) - leaf.null_count, leaf.nbytes
         is_text = any(map(kind.equals, (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())))
-        is_long = is_text and sizes[path] > _LONG_BYTES * (len(leaf) - leaf.null_count)
-        if sizes[path] > least and not is_long and not pa.types.is_dictionary(kind):
+        is_long = is_text and size > _LONG_BYTES * count
+        is_tried = count and size > least and not is_long and not pa.types.is_dictionary(kind)
+        if is_tried and path not in chosen_before:
             tried.append(path)
-    chosen_encodings |= dict.fromkeys(filled, ("", codec.level))
-    smallest = in_threads(lambda path: _smallest(filled[path], codec), tried, threads)
-    chosen_encodings |= dict(zip(tried, smallest, strict=True))
-    return {path: chosen_encodings[path] for path in leaves}
+    smallest = in_threads(lambda path: _smallest(leaves[path], codec), tried, threads)
+    chosen = {path: chosen_before.get(path, ("", codec.level)) for path in leaves}
+    return chosen | dict(zip(tried, smallest, strict=True))
 
 
 def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
