@@ -317,16 +317,16 @@ def with_current_files(
     `located`: the files, if they are located already.
     """
     sources = locate(source, filesystem) if located is None else located
-    for is_last in (*[False] * (_LISTINGS - 1), True):
+    for _ in range(_LISTINGS - 1):
         try:
             return work(sources)
         except VariantFileError as error:
-            if error.reason != "cannot-open" or is_last:
+            if error.reason != "cannot-open":
                 raise
             listed_before, sources = sources, locate(source, filesystem)
             if [file.path for file in sources] == [file.path for file in listed_before]:
                 raise
-    raise AssertionError
+    return work(sources)
 
 
 def list_files(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _RelativeFile]:

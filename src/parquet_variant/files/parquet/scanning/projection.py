@@ -224,33 +224,6 @@ def scalar_statistics(
     families = {_family(target), "date" if pa.types.is_date(target) else "time" if pa.types.is_time(target) else ""}
     if stored_statistics.all_null or not families.isdisjoint(_IMPOSSIBLE_CASTS.get(_family(stored), ())):
         return _ONLY_NULL
-    return _through_cast(stored_statistics, stored, target, hidden_nan)
-
-
-def column_statistics(
-    leaf: SchemaNode, leaf_values: LeafStatistics, arrow: pa.DataType, *, hidden_nan: bool
-) -> ColumnStatistics:
-    """Return statistics of a leaf column that is not part of a Variant."""
-    if leaf_values.all_null:
-        return _ONLY_NULL
-    stored = leaf_type(leaf)
-    if stored is None or stored != arrow:
-        return ColumnStatistics(may_be_null=not leaf_values.no_nulls)
-    return _through_cast(leaf_values, stored, arrow, hidden_nan)
-
-
-def constant_statistics(value: pa.Scalar) -> ColumnStatistics:
-    """Return statistics of a column that has one value in every row."""
-    if not value.is_valid:
-        return _ONLY_NULL
-    is_nan = pa.types.is_floating(value.type) and math.isnan(value.as_py())
-    bound = None if is_nan else value
-    return ColumnStatistics(bound, bound, may_be_null=False, may_be_nan=is_nan)
-
-
-def _through_cast(
-    stored_statistics: LeafStatistics, stored: pa.DataType, target: pa.DataType, hidden_nan: bool
-) -> ColumnStatistics:
     if not cast_keeps_order(stored, target):
         return UNKNOWN
     lower = _cast(stored_statistics.lower, stored, target, -math.inf)
@@ -263,6 +236,25 @@ def _through_cast(
         may_be_null=not (stored_statistics.no_nulls and never_fails),
         may_be_nan=hidden_nan and pa.types.is_floating(stored),
     )
+
+
+def column_statistics(
+    leaf: SchemaNode, leaf_values: LeafStatistics, arrow: pa.DataType, *, hidden_nan: bool
+) -> ColumnStatistics:
+    """Return statistics of a leaf column that is not part of a Variant."""
+    stored = leaf_type(leaf)
+    if not leaf_values.all_null and (stored is None or stored != arrow):
+        return ColumnStatistics(may_be_null=not leaf_values.no_nulls)
+    return scalar_statistics(leaf_values, arrow, arrow, hidden_nan=hidden_nan)
+
+
+def constant_statistics(value: pa.Scalar) -> ColumnStatistics:
+    """Return statistics of a column that has one value in every row."""
+    if not value.is_valid:
+        return _ONLY_NULL
+    is_nan = pa.types.is_floating(value.type) and math.isnan(value.as_py())
+    bound = None if is_nan else value
+    return ColumnStatistics(bound, bound, may_be_null=False, may_be_nan=is_nan)
 
 
 def _cast(bound: pa.Scalar | None, stored: pa.DataType, target: pa.DataType, away: float) -> pa.Scalar | None:

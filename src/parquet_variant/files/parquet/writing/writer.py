@@ -276,9 +276,6 @@ class VariantWriter:
         )
         if is_native:
             encodings["threads"] = self._threads
-        bloom_filters: Collection[str] = ()
-        if options.bloom_filters:
-            bloom_filters = bloom_leaves(table.schema, annotated, options.bloom_filters)
         annotation = options.annotation
         if annotation == "shredded":
             leaves = (leaf for column in table.schema for leaf in leaf_paths(column, (column.name,)))
@@ -290,7 +287,7 @@ class VariantWriter:
             annotated if annotation else (),
             # The bounds of dictionaries of keys are long and useless.
             no_statistics=[".".join((*column, "metadata")) for column in annotated],
-            bloom_filters=bloom_filters,
+            bloom_filters=bloom_leaves(table.schema, annotated, options.bloom_filters),
             compression=options.compression,
             **encodings,
         )
