@@ -236,17 +236,13 @@ _WRITTEN_BYTES = 256 << 10
 class PageFileWriter:
     """Write Arrow columns into a Parquet file.
 
-    `sink`: the open output file.
-    `schema`: the Arrow schema of the columns.
     `variants`: schema paths of the groups that get the VARIANT annotation.
     `compression` and `compression_level`: the codec and its level, one for all leaves or by dotted leaf path.
     `use_dictionary`: dotted paths of leaves that begin with a dictionary; True or False for all or none. Other byte
       arrays get a dictionary if the first rows show that it saves space.
     `column_encoding`: encodings of leaves without a dictionary, by dotted path; PLAIN by default.
-    `bloom_filters`: dotted leaf paths that get a Bloom filter.
-    `no_statistics`: dotted leaf paths without statistics.
+    `bloom_filters` and `no_statistics`: dotted paths of leaves with a Bloom filter, and without statistics.
     `dictionary_bytes` and `page_bytes`: the limit of a dictionary, and the bytes of values at which a page is full.
-    `threads`: number of threads that encode columns.
     Raises `TypeError` for columns that only pyarrow writes (see `is_written`).
     """
 

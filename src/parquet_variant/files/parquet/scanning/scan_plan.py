@@ -364,7 +364,13 @@ class FilePart:
             elif table is None or first.leaves[number] is None:
                 columns[number] = pa.nulls(rows, selected.field.type)
             elif selected.path is None:
-                columns[number] = self._ordinary_column(nested_array(table, [selected.stored_name]), selected)
+                name, kind = selected.stored_name, selected.type
+                column = nested_array(plain_variants(table.select([name]), file), [name])
+                try:
+                    columns[number] = column if kind is None or column.type == kind else cast_values(column, kind)
+                except pa.ArrowException:
+                    fault = f"column {name} is {column.type}, but {kind} in the first file"
+                    raise SchemaError(f"{fault}: cast it in one of the files", reason="files-differ") from None
             else:
                 assert plan.column is not None
                 if storage is None:
@@ -389,31 +395,15 @@ class FilePart:
         column = self.plan.column
         if column is None or column.layout != "unshredded" or len(self.groups) > 1:
             return None, leaves
+        top, metadata, value = column.path[0], column.node.child("metadata"), column.node.child("value")
         # Whole values, of a path or of the column, are copied.
-        if any(
-            item.output is None if item.path is not None else item.stored_name == column.path[0] for item in selected
-        ):
-            return None, leaves
-        metadata, value = column.node.child("metadata"), column.node.child("value")
-        if metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
+        copied = (item.output is None if item.path is not None else item.stored_name == top for item in selected)
+        if any(copied) or metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
             return None, leaves
         from parquet_variant.files.parquet.reading.column_values import value_spans
 
         spans = value_spans(self.file, self.groups[0].number, column)
         return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
-
-    def _ordinary_column(self, column: pa.Array, selected: Selected) -> pa.Array:
-        name = selected.stored_name
-        column = nested_array(plain_variants(pa.table({name: column}), self.file), [name])
-        if selected.type is None or column.type == selected.type:
-            return column
-        try:
-            return cast_values(column, selected.type)
-        except pa.ArrowException:
-            raise SchemaError(
-                f"column {name} is {column.type}, but {selected.type} in the first file: cast it in one of the files",
-                reason="files-differ",
-            ) from None
 
 
 def in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
