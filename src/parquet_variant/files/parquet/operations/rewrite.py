@@ -57,7 +57,7 @@ def annotate(
     system, name = filesystem_of(path, filesystem)
     recover([path], filesystem)
     name = linked_file(system, name)
-    size = locate(name, system)[0].size
+    size, temporary = locate(name, system)[0].size, temporary_beside(name)
     with system.open_input_file(name) as source:
         footer = footer_bytes(source, name)
         root = parse_schema(footer, name)
@@ -68,31 +68,26 @@ def annotate(
             dotted = {node.dotted: node.path for node in root.walk() if node.physical is None and node.path}
             paths = {dotted.get(column, (column,)) for column in columns}
         patched = annotate_footer(footer, paths, name)
-        if patched != footer:
-            _replace(system, name, source, size - TAIL - len(footer), patched)
+        try:
+            if patched != footer:  # Write a copy with another footer to a temporary file, then rename it.
+                remaining = size - TAIL - len(footer)
+                with write_errors(name), open_temporary(system, temporary, name) as stream:
+                    source.seek(0)
+                    while remaining > 0:
+                        piece = source.read(min(remaining, _COPY_BYTES))
+                        if not piece:
+                            problem = "the file became shorter while it was copied: try again"
+                            raise VariantFileError(problem, reason="changed", file=name)
+                        stream.write(piece)
+                        remaining -= len(piece)
+                    stream.write(patched + len(patched).to_bytes(4, "little") + MAGIC)
+                    stream.close()
+                    system.move(temporary, name)
+        except BaseException:
+            if system.get_file_info(temporary).type == fs.FileType.File:
+                system.delete_file(temporary)
+            raise
     return tuple(".".join(column) for column in sorted(paths))
-
-
-def _replace(system: fs.FileSystem, name: str, source: pa.NativeFile, body: int, footer: bytes) -> None:
-    """Write a copy with another footer to a temporary file, then rename it."""
-    temporary = temporary_beside(name)
-    try:
-        with write_errors(name), open_temporary(system, temporary, name) as stream:
-            source.seek(0)
-            while body > 0:
-                piece = source.read(min(body, _COPY_BYTES))
-                if not piece:
-                    problem = "the file became shorter while it was copied: try again"
-                    raise VariantFileError(problem, reason="changed", file=name)
-                stream.write(piece)
-                body -= len(piece)
-            stream.write(footer + len(footer).to_bytes(4, "little") + MAGIC)
-            stream.close()
-            system.move(temporary, name)
-    except BaseException:
-        if system.get_file_info(temporary).type == fs.FileType.File:
-            system.delete_file(temporary)
-        raise
 
 
 @with_keywords(FileKeywords, WriterOptions)

@@ -347,15 +347,12 @@ def same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
         )
         raise SchemaError(problem, reason="batches-differ", file=path)
     columns = []
-    for name, kind in zip(schema.names, schema.types, strict=True):
-        column = table.column(name)
-        if column.type != kind:
-            try:
-                column = column.cast(kind)
-            except pa.ArrowException:
-                problem = f"column {name} is {column.type}, but {kind} in the first batch: cast it to one type"
-                raise SchemaError(problem, reason="batches-differ", file=path) from None
-        columns.append(column)
+    for field, column in zip(schema, table.columns, strict=True):
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowException:
+            problem = f"column {field.name} is {column.type}, but {field.type} in the first batch: cast it to one type"
+            raise SchemaError(problem, reason="batches-differ", file=path) from None
     return pa.table(columns, schema=schema)
 
 
