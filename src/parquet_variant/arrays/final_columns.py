@@ -81,8 +81,8 @@ def decided_nodes(spans: ValuePositions, map_of_names: tuple[Int64s, Int64s]) ->
 def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     """Return an unshredded storage in the final layout; see `storages.shredded_storage`."""
     # Imported here because readers do not need the kernels that write.
-    from parquet_variant.kernels.shredding.columns import ShreddedRows
     from parquet_variant.kernels.shredding.growing_columns import GROWN
+    from parquet_variant.kernels.shredding.schema_table import ShreddedRows
     from parquet_variant.kernels.shredding.shred import FilledBuffers, shred_rows
 
     table = schema_table(schema)

@@ -26,7 +26,7 @@ from parquet_variant.io.commit_journal import visible_files
 from parquet_variant.io.filesystems import filesystem_of, info_of, write_errors
 from parquet_variant.io.staging import BAD_RECORDS, LOADS, StagedFile, Staging, check_target, staging_beside, sweep
 from parquet_variant.io.temporaries import keep_mode, linked_file
-from parquet_variant.kernels.shredding.columns import ShreddedRows
+from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import Mode, OutputFormat
 from parquet_variant.support.lazy_names import registered_method

@@ -25,8 +25,8 @@ from parquet_variant.ingestion.result import ValueCounts
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile
-from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
+from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.report_text import counted

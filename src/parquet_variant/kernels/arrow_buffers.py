@@ -3,7 +3,7 @@
 Owns turning validity bytes into bits and lengths into offsets, and choosing 32-bit or 64-bit offsets. pyarrow's
 `array`, `scalar` and `to_numpy` import pandas where it is installed, which takes longer than importing pyarrow, so
 values of a known type are converted here. Leaves values of unknown types to pyarrow, and shredded storages to
-`shredding.columns`.
+`shredding.schema_table`.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ import parquet_variant as pv
 from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.variant_array import trusted_array
 from parquet_variant.files.parquet.pages.file_writer import PageFileWriter
-from parquet_variant.kernels.shredding.columns import ShreddedRows
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
+from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.testing import json_texts, shredding_schemas
 
 

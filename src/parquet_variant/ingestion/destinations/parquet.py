@@ -33,7 +33,7 @@ from parquet_variant.ingestion.partition_by import PartitionBy, existing_partiti
 from parquet_variant.io.directories import partition_texts
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
-from parquet_variant.kernels.shredding.columns import ShreddedRows
+from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.query.selection import Selected

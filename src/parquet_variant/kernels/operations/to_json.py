@@ -206,25 +206,19 @@ def _scalar_text(at: int, kind: int, a: int, b: int, scale: int) -> int:
 
 
 @helper
-def _string_text(out: int, room: int, written_bytes: int, a: int, b: int) -> tuple[bool, int, int, int]:
-    """Write a string in quotes; return ``(ok, out, room, used)``, not ok if the string is not UTF-8."""
-    out, room = reserve_bytes(out, room, written_bytes + 6 * b + SCALAR_ROOM)
-    at = out + written_bytes
-    store_u8(at, 0x22)
-    stop = _escaped(at + 1, a, a + b)
-    if stop < 0:
-        return False, out, room, written_bytes
-    store_u8(stop, 0x22)
-    return True, out, room, stop + 1 - out
-
-
-@helper
 def _leaf_text(
     out: int, room: int, written_bytes: int, kind: int, a: int, b: int, scale: int
 ) -> tuple[bool, int, int, int]:
     """Write a scalar; return ``(ok, out, room, used)``, not ok if the scalar fallback must write it."""
     if kind == KIND.STRING:
-        return _string_text(out, room, written_bytes, a, b)
+        out, room = reserve_bytes(out, room, written_bytes + 6 * b + SCALAR_ROOM)
+        at = out + written_bytes
+        store_u8(at, 0x22)
+        stop = _escaped(at + 1, a, a + b)
+        if stop < 0:
+            return False, out, room, written_bytes
+        store_u8(stop, 0x22)
+        return True, out, room, stop + 1 - out
     if kind == KIND.FLOAT or scale > _MAX_SCALE or (kind == KIND.TIME and not 0 <= a < MICROS_PER_DAY):
         return False, out, room, written_bytes
     out, room = reserve_bytes(out, room, written_bytes + (2 * b if kind == KIND.BINARY else 0) + SCALAR_ROOM)

@@ -164,10 +164,12 @@ def _merge_row(
 
 
 @helper(inline=True)
-def _words_at(target: int, source: int, size: int) -> None:
-    """Copy short text in words of eight bytes; up to seven bytes more are read and written."""
+def _put(at: int, strings: Strings, number: int) -> int:
+    """Write a short string in words of eight bytes, which reads and writes up to seven bytes more; return its bytes."""
+    source, size = strings.address + strings.starts[number], strings.starts[number + 1] - strings.starts[number]
     for i in range(0, size, 8):
-        store_u64(target + i, load_u64(source + i))
+        store_u64(at + i, load_u64(source + i))
+    return size
 
 
 @helper
@@ -180,9 +182,7 @@ def _write_row(
     while True:
         out, room = reserve_bytes(out, room, written_bytes + _ROOM)
         code = types[t, _CODE]
-        size = words.starts[code + 1] - words.starts[code]
-        _words_at(out + written_bytes, words.address + words.starts[code], size)
-        written_bytes += size
+        written_bytes += _put(out + written_bytes, words, code)
         if code == _DECIMAL:
             store_u8(out + written_bytes, _OPEN)
             end = int_text(out + written_bytes + 1, types[t, _WHOLE] + types[t, _SCALE])
@@ -206,9 +206,7 @@ def _write_row(
                 break
             out, room = reserve_bytes(out, room, written_bytes + _ROOM)
             if types[parent, _CODE] == _ARRAY and last < 0:
-                size = words.starts[_VOID + 1] - words.starts[_VOID]
-                _words_at(out + written_bytes, words.address + words.starts[_VOID], size)
-                written_bytes += size
+                written_bytes += _put(out + written_bytes, words, _VOID)
             store_u8(out + written_bytes, _GREATER)
             written_bytes += 1
             depth -= 1
@@ -222,8 +220,7 @@ def _write_row(
                 store_u8(out + written_bytes, _COMMA)
                 store_u8(out + written_bytes + 1, _SPACE)
                 written_bytes += 2
-            _words_at(out + written_bytes, names.address + names.starts[name], size)
-            written_bytes += size
+            written_bytes += _put(out + written_bytes, names, name)
         t = part
 
 

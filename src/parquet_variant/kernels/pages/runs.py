@@ -136,7 +136,7 @@ def _bits(number: int) -> int:
     return bits
 
 
-@helper
+@kernel
 def put_deltas(source: int, size: int, count: int, deltas: Int64s, out: int) -> int:
     """Write integers of ``size`` bytes (4 or 8) as DELTA_BINARY_PACKED; return where they end.
 
@@ -175,12 +175,6 @@ def put_deltas(source: int, size: int, count: int, deltas: Int64s, out: int) -> 
                 at = _pack(address_in(deltas) + 8 * part * _MINIBLOCK, 8, _MINIBLOCK, width, at)
         start += entries
     return at
-
-
-@kernel
-def delta_packed(source: int, size: int, count: int, deltas: Int64s, out: int) -> int:
-    """Write integers with `put_deltas`; return the bytes written."""
-    return put_deltas(source, size, count, deltas, out) - out
 
 
 @helper
@@ -309,7 +303,7 @@ def _store(target: int, i: int, value: int, width: int) -> None:
         store_u32(target + 4 * i, value)
 
 
-@helper
+@kernel
 def read_deltas(at: int, stop: int, expected: int, target: int, item_bytes: int) -> int:
     """Write DELTA_BINARY_PACKED values of 4 or 8 bytes (``item_bytes``); return where they end, -1 if malformed."""
     block, at = varint(at, stop)
@@ -351,12 +345,6 @@ def read_deltas(at: int, stop: int, expected: int, target: int, item_bytes: int)
                 done += 1
             at += length
     return at
-
-
-@kernel
-def delta_values(at: int, stop: int, values: Int64s) -> int:
-    """Fill DELTA_BINARY_PACKED values; return where they end, or -1 if their number differs or they are malformed."""
-    return read_deltas(at, stop, len(values), address_in(values), 8)
 
 
 @kernel

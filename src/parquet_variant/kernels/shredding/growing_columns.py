@@ -2,7 +2,7 @@
 
 Owns the memory of the columns: making room for entries and bytes, and cutting the buffers to their contents. Columns
 are consistent after every addition, so that a walk may end in the middle of a row. Leaves the walk to `shred`, and
-Arrow arrays to `columns`.
+Arrow arrays to `schema_table`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 from parquet_variant.kernels.machine_code.functions import helper, numbered
 from parquet_variant.kernels.memory import KIND, copy, get, put, store_u8, store_u32, store_u64
 from parquet_variant.kernels.native_vectors import Memory, allocate, disown, reallocate
-from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, COUNTS, PRIMITIVE_NODE, S
+from parquet_variant.kernels.shredding.schema_table import COUNTS, S
 from parquet_variant.kernels.values.scalar_slots import store_slot
 
 # Columns of the records of buffers, one record per schema node. First the addresses of the buffers in the order of
 # `schema_table.BUFFERS`, 0 for missing buffers; VALUE_DATA and TYPED_DATA are the addresses of the next bytes. Then the
 # numbers of entries that have room and that are set, and the limits of the room for bytes.
 GROWN = numbered(
-    "VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID LENGTHS CELLS TYPED_DATA "
+    "VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID SLOTS TYPED_DATA "
     "VALUE_ROOM TYPED_ROOM VALUE_COUNT TYPED_COUNT VALUE_BEGIN VALUE_END TYPED_BEGIN TYPED_END"
 )
 _BUFFER_COUNT = GROWN.TYPED_DATA + 1
@@ -84,23 +84,14 @@ def _resize_values(columns: GrowingColumns, s: int, room: int) -> None:
 
 
 @helper
-def _slot_buffer(node: int) -> tuple[int, int]:
-    """Return the buffer of a schema node that has a slot per entry, and the bytes of a slot; an object has no slots."""
-    if get(node, S.KIND) == PRIMITIVE_NODE and get(node, S.WIDTH) > 0:
-        return GROWN.CELLS, get(node, S.WIDTH)
-    has_lengths = get(node, S.KIND) == PRIMITIVE_NODE or get(node, S.KIND) == ARRAY_NODE
-    return GROWN.LENGTHS, 4 if has_lengths else 0
-
-
-@helper
 def _resize_typed(columns: GrowingColumns, s: int, room: int) -> None:
     """Make room for some entries of a ``typed_value`` column."""
     record = _record_of(columns, s)
     used = get(record, GROWN.TYPED_ROOM)
     _resize(columns.memory, record, GROWN.TYPED_VALID, used, room)
-    buffer, width = _slot_buffer(node_of(columns, s))
+    width = get(node_of(columns, s), S.SLOT_BYTES)
     if width > 0:
-        _resize(columns.memory, record, buffer, used * width, room * width)
+        _resize(columns.memory, record, GROWN.SLOTS, used * width, room * width)
     put(record, GROWN.TYPED_ROOM, room)
 
 
@@ -159,7 +150,7 @@ def put_object(columns: GrowingColumns, s: int, at: int) -> None:
 def put_array(columns: GrowingColumns, s: int, at: int, count: int) -> None:
     """Add an array of ``count`` elements."""
     put_object(columns, s, at)
-    store_u32(get(_record_of(columns, s), GROWN.LENGTHS) + at * 4, count)
+    store_u32(get(_record_of(columns, s), GROWN.SLOTS) + at * 4, count)
 
 
 @helper
@@ -180,7 +171,7 @@ def put_slot(columns: GrowingColumns, s: int, at: int, low: int, high: int) -> N
     put_object(columns, s, at)
     node = node_of(columns, s)
     width = get(node, S.WIDTH)
-    target = get(_record_of(columns, s), GROWN.CELLS) + at * width
+    target = get(_record_of(columns, s), GROWN.SLOTS) + at * width
     if get(node, S.CODE) == KIND.UUID:
         copy(target, low, 16)
     else:
@@ -199,18 +190,20 @@ def _cut_bytes(record: int, data: int, begin: int) -> int:
 
 @helper
 def finish(columns: GrowingColumns, counts: int) -> None:
-    """Cut all buffers to their contents, fill the counts, and export the buffers that `columns.ShreddedRows` needs."""
+    """Cut all buffers to their contents, fill the counts, and export the buffers that `ShreddedRows` needs."""
     for s in range(columns.node_count):
         record, count = _record_of(columns, s), counts + s * _COUNT_BYTES
         entries = get(columns.entries, get(node_of(columns, s), S.LEVEL))
-        put(count, COUNTS.VALUE_COUNT, get(record, GROWN.VALUE_COUNT))
-        put(count, COUNTS.TYPED_COUNT, get(record, GROWN.TYPED_COUNT))
-        if get(record, GROWN.VALUE_COUNT) > 0:
+        values, typed = get(record, GROWN.VALUE_COUNT), get(record, GROWN.TYPED_COUNT)
+        put(count, COUNTS.VALUE_COUNT, values)
+        put(count, COUNTS.TYPED_COUNT, typed)
+        if values > 0:
             _resize_values(columns, s, entries)
-        if get(record, GROWN.TYPED_COUNT) > 0:
+        if typed > 0:
             _resize_typed(columns, s, entries)
         put(count, COUNTS.VALUE_BYTES, _cut_bytes(record, GROWN.VALUE_DATA, GROWN.VALUE_BEGIN))
         put(count, COUNTS.TYPED_BYTES, _cut_bytes(record, GROWN.TYPED_DATA, GROWN.TYPED_BEGIN))
+    # Exported at the end, when nothing can fail any more.
     for s in range(columns.node_count):
         record = _record_of(columns, s)
         entries = get(columns.entries, get(node_of(columns, s), S.LEVEL))

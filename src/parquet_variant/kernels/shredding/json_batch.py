@@ -20,8 +20,7 @@ from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.buffer_pool import acquire, adopt, adopt_bytes, release
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.memory import HASH_SEED, address_of
-from parquet_variant.kernels.shredding.columns import ShreddedRows
-from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
+from parquet_variant.kernels.shredding.schema_table import SchemaTable, ShreddedRows, schema_table
 from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, measure
 from parquet_variant.kernels.tapes.dictionaries import metadata_column
 from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, TextSpans, parse_rows

@@ -1,37 +1,44 @@
-"""A shredding schema as a flat table, so that one kernel serves any schema.
+"""A shredding schema as a flat table, so that one kernel serves any schema, and rows under a schema.
 
 Owns the numbering of schema nodes (depth first, as `ShreddingSchema.walk` yields them) and of levels: level 0 counts
-rows, and every array opens a level that counts its elements. Leaves the choice of shredded paths to `schema`.
+rows, and every array opens a level that counts its elements. Owns also the buffers of shredded values, as Arrow arrays
+or as columns of which `files.parquet.pages` makes pages. Leaves filling the buffers to `shred_tape` and `shred`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.errors import VariantError
+from parquet_variant.kernels.arrow_buffers import bitmap
+from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.machine_code.functions import numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.types import TYPE_OF_ARROW, TYPES, PrimitiveId, decimal_type_for_precision
+from parquet_variant.types import MAX_OFFSET, TYPE_OF_ARROW, TYPES, PrimitiveId, decimal_type_for_precision
 from parquet_variant.types.path import WILDCARD
 
 VARIANT_NODE, PRIMITIVE_NODE, ARRAY_NODE, OBJECT_NODE = range(4)
 _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_NODE, "object": OBJECT_NODE}
 
 # Columns of the table. CODE is the PrimitiveId of a primitive (true stands for boolean); WIDTH the bytes of one slot of
-# its Arrow array, 0 for strings and binary; END the first node after the subtree; LEVEL where the node's entries count.
-S = numbered("KIND CODE PRECISION SCALE WIDTH LEVEL PARENT END")
+# its Arrow array, 0 for strings and binary; SLOT_BYTES those of an entry of the buffer SLOTS, 0 if there is none; END
+# the first node after the subtree; LEVEL where the node's entries count.
+S = numbered("KIND CODE PRECISION SCALE WIDTH SLOT_BYTES LEVEL PARENT END")
 # Columns of the table of counts, which has one row per schema node.
 COUNTS = numbered("VALUE_COUNT VALUE_BYTES TYPED_COUNT TYPED_BYTES")
-# Columns of the table of addresses of the buffers of each schema node; 0 for missing buffers.
-BUFFERS = numbered("VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID LENGTHS CELLS TYPED_DATA")
+# Columns of the table of addresses of the buffers of each schema node; 0 for missing buffers. SLOTS has values of a
+# fixed width, or the lengths of strings, binary and arrays.
+BUFFERS = numbered("VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID SLOTS TYPED_DATA")
 _OFFSET_BYTES = 4
 
 
@@ -53,7 +60,7 @@ def _slot_width(arrow_type: pa.DataType) -> int:
 class NamedNodes(NamedTuple):
     """The nodes of a schema as kernels take them."""
 
-    nodes: Int64Table  # ``int64[n, 8]``, columns as named above.
+    nodes: Int64Table  # ``int64[n, 9]``, columns as named above.
     # Address and length of each node's field name in UTF-8; the length is -1 for the root and for array elements.
     addresses: Int64s
     lengths: Int64s
@@ -65,7 +72,7 @@ class SchemaTable:
     """The nodes of a schema."""
 
     schema: ShreddingSchema  # The schema itself.
-    nodes: npt.NDArray[np.int64]  # ``int64[n, 8]``, columns as named above.
+    nodes: npt.NDArray[np.int64]  # ``int64[n, 9]``, columns as named above.
     names: tuple[str | None, ...]  # The field name of each node; None for the root and for array elements.
     schemas: tuple[ShreddingSchema, ...]  # The `ShreddingSchema` of each node.
     levels: int  # Number of levels.
@@ -131,9 +138,7 @@ class SchemaTable:
     @cached_property
     def slot_bytes(self) -> npt.NDArray[np.float64]:
         """Bytes of a slot of each node's Arrow columns, without the bytes of strings."""
-        kinds, widths = self.nodes[:, S.KIND], self.nodes[:, S.WIDTH].astype(np.float64)
-        widths[(kinds == ARRAY_NODE) | ((kinds == PRIMITIVE_NODE) & (widths == 0))] = _OFFSET_BYTES
-        return _OFFSET_BYTES + widths + 2 / 8
+        return self.nodes[:, S.SLOT_BYTES].astype(np.float64) + _OFFSET_BYTES + 2 / 8
 
     @cached_property
     def named(self) -> NamedNodes:
@@ -156,6 +161,7 @@ def schema_table(schema: ShreddingSchema) -> SchemaTable:
         nodes[i, S.KIND] = _KINDS[node.kind]
         nodes[i, S.PARENT] = parent
         nodes[i, S.END] = i + 1
+        nodes[i, S.SLOT_BYTES] = _OFFSET_BYTES if node.kind == "array" else 0
         if parent >= 0:
             nodes[i, S.LEVEL] = nodes[parent, S.LEVEL]
             if path.segments[-1] is WILDCARD:
@@ -164,6 +170,7 @@ def schema_table(schema: ShreddingSchema) -> SchemaTable:
         if node.type is not None:
             nodes[i, S.CODE] = primitive_code(node.type)
             nodes[i, S.WIDTH] = _slot_width(node.type)
+            nodes[i, S.SLOT_BYTES] = nodes[i, S.WIDTH] or _OFFSET_BYTES
             if pa.types.is_decimal128(node.type):
                 nodes[i, S.PRECISION], nodes[i, S.SCALE] = node.type.precision, node.type.scale
     for i in range(len(walked) - 1, 0, -1):
@@ -171,3 +178,176 @@ def schema_table(schema: ShreddingSchema) -> SchemaTable:
         nodes[parent, S.END] = max(nodes[parent, S.END], nodes[i, S.END])
     names = tuple(next((s for s in path.segments[-1:] if isinstance(s, str)), None) for path, _ in walked)
     return SchemaTable(schema, nodes, names, tuple(node for _, node in walked), levels)
+
+
+_BLOB = pa.binary()
+_NOTHING = np.zeros(0, np.uint8)
+
+
+class NodeColumn(NamedTuple):
+    """The column ``value`` or ``typed_value`` of a schema node, with a slot for each entry of its level."""
+
+    slots: int
+    present: int  # Number of slots that are not null.
+    validity: pa.Buffer | None  # Arrow's bits if some slots are null, but not all.
+    width: int  # Bytes of a slot; 0 for byte arrays, and for columns without values of their own.
+    data: npt.NDArray[np.uint8]
+    lengths: npt.NDArray[np.int32] | None  # Lengths of byte arrays and lists.
+
+    @property
+    def nulls(self) -> int:
+        """Number of slots that are null."""
+        return self.slots - self.present
+
+
+# Buffers of the columns ``value`` and ``typed_value``: validity, lengths and bytes, and the number of values.
+_PARTS = (
+    (BUFFERS.VALUE_VALID, BUFFERS.VALUE_LENGTHS, BUFFERS.VALUE_DATA, COUNTS.VALUE_COUNT),
+    (BUFFERS.TYPED_VALID, BUFFERS.SLOTS, BUFFERS.TYPED_DATA, COUNTS.TYPED_COUNT),
+)
+
+
+def _offset_buffer(lengths: npt.NDArray[np.int32]) -> pa.Buffer:
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, dtype=np.int32, out=offsets[1:])
+    return pa.py_buffer(offsets)
+
+
+class ShreddedRows:
+    """Rows under a schema, in buffers that become either an Arrow storage or the leaves of a file.
+
+    `valid` is one byte per row, 0 for SQL NULL, or None if no row is NULL. `counts` is ``int64[schema nodes, 4]``, as
+    `measure` fills it. `levels` has the entries of each level. `exported` has the addresses of buffers that `shred` has
+    filled; without it, buffers are allocated for `shred_tape.fill`. Raises `VariantError` with reason ``too-large`` if
+    one column would hold more than 2 GiB: the caller works on fewer rows.
+    """
+
+    def __init__(
+        self,
+        table: SchemaTable,
+        metadata: pa.DictionaryArray,
+        valid: npt.NDArray[np.uint8] | None,
+        counts: Int64s,
+        levels: Int64s,
+        exported: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        self.metadata, self.valid = metadata, valid
+        self.table = table
+        self._count_table, self._slots = counts, levels
+        self.counts: list[list[int]] = counts.tolist()
+        # Lists, because indexing a NumPy array from Python is five times slower.
+        self._entries: list[int] = levels[table.nodes[:, S.LEVEL]].tolist()
+        self._nulls: dict[tuple[int, int], pa.Array] = {}
+        self.addresses = np.zeros((len(table.nodes), len(BUFFERS)), np.int64) if exported is None else exported
+        # Each buffer is released when it becomes part of an array. Exported buffers are adopted first, because the
+        # check may raise.
+        self._buffers: dict[tuple[int, int], npt.NDArray[Any]] = {} if exported is None else self._adopted()
+        if counts.max(initial=0) > MAX_OFFSET or levels.max() > MAX_OFFSET:
+            raise VariantError(
+                "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
+                reason="too-large",
+            )
+        for s, column, dtype, size in self._needed():
+            if (s, column) not in self._buffers:
+                # The bytes of strings and values need not be zero.
+                is_bytes = column in (BUFFERS.VALUE_DATA, BUFFERS.TYPED_DATA)
+                self._buffers[s, column] = np.empty(size, dtype) if is_bytes else np.zeros(size, dtype)
+                self.addresses[s, column] = address_of(self._buffers[s, column])
+
+    def _needed(self) -> Iterator[tuple[int, int, type[np.generic], int]]:
+        """Yield schema node, column, type and size of each buffer that is needed."""
+        nodes = zip(self.table.kinds, self.table.widths, self._entries, self.counts, strict=True)
+        for s, (kind, width, entries, sizes) in enumerate(nodes):
+            if sizes[COUNTS.VALUE_COUNT] or self.is_required(s):
+                yield s, BUFFERS.VALUE_LENGTHS, np.int32, entries
+                yield s, BUFFERS.VALUE_VALID, np.uint8, entries
+                yield s, BUFFERS.VALUE_DATA, np.uint8, sizes[COUNTS.VALUE_BYTES]
+            if not sizes[COUNTS.TYPED_COUNT]:
+                continue
+            if sizes[COUNTS.TYPED_COUNT] < entries:
+                yield s, BUFFERS.TYPED_VALID, np.uint8, entries
+            if width:
+                yield s, BUFFERS.SLOTS, np.uint8, entries * width
+            elif kind != OBJECT_NODE:
+                yield s, BUFFERS.SLOTS, np.int32, entries
+            if kind == PRIMITIVE_NODE and not width:
+                yield s, BUFFERS.TYPED_DATA, np.uint8, sizes[COUNTS.TYPED_BYTES]
+
+    def _adopted(self) -> dict[tuple[int, int], npt.NDArray[Any]]:
+        """Return the buffers that a kernel has exported."""
+        addresses = self.addresses.tolist()
+        return {
+            (s, column): adopt_bytes(addresses[s][column], size * np.dtype(dtype).itemsize).view(dtype)
+            for s, column, dtype, size in self._needed()
+            if addresses[s][column]
+        }
+
+    def is_required(self, s: int) -> bool:
+        """Return whether the ``value`` column must not be null, because nothing is shredded."""
+        return s == 0 and self.table.schema.kind == "variant"
+
+    def column(self, s: int, is_typed: bool) -> NodeColumn:
+        """Return the column ``value`` or ``typed_value`` of a schema node, whose buffers the caller gets."""
+        valid, lengths, data, count = _PARTS[is_typed]
+        slots, present = self._entries[s], self.counts[s][count]
+        width = self.table.widths[s] if is_typed else 0
+        bits, slots_or_lengths = self._buffers.pop((s, valid), None), self._buffers.pop((s, lengths), None)
+        validity = bitmap(bits) if 0 < present < slots else None
+        if width:
+            return NodeColumn(
+                slots, present, validity, width, _NOTHING if slots_or_lengths is None else slots_or_lengths, None
+            )
+        return NodeColumn(slots, present, validity, 0, self._buffers.pop((s, data), _NOTHING), slots_or_lengths)
+
+    def _array(self, s: int, is_typed: bool) -> pa.Array:
+        """Return the column ``value`` or ``typed_value`` of a schema node as an Arrow array."""
+        node_type, kind = (self.table.typed[s], self.table.kinds[s]) if is_typed else (_BLOB, PRIMITIVE_NODE)
+        slots, present, validity, _, data, lengths = self.column(s, is_typed)
+        if not is_typed and self.is_required(s):
+            validity = None
+        elif not present and kind == PRIMITIVE_NODE:
+            # Such columns of a level and type are shared. A type's own hash is slow, and the table keeps it alive.
+            key = slots, id(node_type)
+            if key not in self._nulls:
+                self._nulls[key] = pa.nulls(slots, node_type)
+            return self._nulls[key]
+        elif not present:
+            validity, lengths = bitmap(np.zeros(slots, np.uint8)), np.zeros(slots, np.int32)
+        children = [self._group(child) for child in self.table.children[s]] if kind != PRIMITIVE_NODE else None
+        buffers = [validity]
+        if kind != OBJECT_NODE and lengths is not None:
+            buffers.append(_offset_buffer(lengths))
+        if kind == PRIMITIVE_NODE:
+            buffers.append(bitmap(data) if node_type == pa.bool_() else pa.py_buffer(data))
+        storage = node_type.storage_type if isinstance(node_type, pa.BaseExtensionType) else node_type
+        array = pa.Array.from_buffers(storage, slots, buffers, children=children)
+        return array if storage is node_type else pa.ExtensionArray.from_storage(node_type, array)
+
+    def _columns(self, s: int) -> list[pa.Array]:
+        is_shredded = self.table.kinds[s] != VARIANT_NODE
+        return [self._array(s, is_typed) for is_typed in (False, True)[: 1 + is_shredded]]
+
+    def _group(self, s: int) -> pa.Array:
+        return pa.Array.from_buffers(self.table.groups[s], self._entries[s], [None], children=self._columns(s))
+
+    def __len__(self) -> int:
+        return len(self.metadata)
+
+    @property
+    def null_count(self) -> int:
+        """Number of SQL NULL rows."""
+        return 0 if self.valid is None else len(self) - int(self.valid.sum())
+
+    def storage(self) -> pa.StructArray:
+        """Return the whole storage struct: metadata, value and, unless nothing is shredded, typed_value."""
+        storage, metadata = self.table.storage, self.metadata
+        if metadata.type != storage.field(0).type:
+            storage = pa.struct([pa.field("metadata", metadata.type, nullable=False), *self.table.groups[0]])
+        return pa.Array.from_buffers(storage, len(self), [bitmap(self.valid)], children=[metadata, *self._columns(0)])
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes of the Arrow storage."""
+        entries = self._slots[self.table.nodes[:, S.LEVEL]]
+        data = self._count_table[:, (COUNTS.VALUE_BYTES, COUNTS.TYPED_BYTES)].sum()
+        return int(entries @ self.table.slot_bytes) + int(data) + int(self.metadata.nbytes)

@@ -1,8 +1,8 @@
 """From a tape to Variant bytes and typed columns, under any shredding schema, in two passes.
 
 Owns the destination of every node of the tape: a typed slot, a `value` blob, or the blob of an ancestor. With the
-schema that shreds nothing this is the plain encoder. Leaves the layout of Arrow arrays to `columns` and scalars to
-`values.scalar_slots`.
+schema that shreds nothing this is the plain encoder. Leaves the layout of Arrow arrays to `schema_table` and
+scalars to `values.scalar_slots`.
 
 Pass one (`measure`) walks the nodes backwards, children before parents, and computes the sizes of blobs and the counts
 of columns. Pass two (`fill`) walks them forwards, parents before children: an object writes its header and assigns the
@@ -358,19 +358,19 @@ def _store_typed(node: int, schema: int, buffers: int, at: int) -> None:
     if get(buffers, BUFFERS.TYPED_VALID) != 0:
         store_u8(get(buffers, BUFFERS.TYPED_VALID) + at, 1)
     if shape == ARRAY_NODE:
-        store_u32(get(buffers, BUFFERS.LENGTHS) + at * 4, get(node, NODE.A))
+        store_u32(get(buffers, BUFFERS.SLOTS) + at * 4, get(node, NODE.A))
     elif shape == PRIMITIVE_NODE:
         width = get(schema, S.WIDTH)
         if width == 0:
             size, target = get(node, NODE.B), get(buffers, BUFFERS.TYPED_DATA)
-            store_u32(get(buffers, BUFFERS.LENGTHS) + at * 4, size)
+            store_u32(get(buffers, BUFFERS.SLOTS) + at * 4, size)
             copy(target, get(node, NODE.A), size)
             put(buffers, BUFFERS.TYPED_DATA, target + size)
         elif kind_of(get(node, NODE.TAG)) == KIND.UUID:
-            copy(get(buffers, BUFFERS.CELLS) + at * 16, get(node, NODE.A), 16)
+            copy(get(buffers, BUFFERS.SLOTS) + at * 16, get(node, NODE.A), 16)
         else:
             _, low, high = _exact_slot_of(node, schema)
-            store_slot(get(buffers, BUFFERS.CELLS) + at * width, width, low, high)
+            store_slot(get(buffers, BUFFERS.SLOTS) + at * width, width, low, high)
 
 
 @helper

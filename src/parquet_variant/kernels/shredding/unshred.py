@@ -77,27 +77,18 @@ class ShreddedColumns(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """Addresses of the nodes of the schema, and of the input table."""
+    """Addresses of the nodes of the schema and of the input table, and the names of the dictionary of a row.
+
+    ``ids`` and ``field_ranks`` are the field id and the rank of each schema node's name, -1 for names that it
+    lacks; ``ranks`` are the ranks of its ``name_count`` names. All except the number are addresses.
+    """
 
     nodes: int
     inputs: int
-
-
-class _Fields(NamedTuple):
-    """Addresses of the field id and rank of each schema node's name in the dictionary of a row.
-
-    They are -1 for names that the dictionary lacks.
-    """
-
     ids: int
+    field_ranks: int
     ranks: int
-
-
-class _Names(NamedTuple):
-    """Address of the ranks of the names of a dictionary, and their number."""
-
-    ranks: int
-    count: int  # type: ignore[assignment]
+    name_count: int
 
 
 class _Place(NamedTuple):
@@ -163,7 +154,9 @@ def _value_at(columns: _Columns, s: int, at: int) -> tuple[int, int]:
 
 
 @helper(inline=True)
-def _open_residual(frame: int, begin: int, size: int, names: _Names, residuals: Int64Table) -> tuple[bool, Int64Table]:
+def _open_residual(
+    frame: int, begin: int, size: int, columns: _Columns, residuals: Int64Table
+) -> tuple[bool, Int64Table]:
     """Append the fields of a partial object to the table of fields, sorted by name; return ``(ok, residuals)``."""
     if value_kind(load_u8(begin)) != KIND.OBJECT:
         return False, residuals
@@ -178,10 +171,10 @@ def _open_residual(frame: int, begin: int, size: int, names: _Names, residuals: 
         at = parts.values + load_uint(parts.offsets + j * parts.offset_width, parts.offset_width)
         bytes_of_value = value_size(at, parts.values + parts.size)
         room -= bytes_of_value
-        ok = field_id < names.count and bytes_of_value >= 0 and room >= 0
+        ok = field_id < columns.name_count and bytes_of_value >= 0 and room >= 0
         if not ok:
             break
-        rank = get(names.ranks, field_id)
+        rank = get(columns.ranks, field_id)
         put_field(fields + j * FIELD_BYTES, rank, field_id, at, bytes_of_value)
         in_order = in_order and rank > previous
         previous = rank
@@ -218,14 +211,7 @@ def _open(frame: int, place: _Place, n: int, at: int, stop: int, count: int) -> 
 
 @helper(inline=True)
 def _visit(
-    place: _Place,
-    stack: int,
-    depth: int,
-    nodes: int,
-    n: int,
-    columns: _Columns,
-    names: _Names,
-    residuals: Int64Table,
+    place: _Place, stack: int, depth: int, nodes: int, n: int, columns: _Columns, residuals: Int64Table
 ) -> tuple[bool, int, int, Int64Table]:
     """Turn an entry into a node or an open container, or skip a missing one; return ``(ok, depth, n, residuals)``."""
     s, at, frame = place.s, place.at, stack + depth * _FRAME_BYTES
@@ -245,7 +231,7 @@ def _visit(
         _open(frame, place, n, at, s + 1, 0)
         ok = True
         if size > 0:
-            ok, residuals = _open_residual(frame, begin, size, names, residuals)
+            ok, residuals = _open_residual(frame, begin, size, columns, residuals)
         put(nodes + n * NODE_BYTES, NODE.TAG, KIND.OBJECT | (place.field << 16))
         return ok, depth + 1, n + 1, residuals
     if size > 0:
@@ -272,16 +258,14 @@ def _next_element(frame: int) -> tuple[int, _Place]:
 
 
 @helper(inline=True)
-def _next_field(
-    frame: int, nodes: int, n: int, columns: _Columns, fields: _Fields, residuals: int
-) -> tuple[int, _Place, int]:
+def _next_field(frame: int, nodes: int, n: int, columns: _Columns, residuals: int) -> tuple[int, _Place, int]:
     """Return ``(step, place, n)`` of the object at the top.
 
     The next field is the first by name of its shredded fields and the fields of its residual.
     """
     s, at, child = get(frame, FRAME.SCHEMA), get(frame, FRAME.AT), get(frame, FRAME.STOP)
     nowhere = _Place(0, 0, 0, False)
-    if child < get(_node_of(columns, s), S.END) and get(fields.ids, child) < 0:
+    if child < get(_node_of(columns, s), S.END) and get(columns.ids, child) < 0:
         # The metadata lacks the name, which is valid only if the field is missing too.
         buffers = _input_of(columns, child)
         if _is_set(get(buffers, INPUT.GROUP_VALID), at) and (
@@ -293,30 +277,23 @@ def _next_field(
     has_child = child < get(_node_of(columns, s), S.END)
     if get(frame, FRAME.FIELD) < get(frame, FRAME.LAST_FIELD):
         field = residuals + get(frame, FRAME.FIELD) * FIELD_BYTES
-        if not has_child or get(field, FIELD.RANK) < get(fields.ranks, child):
+        if not has_child or get(field, FIELD.RANK) < get(columns.field_ranks, child):
             put_node(nodes, n, RAW | (get(field, FIELD.ID) << 16), get(field, FIELD.BEGIN), get(field, FIELD.SIZE))
             put(frame, FRAME.FIELD, get(frame, FRAME.FIELD) + 1)
             put(frame, FRAME.COUNT, get(frame, FRAME.COUNT) + 1)
             return _AGAIN, nowhere, n + 1
-        if get(field, FIELD.RANK) == get(fields.ranks, child):
+        if get(field, FIELD.RANK) == get(columns.field_ranks, child):
             return _REFUSE, nowhere, n  # a shredded field in the residual
     elif not has_child:
         return _CLOSE, nowhere, n
     put(frame, FRAME.STOP, get(_node_of(columns, child), S.END))
     put(frame, FRAME.COUNT, get(frame, FRAME.COUNT) + 1)
-    return _ENTER, _Place(child, at, get(fields.ids, child), False), n
+    return _ENTER, _Place(child, at, get(columns.ids, child), False), n
 
 
 @helper(inline=True)
 def _assemble_row(
-    row: int,
-    stack: int,
-    nodes: Int64Table,
-    n: int,
-    columns: _Columns,
-    fields: _Fields,
-    names: _Names,
-    residuals: Int64Table,
+    row: int, stack: int, nodes: Int64Table, n: int, columns: _Columns, residuals: Int64Table
 ) -> tuple[bool, Int64Table, int, Int64Table]:
     """Write the nodes of a row; return ``(ok, nodes, n, residuals)``."""
     place = _Place(0, row, 0, True)
@@ -326,14 +303,14 @@ def _assemble_row(
             nodes = reserve_rows(nodes, n + 2)
         base = address_in(nodes)
         if step == _ENTER:
-            ok, depth, n, residuals = _visit(place, stack, depth, base, n, columns, names, residuals)
+            ok, depth, n, residuals = _visit(place, stack, depth, base, n, columns, residuals)
             if not ok or depth == 0:
                 return ok, nodes, n, residuals
         frame = stack + (depth - 1) * _FRAME_BYTES
         if get(_node_of(columns, get(frame, FRAME.SCHEMA)), S.KIND) == ARRAY_NODE:
             step, place = _next_element(frame)
         else:
-            step, place, n = _next_field(frame, base, n, columns, fields, address_in(residuals))
+            step, place, n = _next_field(frame, base, n, columns, address_in(residuals))
         if step == _REFUSE:
             return False, nodes, n, residuals
         if step == _CLOSE:
@@ -364,9 +341,9 @@ def assemble(
     count = len(rows.dictionary_of)
     nodes = pooled_table(memory, block, 4, max(64, 2 * count))
     ids, field_ranks = new_vector(memory, len(schema.nodes)), new_vector(memory, len(schema.nodes))
-    fields = _Fields(address_in(ids), address_in(field_ranks))
-    columns = _Columns(address_in(schema.nodes), address_in(rows.inputs))
-    names_of_row = _Names(0, 0)
+    columns = _Columns(
+        address_in(schema.nodes), address_in(rows.inputs), address_in(ids), address_in(field_ranks), 0, 0
+    )
     stack = allocate(memory, (max_depth + 3) * _FRAME_BYTES) + _FRAME_BYTES
     put(stack - _FRAME_BYTES, FRAME.LAST_FIELD, 0)
     residuals = new_table(memory, 64, len(FIELD))
@@ -383,8 +360,9 @@ def assemble(
         if d != current:
             current = d
             resolve_names(schema, names, d, ids, field_ranks)
-            names_of_row = _Names(address_in(names.rank) + 8 * names.starts[d], names.starts[d + 1] - names.starts[d])
-        ok, nodes, n, residuals = _assemble_row(row, stack, nodes, n, columns, fields, names_of_row, residuals)
+            ranks, name_count = address_in(names.rank) + 8 * names.starts[d], names.starts[d + 1] - names.starts[d]
+            columns = _Columns(columns.nodes, columns.inputs, columns.ids, columns.field_ranks, ranks, name_count)
+        ok, nodes, n, residuals = _assemble_row(row, stack, nodes, n, columns, residuals)
         if not ok:
             refused[row] = 1
             n = row_start[row]

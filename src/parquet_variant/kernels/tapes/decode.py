@@ -8,7 +8,7 @@ checked, because no reader of the tape depends on them.
 from __future__ import annotations
 
 from itertools import starmap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,17 +16,14 @@ import pyarrow as pa
 
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.kernels.arrow_buffers import plain_binary
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import HASH_SEED, KIND, hash_bytes, load_u8, load_uint, put_node
+from parquet_variant.kernels.memory import HASH_SEED, KIND, hash_bytes, load_u8, put_node
 from parquet_variant.kernels.native_vectors import Memory, address_in, filled_vector, new_table, reserve_rows
 from parquet_variant.kernels.tapes.tape import (
     PATH,
     SHAPE,
-    HashedTable,
     Interned,
     TableExports,
     Tape,
@@ -43,10 +40,11 @@ from parquet_variant.kernels.values.reading import (
     MALFORMED,
     NEXT,
     OWN,
+    UNUSABLE,
     EncodedValues,
+    NameTable,
     child,
     child_id,
-    metadata_header,
     open_container,
     scalar_of_size,
     take_bytes,
@@ -54,12 +52,10 @@ from parquet_variant.kernels.values.reading import (
     value_size,
 )
 
-_OK, _VALUE, _FIELD_ID, _NAME, _NAME_TEXT, _DUPLICATE, _OVERLAP, _METADATA = range(8)
+_OK, _VALUE, _FIELD_ID, _DUPLICATE, _OVERLAP, _METADATA = range(6)
 _FAULTS = {
     _VALUE: ("malformed", "the bytes are not a Variant value"),
     _FIELD_ID: ("id-out-of-range", "a field id is outside the dictionary"),
-    _NAME: ("offset-out-of-range", "a name is outside the dictionary"),
-    _NAME_TEXT: ("bad-utf8", "a name of the dictionary is not UTF-8"),
     _DUPLICATE: ("duplicate-key", "an object has a duplicate key"),
     _OVERLAP: ("overlap", "values overlap"),
     _METADATA: ("malformed", "the bytes are not Variant metadata"),
@@ -71,64 +67,6 @@ _IGNORED_FAULTS = frozenset(
 
 # Columns that decoding adds to a frame: the node, its path, and the current shape (in an array, the element path).
 _NODE, _PATH, _PLACE = range(OWN, OWN + 3)
-
-
-@kernel
-def _name_starts(base: int, offsets: Int64s, starts: Int64s) -> None:
-    """Fill where the names of each dictionary start in the table of key ids; a malformed dictionary has no names."""
-    starts[0] = 0
-    for d in range(len(offsets) - 1):
-        _, count, _, _, _, _ = metadata_header(base + offsets[d], base + offsets[d + 1])
-        starts[d + 1] = starts[d] + count
-
-
-class Dictionaries(NamedTuple):
-    """The distinct metadata: where each one is, and where its names start in the table of key ids."""
-
-    base: int
-    offsets: Int64s
-    starts: Int64s
-
-
-class _Names(NamedTuple):
-    """The names of one dictionary: their number, the first one in the table of key ids, offsets, bytes and end."""
-
-    count: int  # type: ignore[assignment]
-    first: int
-    offsets: int
-    width: int
-    begin: int
-    end: int
-
-
-@helper(inline=True)
-def _names_of(dictionaries: Dictionaries, d: int) -> _Names:
-    """Return the names of a dictionary, or no names if it is malformed: only fields need names."""
-    at, end = dictionaries.base + dictionaries.offsets[d], dictionaries.base + dictionaries.offsets[d + 1]
-    usable, count, offsets, width, begin, size = metadata_header(at, end)
-    return _Names(count if usable else 0, dictionaries.starts[d], offsets, width, begin, at + size)
-
-
-@helper(inline=True)
-def _key_of(
-    names: _Names, field_id: int, key_ids: Int64s, keys: HashedTable, seed: int
-) -> tuple[int, int, HashedTable]:
-    """Find or add the key of a field's name; return ``(status, key, keys)``."""
-    key = key_ids[names.first + field_id]
-    if key >= 0:
-        return _OK, key, keys
-    begin = load_uint(names.offsets + field_id * names.width, names.width)
-    stop = load_uint(names.offsets + (field_id + 1) * names.width, names.width)
-    if begin > stop or stop > names.end - names.begin:
-        return _NAME, key, keys
-    hashed = hash_bytes(names.begin + begin, stop - begin, seed)
-    key = find_key(keys.rows, keys.slots, names.begin + begin, stop - begin, hashed)
-    if key < 0:
-        if not is_utf8(names.begin + begin, names.begin + stop):
-            return _NAME_TEXT, key, keys
-        key, keys = add_key(keys, names.begin + begin, stop - begin, 1, hashed)
-    key_ids[names.first + field_id] = key
-    return _OK, key, keys
 
 
 @helper(inline=True)
@@ -143,16 +81,23 @@ def _close(stack: Int64Table, depth: int, nodes: Int64Table, n: int) -> int:
 
 @helper(inline=True)
 def _enter_field(
-    stack: Int64Table, top: int, tables: Interned, names: _Names, key_ids: Int64s, n: int, seed: int
+    stack: Int64Table, top: int, tables: Interned, names: NameTable, d: int, key_ids: Int64s, n: int, seed: int
 ) -> tuple[int, int, Interned]:
     """Return ``(status, path, tables)`` of the next field of the object at the top."""
-    field_id = child_id(stack, top, stack[top, NEXT])
-    if field_id >= names.count:
+    field_id, first = child_id(stack, top, stack[top, NEXT]), names.starts[d]
+    if names.state[d] == UNUSABLE:
+        return _METADATA, 0, tables
+    if first + field_id >= names.starts[d + 1]:
         return _FIELD_ID, 0, tables
-    status, key, keys = _key_of(names, field_id, key_ids, tables.keys, seed)
-    if status != _OK:
-        return status, 0, tables
-    tables = Interned(keys, tables.paths, tables.shapes)
+    key = key_ids[first + field_id]
+    if key < 0:
+        address, length = names.address[first + field_id], names.length[first + field_id]
+        hashed = hash_bytes(address, length, seed)
+        key = find_key(tables.keys.rows, tables.keys.slots, address, length, hashed)
+        if key < 0:
+            key, keys = add_key(tables.keys, address, length, 1, hashed)
+            tables = Interned(keys, tables.paths, tables.shapes)
+        key_ids[first + field_id] = key
     shapes, shape = tables.shapes.rows, stack[top, _PLACE]
     next_shape = shapes[shape, SHAPE.NEXT]
     if next_shape < 0 or shapes[next_shape, SHAPE.KEY] != key:
@@ -168,7 +113,8 @@ def _enter_field(
 def _decode_row(
     at: int,
     end: int,
-    names: _Names,
+    names: NameTable,
+    d: int,
     key_ids: Int64s,
     stack: Int64Table,
     tables: Interned,
@@ -206,7 +152,7 @@ def _decode_row(
         at, end = child(stack, top, stack[top, NEXT]), stack[top, END]
         path = stack[top, _PLACE]
         if nodes[stack[top, _NODE], 0] & 0xFF == KIND.OBJECT:
-            status, path, tables = _enter_field(stack, top, tables, names, key_ids, n, seed)
+            status, path, tables = _enter_field(stack, top, tables, names, d, key_ids, n, seed)
             if status != _OK:
                 return status, at, stack, tables, n
         stack[top, NEXT] += 1
@@ -218,7 +164,7 @@ def decode_rows(
     first: int,
     last: int,
     values: EncodedValues,
-    dictionaries: Dictionaries,
+    names: NameTable,
     nodes: Int64Table,
     row_start: Int64s,
     seed: int,
@@ -230,7 +176,7 @@ def decode_rows(
     """
     tables = new_tables(memory)
     # The key id of each name, -1 until the name occurs.
-    key_ids = filled_vector(memory, dictionaries.starts[len(dictionaries.starts) - 1], -1)
+    key_ids = filled_vector(memory, len(names.address), -1)
     stack = new_table(memory, 32, OWN + 3)
     n = offset = 0
     status = _OK
@@ -244,9 +190,8 @@ def decode_rows(
         if d < 0:
             status = _METADATA
             break
-        names = _names_of(dictionaries, d)
         at, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
-        status, at, stack, tables, n = _decode_row(at, end, names, key_ids, stack, tables, nodes, n, seed)
+        status, at, stack, tables, n = _decode_row(at, end, names, d, key_ids, stack, tables, nodes, n, seed)
         if status != _OK:
             offset = at - values.base - values.offsets[row]
             break
@@ -258,6 +203,7 @@ def decode_rows(
 def decode_values(
     dictionary_of: npt.NDArray[np.int32],
     dictionary: pa.BinaryArray,
+    names: NameTable,
     value_offsets: Int64s,
     value_address: int,
     valid: npt.NDArray[np.uint8],
@@ -268,7 +214,7 @@ def decode_values(
     """Decode some rows of an unshredded column.
 
     `dictionary_of`: index of the metadata of each row of the column; -1 for null.
-    `dictionary`: the distinct metadata, plain binary without nulls.
+    `dictionary` and `names`: the distinct metadata, plain binary without nulls, and their names, which may be repeated.
     `value_offsets` and `value_address`: where the value of each row is, and the address from which the offsets count.
     `valid`: one byte per row, 0 for SQL NULL; empty if all rows are valid.
     `rows`: the first row to decode and the row after the last. Their values must be less than 4 GiB together.
@@ -278,9 +224,6 @@ def decode_values(
     offset in its value.
     """
     first, last = rows
-    name_offsets, name_base = plain_binary(dictionary)
-    name_starts = np.zeros(len(name_offsets), np.int64)
-    _name_starts(name_base, name_offsets, name_starts)
     size = int(value_offsets[last] - value_offsets[first])
     # A value takes a byte, and an offset in its container.
     nodes = np.empty((size // 2 + 1 + last - first, 4), np.int64)
@@ -289,7 +232,7 @@ def decode_values(
         first,
         last,
         EncodedValues(valid, value_offsets, value_address, dictionary_of),
-        Dictionaries(name_base, name_offsets, name_starts),
+        names,
         nodes,
         row_start,
         HASH_SEED,
@@ -305,7 +248,9 @@ def decode_values(
 
 def _fault(status: int, row: int, offset: int, metadata: bytes, value: bytes) -> MalformedVariantError:
     """Return the error for a malformed row, worded by the scalar reader if it finds the fault too."""
-    faults = [fault for fault in find_faults(metadata, value) if fault.reason not in _IGNORED_FAULTS]
+    # Names must be UTF-8, although strings need not be.
+    ignored = _IGNORED_FAULTS - {"bad-utf8"} if status == _METADATA else _IGNORED_FAULTS
+    faults = [fault for fault in find_faults(metadata, value) if fault.reason not in ignored]
     if faults:
         fault = min(faults, key=lambda fault: (fault.part != "metadata", abs(fault.offset - offset)))
         where = fault.message if fault.part == "value" else f"metadata: {fault.message}"

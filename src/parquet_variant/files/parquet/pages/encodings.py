@@ -27,7 +27,7 @@ from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.memory import HASH_SEED, address_of
 from parquet_variant.kernels.pages import values as value_kernels
 from parquet_variant.kernels.pages.levels import ByteArrays
-from parquet_variant.kernels.pages.runs import delta_packed, index_runs, level_runs, most_delta_bytes, most_run_bytes
+from parquet_variant.kernels.pages.runs import index_runs, level_runs, most_delta_bytes, most_run_bytes, put_deltas
 
 # The bytes of a page, and the function that compresses them.
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -309,10 +309,10 @@ def encode_values(parts: Sequence[LeafValues], encoding: Encoding, leaf: LeafTyp
     if leaf.physical == Physical.BOOLEAN:
         return _copy(np.packbits(data, bitorder="little"), out)
     if encoding == Encoding.DELTA_BINARY_PACKED:
-        return int(delta_packed(address_of(data), width, count, differences, at))
+        return int(put_deltas(address_of(data), width, count, differences, at)) - at
     lengths = np.concatenate([part.byte_lengths for part in parts])
     if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
-        size = int(delta_packed(address_of(lengths), 4, count, differences, at))
+        size = int(put_deltas(address_of(lengths), 4, count, differences, at)) - at
         return size + _copy(data, out[size:])
     prefixes, suffixes = np.empty(count, np.int32), np.empty(count, np.int32)
     stored = address_of(prefixes), address_of(suffixes)

@@ -34,7 +34,7 @@ from parquet_variant.inference.statistics import upper_text
 from parquet_variant.io.parallel import ThreadPool
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.values import set_blocks
-from parquet_variant.kernels.shredding.columns import ShreddedRows
+from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 
 # Longer bounds of a chunk are omitted, and longer bounds of a page are truncated.
 _MAX_CHUNK_BOUND, _MAX_PAGE_BOUND = 4096, 64

@@ -23,8 +23,13 @@ from parquet_variant.kernels.arrow_buffers import bitmap, from_numpy, offsets_of
 from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages import values as value_kernels
 from parquet_variant.kernels.pages.levels import ByteArrays, Lists, list_levels, list_positions, optional_levels
-from parquet_variant.kernels.shredding.columns import NodeColumn, ShreddedRows
-from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE_NODE, VARIANT_NODE
+from parquet_variant.kernels.shredding.schema_table import (
+    ARRAY_NODE,
+    PRIMITIVE_NODE,
+    VARIANT_NODE,
+    NodeColumn,
+    ShreddedRows,
+)
 from parquet_variant.types import MAX_OFFSET
 
 Levels = npt.NDArray[np.uint8]

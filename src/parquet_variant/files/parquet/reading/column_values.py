@@ -233,9 +233,9 @@ class ChunkPages:
         at, stop, count = page[chunks.VALUES], page[chunks.STOP], page[chunks.PRESENT]
         prefixes = np.empty(count if page[chunks.ENCODING] == chunks.PREFIXED else 0, np.int64)
         if page[chunks.ENCODING] == chunks.PREFIXED:
-            at = runs.delta_values(at, stop, prefixes)
+            at = runs.read_deltas(at, stop, len(prefixes), address_of(prefixes), 8)
         lengths = np.empty(count, np.int64)
-        at = -1 if at < 0 else runs.delta_values(at, stop, lengths)
+        at = -1 if at < 0 else runs.read_deltas(at, stop, len(lengths), address_of(lengths), 8)
         _check(at >= 0 and runs.sized_spans(at, stop, lengths, valid, starts, sizes))
         total = int(prefixes.sum() + lengths.sum())
         if len(prefixes):

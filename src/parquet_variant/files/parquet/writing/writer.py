@@ -55,8 +55,7 @@ from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import check_target, recover
 from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside
-from parquet_variant.kernels.shredding.columns import ShreddedRows
-from parquet_variant.kernels.shredding.schema_table import SchemaTable
+from parquet_variant.kernels.shredding.schema_table import SchemaTable, ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
