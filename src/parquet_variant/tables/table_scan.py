@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from parquet_variant.files.parquet.scanning.scan import FOOTERS, Scan, tables_of
 from parquet_variant.files.parquet.scanning.scan_plan import FilePart, ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
+from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate, joined
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
 from parquet_variant.support.report_text import Report
 from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns
@@ -253,29 +253,20 @@ class TableScan(PlannedQuery, Generic[File]):
         for file in self._files():
             with self._open(file) as opened:
                 plan = self._plan(file, opened)
-            for name, value in asdict(plan.scan.explain()).items():
-                before = getattr(total, name)
-                if isinstance(value, dict):
-                    setattr(total, name, before | {key: before.get(key, 0) + count for key, count in value.items()})
-                else:
-                    setattr(total, name, max(before, value) if name == "columns_total" else before + value)
+            plan.scan.explain(total)
         pruned, version = self.pruned, self.current.version
         return TableScanReport(pruned.total, pruned.by_partition, pruned.by_statistics, total, version)
 
     def tasks(self, target_bytes: int = 128 << 20) -> list[TableScanTask[File]]:
         """Return the work in tasks of whole files, about `target_bytes` each; pruned files are left out."""
-        tasks: list[TableScanTask[File]] = []
-        part: list[File] = []
-        size = 0
+        parts: list[tuple[list[File], int]] = []
         for file in self._files():
-            if part and size + file.size > target_bytes:
-                tasks.append(TableScanTask(tuple(part), size))
-                part, size = [], 0
-            part.append(file)
-            size += file.size
-        if part:
-            tasks.append(TableScanTask(tuple(part), size))
-        return tasks
+            if not parts or parts[-1][1] + file.size > target_bytes:
+                parts.append(([], 0))
+            files, size = parts[-1]
+            files.append(file)
+            parts[-1] = files, size + file.size
+        return [TableScanTask(tuple(files), size) for files, size in parts]
 
     def read(self, task: TableScanTask[File]) -> Iterator[pa.Table]:
         """Yield the part of the result that a task reads."""
@@ -315,18 +306,23 @@ class TableScan(PlannedQuery, Generic[File]):
         # Rows that are identified by position must be completed before rows are filtered.
         positions = columns.needs_positions(missing)
         names = {selected.name for selected in inside}
-        pushed, remaining = (None, self.predicate) if positions else _split_predicate(self.predicate, names)
+        pushed: list[Predicate] = []
+        remaining: list[Predicate] = []
+        for condition in self.predicate.parts if isinstance(self.predicate, And) else [self.predicate]:
+            if condition is None:
+                continue
+            (pushed if columns_of(condition) <= names and not positions else remaining).append(condition)
         scan = Scan(
             sources=(opened.source,),
             selection=tuple(inside),
-            predicate=pushed,
+            predicate=joined(And, pushed) if pushed else None,
             column=name,
             skipping=self.skipping and not positions,
             zone=self.zone,
             threads=self.threads,
             _bytes_read=self._bytes_read,
         )
-        return _FilePlan(scan, columns, remaining, missing)
+        return _FilePlan(scan, columns, joined(And, remaining) if remaining else None, missing)
 
     def _read(self, files: Iterable[File]) -> Iterator[pa.Table]:
         threads = thread_count(self.threads)
@@ -360,39 +356,20 @@ class TableScan(PlannedQuery, Generic[File]):
         if mask is not None:
             rows = rows.filter(mask)
             missing = {name: column.filter(mask) for name, column in missing.items()}
-        table = self._complete_rows(rows, missing, part.plan)
-        if part.plan.remaining is not None:
-            table = table.filter(evaluate(part.plan.remaining, table))
-        table = table.select([selected.name for selected in self.selection])
-        return table.cast(self.schema) if table.schema != self.schema else table
-
-    def _complete_rows(
-        self, rows: pa.Table, missing: Mapping[str, pa.Array | pa.ChunkedArray], plan: _FilePlan
-    ) -> pa.Table:
-        """Return rows of a file with the columns that the file lacks, and with nested columns in the table's types."""
-        read = {selected.name for selected in plan.scan.selection}
+        read = {selected.name for selected in part.plan.scan.selection}
         columns: dict[str, pa.Array | pa.ChunkedArray] = {}
         for selected in self.every_column:
             name, kind = selected.name, selected.field.type
             if name not in read:
                 column = missing[name] if name in missing else pa.nulls(len(rows), kind)
                 columns[name] = column.cast(kind) if column.type != kind else column
-            elif rows[name].type != kind and selected.path is None:
-                chunks = [plan.columns.converted(chunk, selected) for chunk in rows[name].chunks]
+            elif rows[name].type != kind and selected.path is None:  # nested columns in the file's types
+                chunks = [part.plan.columns.converted(chunk, selected) for chunk in rows[name].chunks]
                 columns[name] = pa.chunked_array(chunks, kind)
             else:
                 columns[name] = rows[name]
-        return pa.table(columns, schema=pa.schema([selected.field for selected in self.every_column]))
-
-
-def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Predicate | None, Predicate | None]:
-    """Return the part of a filter that needs only columns of a file, and the remaining part."""
-    if predicate is None:
-        return None, None
-    if columns_of(predicate) <= inside:
-        return predicate, None
-    if not isinstance(predicate, And):
-        return None, predicate
-    pushed = tuple(part for part in predicate.parts if columns_of(part) <= inside)
-    remaining = tuple(part for part in predicate.parts if not columns_of(part) <= inside)
-    return (And(pushed) if pushed else None), And(remaining)
+        table = pa.table(columns, schema=pa.schema([selected.field for selected in self.every_column]))
+        if part.plan.remaining is not None:
+            table = table.filter(evaluate(part.plan.remaining, table))
+        table = table.select([selected.name for selected in self.selection])
+        return table.cast(self.schema) if table.schema != self.schema else table

@@ -256,12 +256,17 @@ def _answer_paths(
         if output.on_spark:
             from parquet_variant.spark.operations.read import readers
 
-            plans = [readers(table, _for_spark(selects), where, column=table.options.column)]
+            plans = [readers(table, selects, where, column=table.options.column)]
         document = report.to_dict() | (plans[0].to_dict() if plans else {})
         print_result(document, [report, *plans], as_json=output.as_json)
         return
-    answer = _in_spark(table, selects, where) if output.on_spark else None
-    schema, parts = (query.schema, query.batches()) if answer is None else (answer.schema, [answer])
+    schema, parts = query.schema, query.batches()
+    if output.on_spark:
+        opened = {name: getattr(table.options, name) for name in ("catalog", "column", "version", "at")}
+        answer = _with_spark(
+            lambda session: open_table(table.source, engine=session, **opened).scan(selects, where).to_spark()
+        )
+        schema, parts = answer.schema, iter([answer])
     empty = set(schema.names)
 
     def watched() -> Iterator[pa.Table]:
@@ -313,28 +318,6 @@ def _answer_sql(table: Table | None, sql: str, reading: dict[str, Any], output: 
     replace(output, sources=[*output.sources, *query.sources({})]).show(first.schema, chain([first], parts))
     for warning in query.warnings:
         report_warning(warning)
-
-
-def _in_spark(table: Table, columns: dict[str, str], where: str | None) -> pa.Table:
-    options = {name: getattr(table.options, name) for name in ("catalog", "column", "version", "at")}
-
-    def rows(session: Any) -> DataFrame:
-        return open_table(table.source, engine=session, **options).scan(_for_spark(columns), where).to_spark()
-
-    return _with_spark(rows)
-
-
-def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:
-    """Return the columns for the data source, as pairs of path and type."""
-    from parquet_variant.layouts.shredding_schema import ShreddingSchema
-    from parquet_variant.query.selection import read_selection
-
-    return {
-        column.name: column.stored_name
-        if column.path is None
-        else (str(column.path), "variant" if column.type is None else ShreddingSchema.from_arrow(column.type).to_ddl())
-        for column in read_selection(columns)
-    }
 
 
 def _limited(parts: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:

@@ -209,13 +209,13 @@ class Scan(PlannedQuery):
                 and file.facts.chunk(leaf, plan.groups[0].number).has_dictionary_page
             )
 
-    def explain(self) -> ScanReport:
-        """Return what the scan would read: files, row groups, columns and bytes.
+    def explain(self, report: ScanReport | None = None) -> ScanReport:
+        """Return what the scan would read: files, row groups, columns and bytes; or add it to a report.
 
         Bytes are those of whole column chunks, from the footers. Where the filter then matches no row of a row group,
         only the columns of the filter are read: fewer bytes than reported.
         """
-        report = ScanReport()
+        report = ScanReport() if report is None else report
         for source in self.sources:
             with open_file(source) as file:
                 report.add(file, self._plan(file))
