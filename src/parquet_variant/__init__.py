@@ -149,8 +149,7 @@ register_methods(
         "ParquetTable VortexTable": {"tables.creating": "rewrite"},
         "ParquetTable VortexTable DeltaTable IcebergTable": {"tables.publishing.publish": "publish"},
         "DeltaTable IcebergTable": {
-            "tables.changes.operations": "delete merge update",
-            "tables.changes.erasing": "erase",
+            "tables.changes.operations": "delete erase merge update",
             "tables.changes.optimizing": "optimize",
         },
         "Scan": {"spark.operations.read": "to_spark:read", "sql_query.binding": "with_common_types"},

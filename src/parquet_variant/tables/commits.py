@@ -47,7 +47,10 @@ class CommitSteps:
         try:
             result = step()
         except VariantError as error:
-            found = None if landed is None else self._known(landed, error)
+            try:
+                found = None if landed is None else landed()
+            except Exception:
+                raise self._unknown(error) from error
             if found is not None:
                 return found
             self.may_have_happened = not is_uncommitted(error)
@@ -56,12 +59,6 @@ class CommitSteps:
             raise self._unknown(error) from error
         self.may_have_happened = bool(result)
         return result
-
-    def _known(self, landed: Callable[[], _Result | None], error: VariantError) -> _Result | None:
-        try:
-            return landed()
-        except Exception:
-            raise self._unknown(error) from error
 
     def _unknown(self, error: Exception) -> TableError:
         line = error.message if isinstance(error, VariantError) else f"{type(error).__name__}: {error}"

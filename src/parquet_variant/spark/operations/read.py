@@ -26,7 +26,7 @@ from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.predicate import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse
-from parquet_variant.query.selection import Selected, read_filter, read_selection
+from parquet_variant.query.selection import Selected, read_filter, read_selection, split_type
 from parquet_variant.query.sql_dialect import sql_type_name
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.task_errors import from_spark_errors
@@ -84,6 +84,11 @@ def read(
     spark: SparkSession = table.options.engine
     spark.dataSource.register(VariantDataSource)
     source, options = _data_source_options(table)
+    if columns is not None:  # a path without a type is the Variant
+        is_untyped = {
+            name: str(path).startswith("$") and split_type(str(path))[1] is None for name, path in columns.items()
+        }
+        columns = {name: (str(path), "variant") if is_untyped[name] else path for name, path in columns.items()}
     options |= {"columns": None if columns is None else json.dumps(columns), "where": where, "column": column}
     options |= {"partitionBytes": partition_bytes, "mergeSchema": "true" if merge_schema else None}
     options |= {"timeZone": spark.conf.get("spark.sql.session.timeZone")}

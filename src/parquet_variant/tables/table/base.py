@@ -397,7 +397,7 @@ class TableBase:
         >>> pv.sql("SELECT max(id) AS m FROM v", v=view).to_pylist()
         [{'m': 1}]
         """
-        return registered_method("Table.typed")(self, column=column or self._options.column, names=names)
+        return self._run("typed", column=column or self._options.column, names=names)
 
     def lazy(
         self, columns: Mapping[str, Any] | Sequence[str] | None = None, where: Any = None, *, column: str | None = None

@@ -18,8 +18,7 @@ from parquet_variant.tables.row_input import Batch, ChangeOptions, SchemaOption,
 from parquet_variant.tables.table.reporting import ReportingMethods
 
 if TYPE_CHECKING:
-    from parquet_variant.tables.changes.erasing import EraseReport
-    from parquet_variant.tables.changes.operations import ChangeResult, Merge
+    from parquet_variant.tables.changes.operations import ChangeResult, EraseReport, Merge
 
 # The operations that are the same for all formats of tables, once the format has opened the table.
 CHANGES_OF_ROWS = ("delete", "update", "merge", "replace_where", "replace_partitions", "optimize", "drop_shredding")

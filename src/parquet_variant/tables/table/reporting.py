@@ -164,8 +164,8 @@ class ReportingMethods(TableBase):
         appeared  $.note: is in 100% of its parents (100 values), as null [values]
         """
         limits = {"factor": factor, "min_change": min_change, "min_share": min_share, "ignore": ignore}
-        run = registered_method("Table.diff")
-        return run(self, other, values=values, sample_bytes=sample_bytes, threads=threads, **limits)
+        options = {"values": values, "sample_bytes": sample_bytes, "threads": threads}
+        return registered_method("Table.diff")(self, other, **options, **limits)
 
     def contract(
         self, level: ContractLevel = "normal", *, name: str | None = None, threads: int | None = None
@@ -201,8 +201,7 @@ class ReportingMethods(TableBase):
           $.tag:
             type: string
         """
-        inferred: Contract = registered_method("Table.contract")(self, level, name=name, threads=threads)
-        return inferred
+        return self._run("contract", level, name=name, threads=threads)
 
     def check(self, contract: Any, *, values: bool = True, examples: int = 5, threads: int | None = None) -> Any:
         """Check the rows against a contract.
@@ -274,8 +273,7 @@ class ReportingMethods(TableBase):
         >>> report.engines[0].verdict
         'struct'
         """
-        run = registered_method("Table.compat")
-        return run(self, engines=engines, timeout=timeout, pythons=pythons, progress=progress)
+        return self._run("compat", engines=engines, timeout=timeout, pythons=pythons, progress=progress)
 
     def explore(self, *, compare: Any = None) -> Any:
         """Inspect the data on one page: footers, the metadata of a table, and at most 20,000 rows or 8 MiB.
@@ -301,7 +299,7 @@ class ReportingMethods(TableBase):
         >>> page.to_dict()["paths"]["kinds"][1]
         {'int64': 1, 'string': 1}
         """
-        return registered_method("Table.explore")(self, compare=compare)
+        return self._run("explore", compare=compare)
 
     def publish(self, format: str, *, to: Any = None, catalog: Any = None) -> Any:
         """Write the metadata of another table format over the data files, which are not copied.

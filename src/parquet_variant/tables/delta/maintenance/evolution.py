@@ -24,7 +24,7 @@ from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.changes.change_plan import TableChange
-from parquet_variant.tables.changes.erasing import ErasableTable
+from parquet_variant.tables.changes.operations import ErasableTable
 from parquet_variant.tables.changes.optimizing import optimize
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import relative_path, vector_path

@@ -15,7 +15,7 @@ from datetime import datetime
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.io.directories import ICEBERG_METADATA, is_inside, table_directories
 from parquet_variant.io.temporaries import dead_temporaries
-from parquet_variant.tables.changes.erasing import ErasableTable
+from parquet_variant.tables.changes.operations import ErasableTable
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
 from parquet_variant.tables.iceberg.locations import normal_location
