@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.tables.changes import erasing
+from parquet_variant.tables.changes import operations
 from parquet_variant.tables.delta.maintenance import evolution as erase_module
 
 _SECRET = "zebra-7421"
@@ -131,7 +131,7 @@ def test_an_erasure_that_ends_early_can_be_repeated(tmp_path: Path, monkeypatch:
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(erasing if step == "change_rows" else erase_module, step, killed)
+        patch.setattr(operations if step == "change_rows" else erase_module, step, killed)
         with pytest.raises(Killed):
             pv.open(table).erase(f"name = '{_SECRET}'", compression="none")
     assert pv.open(table).to_arrow()["n"].to_pylist() == [0, 1, 2]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -124,14 +124,6 @@ _ASSUMED_COMPRESSION = 3
 
 # The format's description of a data file, such as an add action of Delta.
 File = TypeVar("File")
-
-
-class Identities:
-    """Fills in the columns that a table generates for new rows; a table without identity columns has nothing to do."""
-
-    def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Yield the tables with the generated columns that they lack."""
-        yield from tables
 
 
 @dataclass(frozen=True)

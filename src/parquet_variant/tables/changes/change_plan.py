@@ -33,7 +33,7 @@ from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan, TableScanTask
-from parquet_variant.tables.write_plan import File, Identities, TableWritePlan
+from parquet_variant.tables.write_plan import File, TableWritePlan
 
 # A format's collection of data files: it has a length, and only the format looks inside.
 FileSet: TypeAlias = Any
@@ -79,7 +79,6 @@ class TableChange(Generic[File]):
     rows_inserted: int = 0  # Rows of `added`.
     source_rows: int = 0  # Of a merge.
     parameters: Mapping[str, Any] = field(default_factory=dict)  # Recorded in the history.
-    identities: Identities = field(default_factory=Identities)  # What numbered the new rows.
     changes_rows: bool = True  # False if the new files hold the same rows.
     hints: Sequence[str] = ()  # Paths of the condition that no row has, if no row matched.
 
@@ -290,9 +289,9 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
         """Return the size of a file that a change removes; 0 if the file is kept or its size is unknown."""
         return 0
 
-    def identities(self) -> Identities:
-        """Return what fills in identity columns of new rows."""
-        return Identities()
+    def numbered(self, rows: Iterable[pa.Table]) -> Iterable[pa.Table]:
+        """Return new rows with the columns that the table numbers itself."""
+        return rows
 
     def refuse_assignment(self, columns: Iterable[str]) -> None:
         """Refuse to set columns that the table generates itself."""

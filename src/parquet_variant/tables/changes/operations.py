@@ -24,7 +24,7 @@ from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.expressions import is_true, needed_table
 from parquet_variant.tables.row_input import ChangeOptions, all_rows
 from parquet_variant.tables.storage import now_millis
-from parquet_variant.tables.write_plan import File, Identities
+from parquet_variant.tables.write_plan import File
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,11 @@ def replace_where(table: ChangeableTable[Any], options: ChangeOptions, data: Any
     rows, clause = all_rows(data), Clause("not_matched_by_source", "delete", predicate=where)
 
     def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
-        changes, identities = current.plan(options.files), current.identities()
+        changes = current.plan(options.files)
         deletes = RowChange.of(current, changes, [clause], options.zone)
         (condition,) = [parsed.expression for parsed in deletes.clauses]
         assert condition is not None
-        new = [changes.write.with_generated_columns(part) for part in identities.fill(rows)]
+        new = [changes.write.with_generated_columns(part) for part in current.numbered(rows)]
         for part in new:
             needed = needed_table(changes.write.completed(part), condition.columns[TARGET])
             is_inside = is_true(condition, TARGET, needed, options.zone)
@@ -161,20 +161,18 @@ def replace_where(table: ChangeableTable[Any], options: ChangeOptions, data: Any
                     reason="outside-condition",
                     row=int((~is_inside).argmax()),
                 )
-        return with_inserts(deletes.run(current, options.engine, "replace"), changes, new, identities)
+        return with_inserts(deletes.run(current, options.engine, "replace"), changes, new)
 
     return run_change(table, "WRITE", plan, options.batch)
 
 
-def with_inserts(
-    change: TableChange[Any], plan: ChangePlan[Any], rows: Sequence[pa.Table], identities: Identities
-) -> TableChange[Any]:
-    """Write new rows and return a change that also adds them; `identities` filled in their identity columns."""
+def with_inserts(change: TableChange[Any], plan: ChangePlan[Any], rows: Sequence[pa.Table]) -> TableChange[Any]:
+    """Write new rows, and return a change that also adds them."""
     added = plan.write.write_files(iter(rows))
     data: tuple[Any, ...] = ()
     if plan.records_changes and rows:
         data = plan.write_changes(plan.write, {"insert": pa.concat_tables(rows)})
-    return replace(change, added=added, change_data=data, rows_inserted=sum(map(len, rows)), identities=identities)
+    return replace(change, added=added, change_data=data, rows_inserted=sum(map(len, rows)))
 
 
 def merge(
@@ -249,11 +247,11 @@ class Merge:
             )
 
         def plan(table: ChangeableTable[Any]) -> TableChange[Any]:
-            changes, identities, options = table.plan(self.options.files), table.identities(), self.options
+            changes, options = table.plan(self.options.files), self.options
             rows = RowChange.of(table, changes, self.clauses, options.zone, join=self.join, dry_run=dry_run)
             change = rows.run(table, options.engine, "merge")
             matches_none = not any(len(file.matched) for file in change.files) and table.batch is None
-            inserts = rows.inserted(change.files, identities)
+            inserts = rows.inserted(table, change.files)
             clauses = [
                 {"when": clause.kind, "action": clause.action, "predicate": clause.predicate} for clause in self.clauses
             ]
@@ -263,9 +261,8 @@ class Merge:
                 source_rows=len(self.join.source),
                 hints=rows.missing_paths(table) if matches_none else (),
                 parameters={"predicate": self.join.condition, "clauses": clauses},
-                identities=identities,
             )
-            return with_inserts(change, changes, [inserts], identities) if len(inserts) and not dry_run else change
+            return with_inserts(change, changes, [inserts]) if len(inserts) and not dry_run else change
 
         return run_change(self.target, "MERGE", plan, self.options.batch, dry_run=dry_run)
 

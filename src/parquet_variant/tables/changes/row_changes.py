@@ -30,7 +30,6 @@ from parquet_variant.tables import expressions
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
 from parquet_variant.tables.changes.patching import FileRows
 from parquet_variant.tables.schema import StructType, arrow_schema
-from parquet_variant.tables.write_plan import Identities
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
 RowKind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
@@ -301,7 +300,7 @@ class RowChange:
 
     # ---- new rows
 
-    def inserted(self, done: Sequence[FileChange[Any]], identities: Identities) -> pa.Table:
+    def inserted(self, table: ChangeableTable[Any], done: Sequence[FileChange[Any]]) -> pa.Table:
         """Return the rows that the source adds, with the columns that are given or generated."""
         unmatched = np.ones(len(self.rows), dtype=bool)
         for change in done:
@@ -321,7 +320,7 @@ class RowChange:
             )
             set_columns = {assignment.column for assignment in clause.assignments}
             new = new.select([f.name for f in schema.fields if f.name in set_columns])
-            parts += map(self.plan.write.with_generated_columns, identities.fill([new]))
+            parts += map(self.plan.write.with_generated_columns, table.numbered([new]))
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
 

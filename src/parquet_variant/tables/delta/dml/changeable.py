@@ -21,6 +21,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.support.choices import Mode
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileLayout, TableChange
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta import file_locations as locations
@@ -178,9 +179,13 @@ class DeltaTable(ChangeableTable[Add]):
         is_kept = any(add.path == change.file.path for add in change.added)
         return 0 if is_kept else change.file.size
 
-    def identities(self) -> writing.IdentityValues:
-        """See `ChangeableTable.identities`."""
+    @cached_property
+    def _identities(self) -> writing.IdentityValues:
         return writing.IdentityValues(self.current)
+
+    def numbered(self, rows: Iterable[pa.Table]) -> Iterable[pa.Table]:
+        """See `ChangeableTable.numbered`."""
+        return self._identities.fill(rows)
 
     def refuse_assignment(self, columns: Iterable[str]) -> None:
         """Refuse to update identity columns, as delta-spark does."""
@@ -220,14 +225,13 @@ class DeltaTable(ChangeableTable[Add]):
         keys = {(file.file.path, file.file.deletion_vector) for file in changed}
         mask = [(add.path, add.deletion_vector) in keys for add in iter_adds(change.opened.select(PLACES))]
         removed = change.opened.filter(pa.array(mask, pa.bool_()))
-        identities = change.identities
         return Transaction(
             operation,
             change.parameters,
             adds=[add for file in changed for add in file.added] + list(change.added),
             removes=self.current.to_removes(removed, data_change=change.changes_rows),
             other_actions=[cdc for file in changed for cdc in file.change_data] + list(change.change_data),
-            metadata=identities.metadata if isinstance(identities, writing.IdentityValues) else None,
+            metadata=self._identities.metadata if change.rows_inserted else None,
             reads=change.reads,
             read_paths=frozenset(change.opened["path"].to_pylist()),
             txn=Txn.of(self.batch),
@@ -296,9 +300,9 @@ def replace_partitions(table: DeltaTable, options: ChangeOptions, data: Any) -> 
 
     def plan(current: ChangeableTable[Add]) -> TableChange[Add]:
         assert isinstance(current, DeltaTable)
-        changes, identities = current.plan(options.files), current.identities()
-        new = [changes.write.with_generated_columns(part) for part in identities.fill(rows)]
-        inserts = with_inserts(TableChange((), (), None), changes, new, identities)
+        changes = current.plan(options.files)
+        new = [changes.write.with_generated_columns(part) for part in current.numbered(rows)]
+        inserts = with_inserts(TableChange((), (), None), changes, new)
         fields = current.current.partition_fields
         written = {tuple(add.partition_values[field.physical_name] for field in fields) for add in inserts.added}
 

@@ -40,7 +40,7 @@ from parquet_variant.tables.delta.writing import data_files
 from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
 from parquet_variant.tables.schema import Field, StructType, check_schema, from_arrow_schema, variant_paths
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
-from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, Identities
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 
 _MARK, _EXPLICIT = "delta.identity.highWaterMark", "delta.identity.allowExplicitInsert"
 _LIMITS = np.iinfo(np.int64)
@@ -73,7 +73,7 @@ class _Counter:
         return pa.array(np.arange(count, dtype=np.int64) * self.step + first)
 
 
-class IdentityValues(Identities):
+class IdentityValues:
     """Fills in the identity columns that rows lack, and provides the table's metadata with the new marks."""
 
     def __init__(self, current: Snapshot) -> None:
