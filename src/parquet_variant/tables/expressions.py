@@ -139,21 +139,6 @@ class Assignment:
     literal: object  # The Python value if there is no expression.
 
 
-def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tuple[str, VariantPath | None]:
-    """Return the column, and the path inside a Variant, that the target of an assignment names."""
-    head, *fields = text.split(".")
-    if (column := columns.find(text)) is not None and not (fields and columns.find(head)):
-        return column, None
-    expression = read_expression(text, {alias: columns}, zone=zone)
-    needed = list(expression.columns[alias].values())
-    if len(needed) != 1 or not is_plain_column(expression) or needed[0].type:
-        raise TableError(
-            f"cannot set {text!r}: name a column, or a path inside a Variant (v:a.b)", reason="bad-assignment"
-        )
-    path = needed[0].path
-    return needed[0].stored_name, path if path is not None and path.segments else None
-
-
 def is_plain_column(expression: SqlExpression) -> bool:
     """Return whether an expression is a column and nothing else."""
     return isinstance(parse_sql(expression.text, "duckdb", what="expression"), exp.Column)
@@ -192,7 +177,18 @@ def read_assignments(
     target = tables.get(alias) or columns_of_table(schema)
     assignments: list[Assignment] = []
     for text, value in values.items():
-        column, path = read_target(text.removeprefix(f"{alias}."), target, alias, zone)
+        name, path = text.removeprefix(f"{alias}."), None
+        head, *fields = name.split(".")
+        column = target.find(name)
+        if column is None or (fields and target.find(head)):
+            named = read_expression(name, {alias: target}, zone=zone)
+            needed = list(named.columns[alias].values())
+            if len(needed) != 1 or not is_plain_column(named) or needed[0].type:
+                raise TableError(
+                    f"cannot set {name!r}: name a column, or a path inside a Variant (v:a.b)", reason="bad-assignment"
+                )
+            column = needed[0].stored_name
+            path = needed[0].path if needed[0].path is not None and needed[0].path.segments else None
         for other in assignments:
             if other.column == column and (path is None or other.path is None or path == other.path):
                 raise TableError(
@@ -228,7 +224,7 @@ def assigned(
     needed = needed_columns(assignments)
     inputs = {name: needed_table(table, needed.get(name, {})) for name, table in tables.items()}
     result = rows
-    for assignment, value in zip(assignments, _evaluate(assignments, inputs, zone), strict=True):
+    for assignment, value in zip(assignments, new_values(assignments, inputs, zone), strict=True):
         field = schema.get(assignment.column)
         assert field is not None
         index = result.column_names.index(field.name)
@@ -247,17 +243,6 @@ def assigned(
     return result
 
 
-def path_values(
-    assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table], rows: int, zone: str
-) -> list[VariantArray]:
-    """Return the values that assignments to paths set, one column per assignment.
-
-    `inputs`: the columns that `needed_columns` names, by table, as `needed_table` returns them.
-    """
-    values = _evaluate(assignments, inputs, zone)
-    return [_path_column(assignment, value, rows) for assignment, value in zip(assignments, values, strict=True)]
-
-
 def needed_columns(assignments: Sequence[Assignment]) -> dict[str, dict[str, Selected]]:
     """Return the columns that the expressions need, by table."""
     needed: dict[str, dict[str, Selected]] = {}
@@ -268,7 +253,11 @@ def needed_columns(assignments: Sequence[Assignment]) -> dict[str, dict[str, Sel
     return needed
 
 
-def _evaluate(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table], zone: str) -> list[Any]:
+def new_values(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table], zone: str) -> list[Any]:
+    """Return the value of each assignment: a column, Variants, or the Python value.
+
+    `inputs`: the columns that `needed_columns` names, by table, as `needed_table` returns them.
+    """
     # DuckDB is not needed for a column alone, and cannot hold a Variant.
     texts = {
         f"c{index}": assignment.value.text
@@ -294,7 +283,7 @@ def _evaluate(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table],
 def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray, reads_itself: bool) -> pa.Array:
     if assignment.path is not None:
         variants = VariantArray.from_storage(one_chunk(before))
-        values = _path_column(assignment, value, len(before))
+        values = path_column(assignment, value, len(before))
         if not reads_itself:
             return variant_set(variants, assignment.path, values).storage
         is_null = one_chunk((value.storage if isinstance(value, VariantArray) else value).is_null())
@@ -311,7 +300,7 @@ def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray,
     return _variants(assignment, value, len(before)).to_unshredded().storage
 
 
-def _path_column(assignment: Assignment, value: Any, rows: int) -> VariantArray:
+def path_column(assignment: Assignment, value: Any, rows: int) -> VariantArray:
     """Return the values to set at a path. NULL becomes the JSON null: a NULL would replace the whole Variant."""
     variants = _variants(assignment, value, rows).to_unshredded()
     if not variants.storage.null_count:

@@ -129,7 +129,7 @@ def _change_rows(
     table: ChangeableTable[Any], options: ChangeOptions, clause: Clause, step: str, *, dry_run: bool = False
 ) -> ChangeResult:
     def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
-        rows = RowChange.of(current, current.plan(options.files), [clause], options.zone, dry_run=dry_run)
+        rows = RowChange.of(current, options, [clause], dry_run=dry_run)
         change = rows.run(current, options.engine, step)
         # A repeated batch may match no row.
         matches_none = not change.changed and current.batch is None
@@ -146,8 +146,8 @@ def replace_where(table: ChangeableTable[Any], options: ChangeOptions, data: Any
     rows, clause = all_rows(data), Clause("not_matched_by_source", "delete", predicate=where)
 
     def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
-        changes = current.plan(options.files)
-        deletes = RowChange.of(current, changes, [clause], options.zone)
+        deletes = RowChange.of(current, options, [clause])
+        changes = deletes.plan
         (condition,) = [parsed.expression for parsed in deletes.clauses]
         assert condition is not None
         new = [changes.write.with_generated_columns(part) for part in current.numbered(rows)]
@@ -247,9 +247,8 @@ class Merge:
             )
 
         def plan(table: ChangeableTable[Any]) -> TableChange[Any]:
-            changes, options = table.plan(self.options.files), self.options
-            rows = RowChange.of(table, changes, self.clauses, options.zone, join=self.join, dry_run=dry_run)
-            change = rows.run(table, options.engine, "merge")
+            rows = RowChange.of(table, self.options, self.clauses, join=self.join, dry_run=dry_run)
+            change = rows.run(table, self.options.engine, "merge")
             matches_none = not any(len(file.matched) for file in change.files) and table.batch is None
             inserts = rows.inserted(table, change.files)
             clauses = [
@@ -262,7 +261,7 @@ class Merge:
                 hints=rows.missing_paths(table) if matches_none else (),
                 parameters={"predicate": self.join.condition, "clauses": clauses},
             )
-            return with_inserts(change, changes, [inserts]) if len(inserts) and not dry_run else change
+            return with_inserts(change, rows.plan, [inserts]) if len(inserts) and not dry_run else change
 
         return run_change(self.target, "MERGE", plan, self.options.batch, dry_run=dry_run)
 
@@ -373,10 +372,10 @@ def erase(
     uri, versions = erasable.table.uri, erasable.version_count()
 
     def rows_of(table: ChangeableTable[Any], dry_run: bool) -> RowChange:
-        plan: Any = table.plan(options.files)
-        plan = replace(plan, uses_vectors=False, records_changes=False, erases=True)
         clause = Clause("not_matched_by_source", "delete", predicate=where)
-        return RowChange.of(table, plan, [clause], options.zone, dry_run=dry_run)
+        rows = RowChange.of(table, options, [clause], dry_run=dry_run)
+        plan: Any = rows.plan
+        return replace(rows, plan=replace(plan, uses_vectors=False, records_changes=False, erases=True))
 
     def change(table: ChangeableTable[Any]) -> TableChange[Any]:
         """Change the files that may hold matching rows, or rows that are only marked as deleted."""

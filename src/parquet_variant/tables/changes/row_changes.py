@@ -29,6 +29,7 @@ from parquet_variant.query.sql_expression import SqlExpression, needed_path_hint
 from parquet_variant.tables import expressions
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
 from parquet_variant.tables.changes.patching import FileRows
+from parquet_variant.tables.row_input import ChangeOptions
 from parquet_variant.tables.schema import StructType, arrow_schema
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
@@ -138,14 +139,14 @@ class RowChange:
     def of(
         cls,
         table: ChangeableTable[Any],
-        plan: ChangePlan[Any],
+        options: ChangeOptions,
         clauses: Sequence[Clause],
-        zone: str,
         *,
         join: Join | None = None,
         dry_run: bool = False,
     ) -> RowChange:
         """Parse clauses over the columns of a table, and over those of the source of a merge."""
+        plan, zone = table.plan(options.files), options.zone
         tables = {TARGET if join is None else join.target_alias: expressions.columns_of_table(table.schema)}
         condition = None
         if join is not None:
@@ -365,7 +366,8 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
         if updates[0].kind == "matched":
             partners = change.rows.take(pa.array(source[updated]))
             tables[change.source] = expressions.needed_table(partners, needed.get(change.source, {}))
-        return expressions.path_values(assignments, tables, count, change.zone)
+        values = zip(assignments, expressions.new_values(assignments, tables, change.zone), strict=True)
+        return [expressions.path_column(assignment, value, count) for assignment, value in values]
 
     rows_of_file = FileRows(
         plan,

@@ -300,7 +300,8 @@ def replace_partitions(table: DeltaTable, options: ChangeOptions, data: Any) -> 
 
     def plan(current: ChangeableTable[Add]) -> TableChange[Add]:
         assert isinstance(current, DeltaTable)
-        changes = current.plan(options.files)
+        all_rows_of_files = RowChange.of(current, options, [Clause("not_matched_by_source", "delete")])
+        changes = all_rows_of_files.plan
         new = [changes.write.with_generated_columns(part) for part in current.numbered(rows)]
         inserts = with_inserts(TableChange((), (), None), changes, new)
         fields = current.current.partition_fields
@@ -311,7 +312,6 @@ def replace_partitions(table: DeltaTable, options: ChangeOptions, data: Any) -> 
                 pa.array([key in written for key in locations.partition_keys(files, fields)], pa.bool_())
             )
 
-        all_rows_of_files = RowChange.of(current, changes, [Clause("not_matched_by_source", "delete")], options.zone)
         deletes = all_rows_of_files.run(current, options.engine, "replace", in_written_partitions(current.files))
         return replace(
             inserts,
