@@ -185,7 +185,7 @@ def test_a_column_that_pyarrow_made_of_an_array_is_written_as_a_variant(
     """pyarrow keeps the storage of an array that it is given, and not the name of its type."""
     rows = pa.table({"id": range(len(events)), "v": events})
     pv.write(tmp_path / "a.parquet", rows)
-    assert "annotated in 1" in str(pv.open(tmp_path / "a.parquet").inspect())
+    assert "VARIANT annotation in 1 file" in str(pv.open(tmp_path / "a.parquet").inspect())
     pv.write(tmp_path / "delta", rows, format="delta")
     pv.open(tmp_path / "delta").append([rows, rows.to_batches()[0]])
     pv.write(tmp_path / "a.vortex", rows)

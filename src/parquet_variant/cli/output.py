@@ -12,10 +12,10 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any
 
 from parquet_variant.errors import VariantError, without_secrets
+from parquet_variant.support.report_text import grid
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,10 +99,6 @@ class StandardOutput:
         return getattr(self._open(), name)
 
 
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
-_GRID_ROWS = 1000  # The rows that determine the widths.
-
-
 def print_json(value: Any) -> None:
     """Print one JSON document on one line."""
     print(json.dumps(value, ensure_ascii=False, default=str))
@@ -126,47 +122,9 @@ def print_json_rows(table: pa.Table) -> None:
 
 
 def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:
-    """Print a grid with a header; the columns named in `right` are aligned to the right.
-
-    >>> print_grid(["path", "rows"], [["$.a", 12], ["$.bcd", 3]], right=["rows"])
-    path   rows
-    -----  ----
-    $.a      12
-    $.bcd     3
-    """
-
-    def cell(value: Any) -> str:
-        """Return the text of a value in one line: a line break would end the row."""
-        text = "-" if value is None else str(value)
-        return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
-
-    texts = ([cell(value) for value in row] for row in rows)
-    first = list(islice(texts, _GRID_ROWS))
-    widths = [max(map(len, column)) for column in zip(header, *first, strict=True)]
-    to_right = set(right)
-
-    def line(values: Sequence[str]) -> str:
-        columns = zip(header, values, widths, strict=True)
-        return "  ".join(v.rjust(width) if name in to_right else v.ljust(width) for name, v, width in columns).rstrip()
-
-    print(line(header))
-    print("  ".join("-" * width for width in widths))
-    for row in chain(first, texts):
-        print(line(row))
-
-
-def human_bytes(size: int) -> str:
-    """Return a size in a readable unit.
-
-    >>> human_bytes(999), human_bytes(1_234_567)
-    ('999 bytes', '1.2 MB')
-    """
-    value = float(size)
-    for unit in _UNITS:
-        if value < 1000 or unit == _UNITS[-1]:
-            break
-        value /= 1000
-    return f"{size} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+    """Print a grid; see `report_text.grid`."""
+    for line in grid(header, rows, right=right):
+        print(line)
 
 
 DATA_PROBLEM = 1

@@ -13,6 +13,7 @@ from parquet_variant.inference.columns import PathCost, PathEstimate
 from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE
 from parquet_variant.inference.policies.decision import Decision, InferenceResult
 from parquet_variant.support.choices import SortBy
+from parquet_variant.support.report_text import human_bytes
 from parquet_variant.types.path import VariantPath, Wildcard
 
 _SHOWN_KEYS = 3
@@ -79,12 +80,12 @@ def explain(result: InferenceResult) -> str:
     >>> from parquet_variant.inference.infer import infer
     >>> rows = ['{"id": 1, "tags": ["x", 2, 3]}'] * 20 + ['{"id": 2, "note": "rare"}']
     >>> print(explain(infer(pv.parse_json(rows))))  # doctest: +NORMALIZE_WHITESPACE
-    21 rows, 3 paths with values, 2 typed (auto): 488 B of 536 B encoded leave the residual, 48 B stay
+    21 rows, 3 paths with values, 2 typed (auto): 488 bytes of 536 bytes encoded leave the residual, 48 bytes stay
     $  object  100.0% typed  all object; the data is too small for more columns for DuckDB
-    ├─ id  bigint  100.0% typed  saves 85 B  all bigint
-    ├─ note  residual  4.8% residual (8 B)  95.2% missing  in 4.76% of the rows, under 15%
+    ├─ id  bigint  100.0% typed  saves 85 bytes  all bigint
+    ├─ note  residual  4.8% residual (8 bytes)  95.2% missing  in 4.76% of the rows, under 15%
     └─ tags  array  95.2% typed  4.8% missing  all array
-       └─ [*]  bigint  66.7% typed  33.3% residual (40 B)  saves 126 B  66.7% number, 33.3% string
+       └─ [*]  bigint  66.7% typed  33.3% residual (40 bytes)  saves 126 bytes  66.7% number, 33.3% string
     DuckDB 2.0 reads typed paths in $ slowly: the residual of $ has $.note in 4.8% of the rows; the
     data is too small for more columns for DuckDB; use readers=duckdb
     """
@@ -114,8 +115,9 @@ def summary(result: InferenceResult) -> list[str]:
     leaves = [decision for decision in result.decisions if decision.type not in ("object", "array")]
     typed = sum(leaf.type is not None for leaf in leaves)
     total, stays = result.costs.total_bytes, result.costs.residual_bytes
-    moved = f"{_size(total - stays)} of {_size(total)} encoded leave the residual, {_size(stays)} stay"
-    head = f"{result.rows:,} rows, {len(leaves):,} paths with values, {typed:,} typed ({result.policy.name}): {moved}"
+    moved, whole, kept = map(human_bytes, (total - stays, total, stays))
+    head = f"{result.rows:,} rows, {len(leaves):,} paths with values, {typed:,} typed ({result.policy.name}): "
+    head += f"{moved} of {whole} encoded leave the residual, {kept} stay"
     return [head, *map(str, result.typed_strings), *map(str, result.suggested_types)]
 
 
@@ -153,8 +155,8 @@ def explain_estimate(estimate: PathEstimate) -> str:
     if not estimate.values:
         return f"{head}: the data has no values at this path"
     would_hold = f"would hold {estimate.typed:,} of {estimate.values:,} values"
-    gain = f"saves {_size(estimate.saved)}" if estimate.saved >= 0 else f"loses {_size(-estimate.saved)}"
-    taken, column = _size(estimate.taken), _size(estimate.column)
+    gain = f"saves {human_bytes(estimate.saved)}" if estimate.saved >= 0 else f"loses {human_bytes(-estimate.saved)}"
+    taken, column = human_bytes(estimate.taken), human_bytes(estimate.column)
     return f"{head}: {would_hold}; takes {taken} out of the residual, costs {column}, {gain}"
 
 
@@ -230,16 +232,8 @@ def _line(name: str, decision: Decision, cost: PathCost | None) -> str:
     else:
         for part in ("typed", "null", "residual", "missing"):
             if getattr(cost, part):
-                size = f" ({_size(cost.residual_bytes)})" if part == "residual" else ""
+                size = f" ({human_bytes(cost.residual_bytes)})" if part == "residual" else ""
                 parts.append(f"{cost.share(part):.1%} {part}{size}")
     if decision.bytes_saved:
-        parts.append(f"saves {_size(decision.bytes_saved)}")
+        parts.append(f"saves {human_bytes(decision.bytes_saved)}")
     return "  ".join([*parts, decision.reason])
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

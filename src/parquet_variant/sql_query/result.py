@@ -35,6 +35,7 @@ from parquet_variant.ops.interop.display import (
 )
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import holds_variants, is_variant
+from parquet_variant.support.report_text import grid
 from parquet_variant.types.forms import in_form, with_fields
 
 FORMATS = {
@@ -294,10 +295,7 @@ class SqlResult(ArrowResult):
     def _lines(self) -> Iterator[str]:
         columns = shown_columns(self._table)
         names = list(map(cut_text, self.column_names))
-        widths = [max(len(text) for text in (name, *column)) for name, column in zip(names, columns, strict=True)]
-        rows = [names, ["-" * width for width in widths], *zip(*columns, strict=True)]
-        for row in rows:
-            yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        yield from grid(names, zip(*columns, strict=True))
         if self.num_rows > SHOWN_ROWS:
             yield f"({self.num_rows:,} rows)"
         yield from (f"warning: {warning}" for warning in self.warnings)

@@ -34,6 +34,7 @@ Errors: TypeAlias = Literal["null", "raise"]
 SqlEngine: TypeAlias = Literal["duckdb", "spark"]
 # The order of a list of paths.
 SortBy: TypeAlias = Literal["path", "saved", "residual", "typed", "missing"]
+PathOrder: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
 
 # How much time the compression of Parquet files may take: points of the frontier of speed and size.
 Effort: TypeAlias = Literal["fast", "balanced", "small"]

@@ -24,10 +24,10 @@ from parquet_variant.cli.options.common import (
     read_schema,
 )
 from parquet_variant.cli.options.sources import open_table, read_catalog, spark_session
-from parquet_variant.cli.output import human_bytes, print_result
+from parquet_variant.cli.output import print_result
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import DEFAULT_COMPRESSION, AnyLayout, FileMode, OnConflict, OutputFormat
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.report_text import counted, human_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -29,11 +29,11 @@ from parquet_variant.cli.options.common import (
     read_types,
 )
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
-from parquet_variant.cli.output import human_bytes, print_result, report_warning
+from parquet_variant.cli.output import print_result, report_warning
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.lazy_names import registered_method
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.report_text import counted, human_bytes
 
 if TYPE_CHECKING:
     from parquet_variant.ingestion.result import IngestResult

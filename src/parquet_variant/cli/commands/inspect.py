@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from typer import Argument, BadParameter, Option
 
@@ -24,16 +24,15 @@ from parquet_variant.cli.options.common import (
     read_types,
 )
 from parquet_variant.cli.options.sources import data_files, open_table, with_stdin
-from parquet_variant.cli.output import DATA_PROBLEM, human_bytes, print_grid, print_json, print_result
+from parquet_variant.cli.output import DATA_PROBLEM, print_grid, print_json, print_result
 from parquet_variant.io.engine import ShownProgress
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.choices import PathOrder
+from parquet_variant.support.report_text import counted, human_bytes
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.operations.inspect import ColumnReport
     from parquet_variant.inference.columns import Shares
     from parquet_variant.types.path import VariantPath
-
-SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
 
 
 def inspect(
@@ -44,7 +43,7 @@ def inspect(
     ),
     also: AlsoTypes = None,
     top: int | None = Option(None, help="Number of paths to list.", min=1),
-    sort: SortBy = Option("file", help="Order of the paths, largest first."),
+    sort: PathOrder = Option("file", help="Order of the paths, largest first."),
     catalog: Catalog = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
@@ -53,7 +52,7 @@ def inspect(
 
     Reads only footers, except for --also. For Vortex files: the layout of the column, and its typed paths.
     """
-    from parquet_variant.files.parquet.operations.inspect import inspect
+    from parquet_variant.files.parquet.operations.inspect import inspect, share_text
 
     opened = open_table(path, catalog, allow_outside=allow_outside, input_format="auto")
     if opened.format == "vortex":
@@ -82,19 +81,13 @@ def inspect(
         document = report.to_dict() | ({"predictions": predictions} if predict_from else {})
         print_json(document | ({"also": savings} if also else {}))
         return
-    print(f"{counted(report.files, 'file')}, {counted(report.rows, 'row')}, {counted(report.row_groups, 'row group')}")
-    print(f"{human_bytes(report.bytes)}, written by {', '.join(report.created_by)}")
-    if report.other_columns:
-        print(f"other columns: {', '.join(report.other_columns)}")
-    for column_report in report.columns:
-        print()
-        _print_column(column_report, sort, top)
+    print(report.text(sort, top))
     if estimates:
         from parquet_variant.inference.explain import explain_estimate
 
         print("", *map(explain_estimate, estimates), sep="\n")
     if predict_from:
-        rows = [(place.shorthand, *map(_share, shares)) for place, shares in comparisons.items()]
+        rows = [(place.shorthand, *map(share_text, shares)) for place, shares in comparisons.items()]
         print()
         print_grid(["typed share of values", "predicted", "actual"], rows, right=["predicted", "actual"])
 
@@ -130,43 +123,6 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> dic
         data = profile(sources, on_error="quarantine", progress=progress)
     schema = ShreddingSchema.from_parquet(locate(files)[0].path, column.name)
     return compare(ExplicitPolicy(schema).choose(data).predictions, column.paths)
-
-
-def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
-    from parquet_variant.types.path import VariantPath
-
-    layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in column.layouts.items())
-    print(f"{column.name}: {layouts}; VARIANT annotation in {counted(column.annotated, 'file')}")
-    residuals = sum(path.residual_bytes for path in column.paths)
-    typed = [path for path in column.paths if path.bytes > path.residual_bytes]
-    sizes = f"{human_bytes(sum(path.bytes for path in column.paths) - residuals)}, residuals {human_bytes(residuals)}"
-    print(f"{counted(len(typed), 'typed column')} of {sizes}, dictionaries {human_bytes(column.metadata_bytes)}")
-    rows = [
-        (
-            VariantPath.parse(path.path).shorthand,
-            " or ".join(path.types),
-            path.entries,
-            *map(_share, (path.typed_share, path.residual_share, path.missing_share)),
-            human_bytes(path.bytes - path.residual_bytes),
-            human_bytes(path.residual_bytes),
-        )
-        for path in (sorted(column.paths, key=_SORT_KEYS[sort]) if sort in _SORT_KEYS else column.paths)[:top]
-    ]
-    names = ["path", "type", "values", "typed", "residual", "missing", "typed bytes", "residual bytes"]
-    print_grid(names, rows, right=names[2:])
-
-
-_SORT_KEYS: dict[SortBy, Any] = {
-    "path": lambda path: path.path,
-    "bytes": lambda path: -path.bytes,
-    "residual": lambda path: -path.residual_bytes,
-    "typed": lambda path: -(path.typed_share or 0),
-    "missing": lambda path: -(path.missing_share or 0),
-}
-
-
-def _share(share: float | None) -> str | None:
-    return None if share is None else f"{share:.1%}"
 
 
 def validate(

@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 
 from parquet_variant.cli.options.common import AsJson
-from parquet_variant.cli.output import DATA_PROBLEM, human_bytes, print_grid, print_json, print_result
+from parquet_variant.cli.output import DATA_PROBLEM, print_grid, print_json, print_result
 from parquet_variant.errors import VariantError
 from parquet_variant.io.engine import ShownProgress
+from parquet_variant.support.report_text import human_bytes
 
 _PACKAGES = (
     *("numpy", "pyarrow", "numba", "duckdb", "sqlglot", "pyspark", "obstore", "vortex-data", "pandas", "polars"),

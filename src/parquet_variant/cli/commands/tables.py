@@ -15,9 +15,9 @@ from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Version, read_pairs
 from parquet_variant.cli.options.sources import open_table
-from parquet_variant.cli.output import human_bytes, print_grid, print_json, print_result, report_warning
+from parquet_variant.cli.output import print_grid, print_json, print_result, report_warning
 from parquet_variant.errors import TableError
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.report_text import counted, human_bytes
 
 if TYPE_CHECKING:
     from parquet_variant.tables.changes.operations import ChangeResult

@@ -7,6 +7,7 @@ Owns the counts of rows, bytes, typed values and residual values by path. Leaves
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,7 +20,9 @@ from parquet_variant.files.parquet.format.columns import (
     shredded_groups,
 )
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
-from parquet_variant.support.report_text import Report, counted
+from parquet_variant.support.choices import PathOrder
+from parquet_variant.support.report_text import Report, counted, grid, human_bytes
+from parquet_variant.types.path import VariantPath
 
 
 @dataclass(slots=True)
@@ -80,14 +83,43 @@ class ColumnReport:
     paths: list[PathReport] = field(default_factory=list)
     metadata_bytes: int = 0
 
-    def tree(self) -> str:
-        """Return the paths as a tree, with types and shares."""
-        lines = []
-        for path in self.paths:
-            shares = (("typed", path.typed_share), ("residual", path.residual_share))
-            shown = ", ".join(f"{label} {share:.1%}" for label, share in shares if share is not None)
-            lines.append(f"{path.path}: {' or '.join(path.types)}  {shown}  {path.bytes:,} bytes")
-        return "\n".join(lines)
+    def lines(self, sort: PathOrder = "file", top: int | None = None) -> list[str]:
+        """Return the report as lines, with at most `top` paths in an order, largest first."""
+        layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in self.layouts.items())
+        residuals = sum(path.residual_bytes for path in self.paths)
+        typed = counted(sum(path.bytes > path.residual_bytes for path in self.paths), "typed column")
+        sizes = f"{human_bytes(sum(path.bytes for path in self.paths) - residuals)}, residuals {human_bytes(residuals)}"
+        rows = [
+            (
+                VariantPath.parse(path.path).shorthand,
+                " or ".join(path.types),
+                path.entries,
+                *map(share_text, (path.typed_share, path.residual_share, path.missing_share)),
+                human_bytes(path.bytes - path.residual_bytes),
+                human_bytes(path.residual_bytes),
+            )
+            for path in (sorted(self.paths, key=_SORT_KEYS[sort]) if sort in _SORT_KEYS else self.paths)[:top]
+        ]
+        names = ["path", "type", "values", "typed", "residual", "missing", "typed bytes", "residual bytes"]
+        return [
+            f"{self.name}: {layouts}; VARIANT annotation in {counted(self.annotated, 'file')}",
+            f"{typed} of {sizes}, dictionaries {human_bytes(self.metadata_bytes)}",
+            *grid(names, rows, right=names[2:]),
+        ]
+
+
+_SORT_KEYS: dict[PathOrder, Callable[[PathReport], Any]] = {
+    "path": lambda path: path.path,
+    "bytes": lambda path: -path.bytes,
+    "residual": lambda path: -path.residual_bytes,
+    "typed": lambda path: -(path.typed_share or 0),
+    "missing": lambda path: -(path.missing_share or 0),
+}
+
+
+def share_text(share: float | None) -> str | None:
+    """Return a share in percent."""
+    return None if share is None else f"{share:.1%}"
 
 
 @dataclass(slots=True)
@@ -116,11 +148,17 @@ class FilesReport(Report):
         return f"<FilesReport {self.files:,} files, {self.rows:,} rows, {self.bytes:,} bytes: {names}>"
 
     def __str__(self) -> str:
-        totals = ((self.files, "file"), (self.rows, "row"), (self.row_groups, "row group"), (self.bytes, "byte"))
+        return self.text()
+
+    def text(self, sort: PathOrder = "file", top: int | None = None) -> str:
+        """Return the report as text; see `ColumnReport.lines`."""
+        totals = ((self.files, "file"), (self.rows, "row"), (self.row_groups, "row group"))
         lines = [", ".join(counted(*total) for total in totals)]
+        lines.append(f"{human_bytes(self.bytes)}, written by {', '.join(self.created_by)}")
+        if self.other_columns:
+            lines.append(f"other columns: {', '.join(self.other_columns)}")
         for column in self.columns:
-            layouts = ", ".join(f"{layout} in {counted(count, 'file')}" for layout, count in column.layouts.items())
-            lines += ["", f"{column.name}: {layouts}; annotated in {column.annotated:,}", column.tree()]
+            lines += ["", *column.lines(sort, top)]
         return "\n".join(lines)
 
 
