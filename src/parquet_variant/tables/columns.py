@@ -219,10 +219,8 @@ class Alignment:
         if pa.types.is_null(array.type):
             array = pa.nulls(len(array), arrow_type(VARIANT))
         if not pa.types.is_struct(array.type):
-            raise TableError(
-                f"column {'.'.join(place)} is {array.type}, not a Variant: convert it with cast_to_variant",
-                reason="type-mismatch",
-            )
+            problem = f"column {'.'.join(place)} is {array.type}, not a Variant: convert it with cast_to_variant"
+            raise TableError(problem, reason="type-mismatch")
         return self.on_variant(place, VariantArray.from_storage(array)).storage
 
     def _struct(self, array: pa.StructArray, kind: StructType, place: Place) -> pa.Array:
@@ -280,10 +278,8 @@ def _primitive(array: pa.Array, kind: TableType, place: Place, exact: bool) -> p
                 return _in_microseconds(array).cast(target)
         return cast_values(array, target)
     except pa.ArrowException as error:
-        raise TableError(
-            f"column {'.'.join(place)} is {array.type} and cannot be converted to {target}: {error}",
-            reason="type-mismatch",
-        ) from error
+        problem = f"column {'.'.join(place)} is {array.type} and cannot be converted to {target}: {error}"
+        raise TableError(problem, reason="type-mismatch") from error
 
 
 def _check_timestamps(array: pa.Array, target: pa.DataType, place: Place) -> None:
@@ -302,12 +298,11 @@ def _check_timestamps(array: pa.Array, target: pa.DataType, place: Place) -> Non
     inexact = pc.fill_null(pc.not_equal(remainders, 0), False)
     if pc.any(inexact).as_py():
         row = pc.index(inexact, True).as_py()
-        raise TableError(
+        problem = (
             f"column {name} holds nanoseconds ({array[row]}), but the table stores microseconds: round them first, "
-            "for example with pyarrow.compute.floor_temporal",
-            reason="type-mismatch",
-            row=row,
+            "for example with pyarrow.compute.floor_temporal"
         )
+        raise TableError(problem, reason="type-mismatch", row=row)
 
 
 def _in_microseconds(array: pa.Array) -> pa.Array:
@@ -344,10 +339,8 @@ def check_storable(schema: StructType) -> None:
         if any(voids) and (not isinstance(kind, StructType) or all(voids)):
             problem = "has only void columns" if isinstance(kind, StructType) else "holds void in a list or map"
             name = f"column {'.'.join(place)}" if place else "the table"
-            raise TableError(
-                f"{name} {problem}, which data files cannot hold: give the column another type before writing",
-                reason="void-column",
-            )
+            message = f"{name} {problem}, which data files cannot hold: give the column another type before writing"
+            raise TableError(message, reason="void-column")
 
 
 def to_stored(table: pa.Table, schema: StructType) -> pa.Table:

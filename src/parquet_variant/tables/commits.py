@@ -97,9 +97,8 @@ def planned_again(
                 raise
             conflict = error.message
         base = reload(base)
-    raise TableError(
+    problem = (
         f"{_RETRIES} other commits changed the same rows first: try again when fewer writers are active "
-        f"(last conflict: {conflict})",
-        reason="too-many-retries",
-        file=table,
+        f"(last conflict: {conflict})"
     )
+    raise TableError(problem, reason="too-many-retries", file=table)

@@ -121,10 +121,8 @@ def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -
         return np.zeros(0, dtype=bool)
     answer = evaluate({"answer": expression.text}, {alias: table}, zone)["answer"]
     if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
-        raise TableError(
-            f"the condition {expression.text} is of type {answer.type}: write a condition that is true or false",
-            reason="bad-condition",
-        )
+        problem = f"the condition {expression.text} is of type {answer.type}: write a condition that is true or false"
+        raise TableError(problem, reason="bad-condition")
     return np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
 
 
@@ -195,15 +193,11 @@ def read_assignments(
                     f"{text!r} and {other.target!r} set the same value: give one of them", reason="bad-assignment"
                 )
         if "." in column and schema.get(column) is None:
-            raise TableError(
-                f"{text!r} is a field of a struct, which cannot be set alone: set the whole column",
-                reason="bad-assignment",
-            )
+            problem = f"{text!r} is a field of a struct, which cannot be set alone: set the whole column"
+            raise TableError(problem, reason="bad-assignment")
         if not literals and not isinstance(value, str):
-            raise TableError(
-                f"{text!r} is set to {value!r}: give SQL as a string, or pass Python values with new_values=",
-                reason="bad-assignment",
-            )
+            problem = f"{text!r} is set to {value!r}: give SQL as a string, or pass Python values with new_values="
+            raise TableError(problem, reason="bad-assignment")
         expression = None if literals else read_expression(value, tables, zone=zone)
         assignments.append(Assignment(text, column, path, expression, value if literals else None))
     return assignments
@@ -320,10 +314,8 @@ def _variants(assignment: Assignment, value: Any, rows: int) -> VariantArray:
 def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -> pa.Scalar | pa.ChunkedArray:
     kind = arrow_type(field.type)
     if isinstance(value, VariantArray):
-        raise TableError(
-            f"{assignment.target} is {kind}, but its new value is a Variant: cast the value with ::type",
-            reason="type-mismatch",
-        )
+        problem = f"{assignment.target} is {kind}, but its new value is a Variant: cast the value with ::type"
+        raise TableError(problem, reason="type-mismatch")
     place = (field.name,)
     try:
         if assignment.value is None:
@@ -349,10 +341,8 @@ def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -
         aligned = [alignment.column(chunk, field.type, place) for chunk in chunks]
         return pa.chunked_array(aligned, None if aligned else kind)
     except (pa.ArrowException, OverflowError) as error:
-        raise TableError(
-            f"{assignment.target} is {kind}, and its new value cannot be converted to that: {error}",
-            reason="type-mismatch",
-        ) from None
+        problem = f"{assignment.target} is {kind}, and its new value cannot be converted to that: {error}"
+        raise TableError(problem, reason="type-mismatch") from None
 
 
 def _instants(local: Any, zone: str) -> pa.Array:

@@ -52,16 +52,12 @@ def partition_text(value: Any) -> str | None:
             # Spark and delta-kernel write the bytes as UTF-8 text.
             return value.decode()
         except UnicodeDecodeError:
-            raise TableError(
-                f"the partition value {value!r} is not UTF-8 text: partition by another column",
-                reason="bad-partition-value",
-            ) from None
+            problem = f"the partition value {value!r} is not UTF-8 text: partition by another column"
+            raise TableError(problem, reason="bad-partition-value") from None
     if isinstance(value, (str, int, float, date)):
         return str(value)
-    raise TableError(
-        f"a value of type {type(value).__name__} cannot be a partition value: partition by another column",
-        reason="unsupported-type",
-    )
+    problem = f"a value of type {type(value).__name__} cannot be a partition value: partition by another column"
+    raise TableError(problem, reason="unsupported-type")
 
 
 def partition_array(text: str | None, kind: TableType, rows: int) -> pa.Array:

@@ -135,8 +135,6 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
     check_mapping("schema", schema)
     unknown = sorted(set(schema) - set(places))
     if unknown:
-        raise TableError(
-            f"schema= names {unknown[0]!r}, which is not a Variant column: use {', '.join(places) or 'none'}",
-            reason="bad-argument",
-        )
+        problem = f"schema= names {unknown[0]!r}, which is not a Variant column: use {', '.join(places) or 'none'}"
+        raise TableError(problem, reason="bad-argument")
     return {name: ShreddingSchema.of(column_schema) for name, column_schema in schema.items()}

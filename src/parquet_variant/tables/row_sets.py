@@ -29,10 +29,8 @@ FRAME_BYTES = 8
 def check_rows(rows: npt.NDArray[np.uint64], cardinality: int) -> npt.NDArray[np.uint64]:
     """Return the rows of a deletion vector if their number is the one that the table's metadata states."""
     if len(rows) != cardinality:
-        raise TableError(
-            f"the deletion vector marks {len(rows)} rows, but the table's metadata states {cardinality}",
-            reason="bad-deletion-vector",
-        )
+        problem = f"the deletion vector marks {len(rows)} rows, but the table's metadata states {cardinality}"
+        raise TableError(problem, reason="bad-deletion-vector")
     return rows
 
 

@@ -291,10 +291,8 @@ def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:
     for kind in all_types(schema):
         names = Counter(f.name.lower() for f in kind.fields) if isinstance(kind, StructType) else Counter()
         if duplicates := [name for name, count in names.items() if count > 1]:
-            raise TableError(
-                f"two columns are named {duplicates[0]!r} (names are compared without case): rename one of them",
-                reason="bad-schema",
-            )
+            problem = f"two columns are named {duplicates[0]!r} (names are compared without case): rename one of them"
+            raise TableError(problem, reason="bad-schema")
     for name in partition_by:
         column = next((f for f in schema.fields if f.name == name), None)
         if column is None:

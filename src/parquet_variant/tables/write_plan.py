@@ -90,11 +90,8 @@ class Rules:
                 raise _cannot_evaluate(name, text, f"its type is {answer.type}, not boolean")
             is_met = np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
             if not is_met.all():
-                raise TableError(
-                    f"{int((~is_met).sum())} rows break {name} ({text}), so nothing is written: change these rows",
-                    reason="constraint-violated",
-                    row=int((~is_met).argmax()),
-                )
+                problem = f"{int((~is_met).sum())} rows break {name} ({text}), so nothing is written: change these rows"
+                raise TableError(problem, reason="constraint-violated", row=int((~is_met).argmax()))
 
 
 def _evaluate(name: str, text: str, table: pa.Table) -> pa.Array:

@@ -57,11 +57,8 @@ def data_files(path: Any, catalog: str | None = None, *, allow_outside: bool = F
 
     table = open_table(path, catalog, allow_outside=allow_outside, input_format="auto")  # rows of CSV are not read
     if table.format == "vortex":
-        raise VariantFileError(
-            f"{table.uri} is a Vortex file, and this command needs Parquet: use query or cat",
-            reason="not-parquet",
-            file=table.uri,
-        )
+        problem = f"{table.uri} is a Vortex file, and this command needs Parquet: use query or cat"
+        raise VariantFileError(problem, reason="not-parquet", file=table.uri)
     source = table_of_files(table).source
     return source if isinstance(source, list) else [source]
 

@@ -155,12 +155,11 @@ def replace_where(table: ChangeableTable[Any], options: ChangeOptions, data: Any
             needed = needed_table(changes.write.completed(part), condition.columns[TARGET])
             is_inside = is_true(condition, TARGET, needed, options.zone)
             if not is_inside.all():
-                raise TableError(
+                problem = (
                     f"the condition {where} is not true for {int((~is_inside).sum())} of the new rows: change the rows "
-                    "or the condition",
-                    reason="outside-condition",
-                    row=int((~is_inside).argmax()),
+                    "or the condition"
                 )
+                raise TableError(problem, reason="outside-condition", row=int((~is_inside).argmax()))
         return with_inserts(deletes.run(current, options.engine, "replace"), changes, new)
 
     return run_change(table, "WRITE", plan, options.batch)
@@ -387,12 +386,11 @@ def erase(
         return replace(rows.run(table, options.engine, "count" if dry_run else "erase", opened), parameters={})
 
     if not (dry_run or force) and (active := erasable.recent_files(now_millis() - _WRITER_MILLIS)):
-        raise TableError(
+        problem = (
             f"a writer seems to be active, because {active[0]} has no commit and is younger than an hour: wait, or "
-            "pass force=True (--force) if no writer is active",
-            reason="writer-active",
-            file=uri,
+            "pass force=True (--force) if no writer is active"
         )
+        raise TableError(problem, reason="writer-active", file=uri)
     done = run_change(erasable.table, "DELETE", change, dry_run=dry_run)
     if not done.rows_deleted and (dry_run or not force):
         # History is not lost for a condition that matches no row because of a misspelled path.
@@ -412,12 +410,11 @@ def erase(
     except (VariantError, OSError) as error:
         if isinstance(error, VariantError) and error.reason in ("conflict", "not-erased"):
             raise
-        raise TableError(
+        problem = (
             f"the newest version has no matching row, but older versions and files are not removed yet: {error}; erase "
-            "again to finish",
-            reason="not-erased",
-            file=uri,
-        ) from error
+            "again to finish"
+        )
+        raise TableError(problem, reason="not-erased", file=uri) from error
     return replace(
         report,
         version=newest.version,

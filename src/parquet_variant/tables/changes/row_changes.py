@@ -221,11 +221,8 @@ class RowChange:
             hints = [] if expression is None else needed_path_hints(keys_of, expression, name)
             of_merge, place = ("", "") if self.condition is None else (" of the merge", f"in {name} ")
             for hint in filter(is_correction, hints):
-                raise TableError(
-                    f"the condition{of_merge} matches no row: {place}{hint}{advice}",
-                    reason="no-such-path",
-                    file=table.uri,
-                )
+                problem = f"the condition{of_merge} matches no row: {place}{hint}{advice}"
+                raise TableError(problem, reason="no-such-path", file=table.uri)
             messages += hints
         return tuple(messages)
 

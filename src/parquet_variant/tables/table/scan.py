@@ -79,10 +79,8 @@ class Scan(ArrowResult):
         Raises `VariantError` (``unsupported-operation``) for JSON, Vortex and rows in memory.
         """
         if not hasattr(self.plan, "tasks"):
-            raise VariantError(
-                "a scan is divided into tasks for the formats parquet, delta, iceberg only: use batches()",
-                reason="unsupported-operation",
-            )
+            problem = "a scan is divided into tasks for the formats parquet, delta, iceberg only: use batches()"
+            raise VariantError(problem, reason="unsupported-operation")
         tasks: list[Any] = self.plan.tasks(task_bytes)
         return tasks
 
