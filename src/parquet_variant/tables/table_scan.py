@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
@@ -107,15 +107,8 @@ class TableScanReport(Report):
         )
 
 
-class SizedFile(Protocol):
-    """The description of a data file."""
-
-    @property
-    def size(self) -> int:
-        """The size in bytes."""
-
-
-File = TypeVar("File", bound=SizedFile)
+# The description of a data file, which has its ``size`` in bytes.
+File = TypeVar("File", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,6 @@ from parquet_variant.tables.columns import (
     check_storable,
     stored_schema,
     to_stored,
-    unchanged,
     with_other_columns,
 )
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector
@@ -219,10 +218,6 @@ class TableWritePlan(ABC, Generic[File]):
             task.abort()
             raise
         return task.finish(data_change)
-
-    def completed(self, rows: pa.Table) -> pa.Table:
-        """Return rows with every column of the table: as given, else generated or defaulted, else null."""
-        return align_table(self.with_generated_columns(rows), self.schema, by_given_name, unchanged, exact=True)
 
     def with_generated_columns(self, rows: pa.Table) -> pa.Table:
         """Return rows under the table's names, with missing generated and default columns filled in."""

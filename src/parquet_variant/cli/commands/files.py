@@ -63,13 +63,6 @@ def optimize(
 
     if drop_shredding and (reshred or schema is not None or dry_run):
         raise BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")
-    options: dict[str, Any] = {
-        "file_bytes": file_bytes or DEFAULT_FILE_BYTES,
-        "reshred": reshred,
-        "policy": policy.read(),
-        "min_saving": min_saving,
-        "dry_run": dry_run,
-    }
     opened = open_table(table, catalog)
     if opened.format in _TABLES:
         if column is not None or (drop_shredding and engine == "spark"):
@@ -82,26 +75,29 @@ def optimize(
         raise BadParameter("--engine spark is not supported for Vortex files")
     if engine == "spark" and opened.format == "parquet":
         locate(table)  # files are found before the JVM starts
+    if drop_shredding:
+        options: dict[str, Any] = {"drop_shredding": True}
+    else:
+        options = {"reshred": reshred, "schema": read_schema(schema), "policy": policy.read(), "dry_run": dry_run}
     with ShownProgress() as progress, spark_session(progress, engine) as session:
         opened = open_table(table, catalog, engine=session, column=column)
-        if drop_shredding:
-            progress("optimize", 0, 1)
-            result = opened.optimize(drop_shredding=True, file_bytes=options["file_bytes"], progress=progress)
-        else:
-            result = opened.optimize(schema=read_schema(schema), progress=progress, **options)
+        size = file_bytes or DEFAULT_FILE_BYTES
+        result = opened.optimize(file_bytes=size, min_saving=min_saving, progress=progress, **options)
     version, drift = result.version, result.drift
     counts = ("files_removed", "files_added", "bytes_removed", "bytes_added")
     document = {} if version is None else {"version": version}
     document |= {name: getattr(result, name) for name in counts}
     document["drift"] = None if drift is None else drift.to_dict()
     lines = [drift] if drift is not None and (drift.drifts or dry_run) else []
+    place = "" if version is None else f" in version {version}"
     if not dry_run and not result.files_removed and not result.files_added:
-        lines.append("nothing to do" + ("" if version is None else f" (version {version})"))
+        lines.append(f"nothing to do{place}")
     elif not dry_run:
         before = f"{counted(result.files_removed, 'file')} ({human_bytes(result.bytes_removed)})"
-        after = f"{counted(result.files_added, 'file')} ({human_bytes(result.bytes_added)})"
-        lines.append(f"{before} became {after}" + ("" if version is None else f" in version {version}"))
-        if version is not None and result.bytes_removed:
+        lines.append(
+            f"{before} became {counted(result.files_added, 'file')} ({human_bytes(result.bytes_added)}){place}"
+        )
+        if place and result.bytes_removed:
             lines.append(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
     print_result(document, lines, as_json=as_json)
 

@@ -20,6 +20,7 @@ from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.support.report_text import Report, counted
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, TableChange
 from parquet_variant.tables.changes.row_changes import TARGET, Clause, Join, RowChange, change_rows
+from parquet_variant.tables.columns import align_table, by_given_name
 from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.expressions import is_true, needed_table
 from parquet_variant.tables.row_input import ChangeOptions, all_rows
@@ -152,7 +153,9 @@ def replace_where(table: ChangeableTable[Any], options: ChangeOptions, data: Any
         assert condition is not None
         new = [changes.write.with_generated_columns(part) for part in current.numbered(rows)]
         for part in new:
-            needed = needed_table(changes.write.completed(part), condition.columns[TARGET])
+            needed = needed_table(
+                align_table(part, current.schema, by_given_name, exact=True), condition.columns[TARGET]
+            )
             is_inside = is_true(condition, TARGET, needed, options.zone)
             if not is_inside.all():
                 problem = (
