@@ -300,22 +300,18 @@ class _Task(Generic[File]):
         if not self.plan.shred:
             return array.to_unshredded()
         if place not in self.schemas:
-            self.schemas[place] = self._choose_schema(place, array)
+            chosen = (self.plan.shredding or {}).get(".".join(place))
+            if chosen is None and array.layout == "final":
+                chosen = array.schema
+            elif chosen is None:
+                chosen = infer_shredding_schema(array.to_unshredded())
+            self.schemas[place] = None if chosen is None else chosen.limited_to()
         schema = self.schemas[place]
-        if schema is None:
+        if schema is None or schema.kind == "variant":
             return array.to_unshredded()
         if array.layout == "final" and array.schema == schema:
             return array
         return shred_variant(array.to_unshredded(), schema)
-
-    def _choose_schema(self, place: Place, array: VariantArray) -> ShreddingSchema | None:
-        schema = (self.plan.shredding or {}).get(".".join(place))
-        if schema is None:
-            if array.layout == "final":
-                return None if array.schema is None else array.schema.limited_to()
-            schema = infer_shredding_schema(array.to_unshredded())
-        schema = schema.limited_to()
-        return None if schema.kind == "variant" else schema
 
 
 class _OpenFile(Generic[File]):
