@@ -6,7 +6,7 @@ have. Leaves reading and writing files to the formats.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -43,18 +43,6 @@ Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
 OnVariant: TypeAlias = "Callable[[Place, VariantArray], VariantArray]"
 # Return the values of a field that the data lacks, for a number of rows.
 OnMissing: TypeAlias = "Callable[[Field, int], pa.Array]"
-
-
-def stored_name(stored: pa.Schema | pa.DataType, nested: Iterable[Field], match: Matcher) -> str | None:
-    """Return the dotted name in a file of the last of nested fields; None if the file lacks one of them."""
-    names = []
-    for f in nested:
-        index = match(stored, f)
-        if index < 0:
-            return None
-        names.append(stored.field(index).name)
-        stored = stored.field(index).type
-    return ".".join(names)
 
 
 def nulls(_: Field, rows: int) -> pa.Array:

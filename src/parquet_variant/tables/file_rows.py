@@ -29,7 +29,6 @@ from parquet_variant.tables.columns import (
     align_table,
     by_logical_name,
     nulls,
-    stored_name,
     unchanged,
     unshredded,
 )
@@ -119,7 +118,14 @@ class DataFileColumns(ABC):
 
     def variant_name(self, place: Place) -> str | None:
         """Return the dotted name in the file of the Variant column at a place of the table; None if it is missing."""
-        return stored_name(self.arrow, fields_at(self.schema, place), self.find)
+        names, fields = [], self.arrow
+        for f in fields_at(self.schema, place):
+            index = self.find(fields, f)
+            if index < 0:
+                return None
+            names.append(fields.field(index).name)
+            fields = fields.field(index).type
+        return ".".join(names)
 
     def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
         """Return a nested column of the file under the table's names and types."""

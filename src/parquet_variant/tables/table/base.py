@@ -100,7 +100,7 @@ class TableBase:
 
     def _target(self, operation: str) -> Any:
         """Return the first argument of the function of an operation."""
-        return self._source
+        return self._absolute(self._source)
 
     def _absolute(self, source: Any) -> Any:
         """Return a path that other processes find, too, if an engine runs the operations there."""

@@ -22,6 +22,7 @@ from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support.choices import Errors
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.table.base import OpenOptions, TableFormat
 from parquet_variant.tables.table.table import Table
 from parquet_variant.tables.table_scan import chosen_variant
@@ -153,14 +154,11 @@ class MemoryTable(Table):
 
     def __init__(self, source: Any, options: OpenOptions) -> None:
         super().__init__(rows_of(source) if isinstance(source, Mapping) else source, options)
-        self._table: pa.Table | None = None
 
-    @property
+    @cached_property
     def table(self) -> pa.Table:
         """The rows as a pyarrow table."""
-        if self._table is None:
-            self._table = rows_of(self._source)
-        return self._table
+        return rows_of(self._source)
 
     def _target(self, operation: str) -> pa.Table:
         return self.table
@@ -187,9 +185,6 @@ class ParquetTable(Table):
     """Parquet files with Variant columns; see `Table`."""
 
     format: ClassVar[TableFormat] = "parquet"
-
-    def _target(self, operation: str) -> Any:
-        return self._absolute(self._source)
 
     def annotate(self, columns: Collection[str] | None = None) -> tuple[str, ...]:
         """Mark structs of the files as Variants, by writing footers again.
@@ -219,9 +214,6 @@ class VortexTable(Table):
     """Vortex files; see `Table`."""
 
     format: ClassVar[TableFormat] = "vortex"
-
-    def _target(self, operation: str) -> Any:
-        return self._absolute(self._source)
 
     def read_json(self, column: str | None = None, *, exact: bool = False) -> pa.Array:
         """Read a Variant or JSON column as JSON text.
