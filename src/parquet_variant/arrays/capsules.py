@@ -341,8 +341,7 @@ def is_variant_field(field: pa.Field) -> bool:
     """Return whether a field is marked as a Variant, by the Arrow extension or as Spark marks its Variants.
 
     The extension's name is in the metadata of the field, or its type is the registered extension type, which writers
-    must unwrap, because pyarrow's Parquet writer crashes on it. Spark's mark is ``{"variant": "true"}`` in the metadata
-    of the child ``metadata``.
+    must unwrap, because pyarrow's Parquet writer crashes on it.
     """
     name = (field.metadata or {}).get(_NAME_KEY, b"").decode("utf-8", "replace")
     return EXTENSION_NAME in (name, getattr(field.type, "extension_name", None)) or is_marked_by_spark(field.type)

@@ -321,10 +321,7 @@ def metadata_of_all(names: Iterable[str], rows: int) -> pa.DictionaryArray:
 
 
 def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:
-    """Return several unshredded storages as one.
-
-    Values have 64-bit offsets if one storage has them or 32 bits do not suffice; metadata is plain if encodings differ.
-    """
+    """Return several unshredded storages as one, with wider offsets or plain metadata where that is necessary."""
     values = [storage.field("value") for storage in storages]
     if any(pa.types.is_large_binary(value.type) for value in values) or sum(v.nbytes for v in values) > MAX_OFFSET:
         wide = [
@@ -373,11 +370,7 @@ T = TypeVar("T")
 
 
 def row_by_row(rows: Iterable[int], of_row: Callable[[int], T], *, null_on_error: bool = False) -> list[T | None]:
-    """Return the result of a function for each row number.
-
-    With ``null_on_error``, the result is None for rows for which it raises; otherwise the first error is raised, with
-    its row.
-    """
+    """Return the result of a function for each row number; an error has its row, or is None with ``null_on_error``."""
     results: list[T | None] = []
     for row in rows:
         try:

@@ -116,8 +116,6 @@ dictionary_of = lru_cache(maxsize=64)(Dictionary)
 def decode_metadata(metadata: bytes) -> list[str]:
     """Return all names of a metadata in the order of their ids.
 
-    Raises `MalformedVariantError` if the metadata is not well-formed.
-
     >>> decode_metadata(bytes.fromhex("1102000102" "6162"))
     ['a', 'b']
     """
@@ -145,8 +143,6 @@ def encode_metadata(names: Iterable[str]) -> bytes:
 
 def extend_metadata(metadata: bytes, names: Iterable[str]) -> bytes:
     """Return the metadata with the missing names appended, so that existing ids stay valid.
-
-    Raises `MalformedVariantError` if the metadata is not well-formed.
 
     >>> decode_metadata(extend_metadata(encode_metadata(["b", "c"]), ["a", "c"]))
     ['b', 'c', 'a']

@@ -139,8 +139,7 @@ def encode_scalar(kind: VariantType, raw: Any) -> bytes:
 
 
 def narrowest_integer(number: int) -> Scalar:
-    """Return the narrowest integer type; beyond int64, a decimal16 of scale 0. Raises `CastError` for more than 38
-    digits.
+    """Return the narrowest integer type; beyond int64, a decimal16 of scale 0.
 
     >>> [narrowest_integer(n).type.value for n in (-128, 128, 2**31, 2**63)]
     ['int8', 'int16', 'int64', 'decimal16']

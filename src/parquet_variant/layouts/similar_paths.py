@@ -65,9 +65,6 @@ def missing_path_hint(
 
     `keys`: every key of the data.
     `write`: returns a path as the user wrote it (default: ``$.a.b``).
-
-    >>> missing_path_hint(VariantPath.parse("$.usr.id"), ["user", "id"])
-    'no row has the path $.usr.id: did you mean $.user.id?'
     """
     missing = [segment for segment in path.segments if isinstance(segment, str) and segment not in keys]
     if not missing:

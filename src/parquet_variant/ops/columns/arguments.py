@@ -170,10 +170,7 @@ def canonical_storage(column: VariantArray) -> pa.StructArray:
 
 
 def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> pa.Array:
-    """Make a UTF-8 string column from its buffers.
-
-    Returns `large_string` if the data exceeds 2 GiB. An empty ``valid`` means that no row is null.
-    """
+    """Make a UTF-8 string column from its buffers, large beyond 2 GiB; an empty ``valid``: no row is null."""
     wide = offsets[-1] > MAX_OFFSET
     return pa.Array.from_buffers(
         pa.large_string() if wide else pa.string(),

@@ -66,28 +66,22 @@ class VariantExpr:
 
     def get(self, path: str, type: Any = "variant", *, errors: Errors = "raise") -> pl.Expr:
         """Return the values at a path."""
-        return self._map_batches(
-            lambda series: VariantSeries(series).get(path, type, errors=errors), _dtype(type, path)
+        parsed = VariantPath.parse(path)
+        if isinstance(type, str) and type.strip().lower() == "variant" and not parsed.has_wildcard:
+            dtype = pl.Series(VariantArray.from_pylist([])).dtype
+        else:
+            dtype = pl.Series(pa.nulls(0, result_type(value_target(as_target(type), parsed), parsed))).dtype
+        return self._expression.map_batches(
+            lambda series: VariantSeries(series).get(path, type, errors=errors), return_dtype=dtype
         )
 
     def to_json(self) -> pl.Expr:
         """Return the values as JSON text."""
-        return self._map_batches(lambda series: VariantSeries(series).to_json(), pl.String())
+        return self._expression.map_batches(lambda series: VariantSeries(series).to_json(), return_dtype=pl.String())
 
     def type(self) -> pl.Expr:
         """Return the type of each value."""
-        return self._map_batches(lambda series: VariantSeries(series).type(), pl.String())
-
-    def _map_batches(self, function: Any, dtype: Any) -> pl.Expr:
-        return self._expression.map_batches(function, return_dtype=dtype)
-
-
-def _dtype(kind: Any, path: str) -> Any:
-    """Return the polars type of the values at a path."""
-    parsed = VariantPath.parse(path)
-    if isinstance(kind, str) and kind.strip().lower() == "variant" and not parsed.has_wildcard:
-        return pl.Series(VariantArray.from_pylist([])).dtype
-    return pl.Series(pa.nulls(0, result_type(value_target(as_target(kind), parsed), parsed))).dtype
+        return self._expression.map_batches(lambda series: VariantSeries(series).type(), return_dtype=pl.String())
 
 
 def to_polars(array: VariantArray, name: str = "") -> pl.Series:
