@@ -136,6 +136,7 @@ class ParquetDirectory(Destination):
                     continue
                 for values, part in request.partition_by.split(arrays_of(columns), request.column):
                     files.write(values, part)
+            files.close()  # inside, so that an error of the disk is not replaced by that of an aborted writer
         return Written(tuple(files.files), files.rows, files.bytes)
 
     def commit(
@@ -224,6 +225,7 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
             with PartitionedFiles(staging, directory, 0, **options) as files:
                 for values, part in split_by_partition(rows, names):
                     files.write(values, part)
+                files.close()
             staged, row_count = files.files, files.rows
         written = staging.commit(staged)
     except BaseException:
