@@ -36,7 +36,7 @@ from parquet_variant.encoding.metadata import decode_metadata, extend_metadata
 from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.memory import address_of, buffer_address, copy_spans
-from parquet_variant.kernels.operations.edit import metadata_sizes
+from parquet_variant.kernels.operations.edit import least_metadata, metadata_sizes
 from parquet_variant.kernels.shredding.schema_table import BUFFERS, S, SchemaTable, schema_table
 from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedColumns, assemble
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, mark_lacking, name_table
@@ -76,6 +76,13 @@ def decided_nodes(spans: ValuePositions, map_of_names: tuple[Int64s, Int64s]) ->
     nodes, row_start, refused = canonical_nodes(spans, map_of_names)
     needs_reference_if(refused.any())
     return nodes, row_start
+
+
+def with_minimal_metadata(spans: ValuePositions, names: NameTable) -> tuple[pa.Array, pa.Array]:
+    """Return the values with minimal metadata of only the names that each uses: the metadata, and the values."""
+    nodes, row_start = decided_nodes(spans, (names.starts, names.rank))
+    metadata = least_metadata(nodes, row_start, spans.metas, names, spans.valid)
+    return metadata.dictionary_decode(), value_array(nodes, row_start, spans.valid)
 
 
 def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:

@@ -1,10 +1,10 @@
-"""Conversions of storages between layouts, and drafts in the final layout, a batch at a time.
+"""Conversions of storages between layouts, a batch at a time, and the columns of the drafts.
 
-Owns the choice of the conversion by layout, and the conversion of the drafts to the final layout, whose kernels do the
-work. Draft ``object`` has the same typed columns as the final layout under other names. Draft ``paths`` stores in the
-one ``value`` at the top what the final layout stores in the ``value`` of every group, so that it is distributed to
-them. The scalar reference writes drafts, and reads columns that do not decide a value (`NeedsReference`). Leaves the
-final layout to `final_columns`.
+Owns the choice of the conversion by layout, and the conversion between the drafts and the final layout, whose kernels
+do the work. Draft ``object`` has the same typed columns as the final layout under other names. Draft ``paths`` stores
+in the one ``value`` at the top what the final layout stores in the ``value`` of every group, so that it is gathered
+from the groups or distributed to them. The scalar reference converts columns that do not decide a value
+(`NeedsReference`). Leaves the final layout to `final_columns`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from parquet_variant.arrays.final_columns import (
     shredded_final,
     split_combined,
     unshredded_final,
+    with_minimal_metadata,
 )
 from parquet_variant.arrays.parts import (
+    MetadataParts,
     columns_of,
     metadata_of_all,
     metadata_parts,
@@ -37,6 +39,7 @@ from parquet_variant.arrays.value_positions import NameNumbers, ValuePositions
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
 from parquet_variant.kernels.shredding.schema_table import schema_table
+from parquet_variant.kernels.values.reading import NameTable, name_table
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.layouts.reference import rows as scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -56,6 +59,11 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
         return storage
     if layout == "final":
         return shredded_final(storage, schema)
+    try:
+        if layout == "draft-object" or schema.kind != "variant":
+            return draft_of_final(shredded_final(storage, schema), schema, layout)
+    except NeedsReference:
+        pass
     return scalar.shredded_storage(variants_of(storage), schema, layout)
 
 
@@ -94,13 +102,111 @@ def _list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array
     return pa.ListArray.from_arrays(from_numpy(offsets), elements, type=pa.list_(element), mask=missing)
 
 
-def _skeleton(node: StorageNode) -> ShreddingSchema:
+# ---- final to draft
+
+
+def draft_of_final(storage: pa.StructArray, schema: ShreddingSchema, layout: Layout) -> pa.StructArray:
+    """Return a storage of the final layout, without conflicts as `shred_variant` makes it, in a draft.
+
+    For draft ``paths`` the schema must not be a single variant. Raises `NeedsReference` for values whose bytes only the
+    scalar reference can rewrite.
+    """
+    columns = columns_of(storage)
+    metadata = metadata_parts(columns["metadata"])
+    names = name_table(metadata.dictionary)
+    if layout == "draft-object":
+        return _draft_group(columns, schema, metadata, names, layout, storage.is_null())
+    residual, has_residual = _residual(columns, schema)
+    has_residual &= valid_mask(storage)
+    top = {name: pa.nulls(len(storage), pa.binary()) for name in ("value", "metadata")}
+    if has_residual.any():
+        group = struct_of({"metadata": columns["metadata"], **residual}, storage.is_null())
+        plain, refused = assembled_storage(group, schema_table(_skeleton(schema)), metadata)
+        needs_reference_if(refused.any())
+        value = pc.if_else(pa.array(has_residual), plain.field("value"), None)
+        top["metadata"], top["value"] = with_minimal_metadata(ValuePositions.of_column(value, metadata), names)
+    paths = _draft_group(columns, schema, metadata, names, layout, None)
+    return struct_of({**top, "paths": paths}, storage.is_null())
+
+
+def _draft_group(
+    columns: dict[str, pa.Array],
+    schema: ShreddingSchema,
+    metadata: MetadataParts,
+    names: NameTable,
+    layout: Layout,
+    missing: pa.Array | None,
+) -> pa.Array:
+    """Return a group of a draft, null where `missing` is true, or where a field has neither column."""
+    typed: Any = columns.get("typed_value")
+    nested = None
+    if schema.element is not None:
+        lengths, elements = _list_parts(typed)
+        of_elements = metadata._replace(indices=np.repeat(metadata.indices, lengths))
+        element = _draft_group(columns_of(elements), schema.element, of_elements, names, layout, None)
+        nested = _list_of(lengths, element, typed.is_null())
+    elif schema.kind == "object":
+        groups, fields = columns_of(typed), {}
+        for name, child in schema.fields:
+            pair = columns_of(groups[name])
+            is_empty = pc.and_(
+                pair["value"].is_null(), pair["typed_value"].is_null() if "typed_value" in pair else True
+            )
+            fields[name] = _draft_group(pair, child, metadata, names, layout, is_empty)
+        nested = struct_of(fields, typed.is_null())
+    if nested is not None and layout == "draft-paths":
+        return nested
+    value = columns.get("value")
+    if value is None or value.null_count == len(value):
+        untyped = pa.nulls(len(metadata.indices), pa.binary())
+    else:  # values with their own metadata
+        untyped = pc.binary_join_element_wise(
+            *with_minimal_metadata(ValuePositions.of_column(value, metadata), names), b""
+        )
+    draft = {"untyped_value": untyped}
+    if nested is not None:
+        draft["array" if schema.element is not None else "object"] = nested
+    elif schema.type is not None:
+        draft = {"typed_value": typed, **draft} if layout == "draft-paths" else {**draft, "typed_value": typed}
+    return struct_of(draft, missing)
+
+
+def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[dict[str, pa.Array], Mask]:
+    """Return a group without the values of its leaves, and the mask of entries that have a residual."""
+    if not schema.children():
+        length = len(columns["value"])
+        return {"value": pa.nulls(length, pa.binary())}, np.zeros(length, np.bool_)
+    value, typed = columns["value"], columns["typed_value"]
+    has_residual, is_typed = valid_mask(value), valid_mask(typed)
+    if schema.element is not None:
+        lengths, elements = _list_parts(typed)
+        element, has_element = _residual(columns_of(elements), schema.element)
+        ends = np.cumsum(lengths)
+        residuals_before = np.concatenate([[0], np.cumsum(has_element)])
+        in_elements = is_typed & (residuals_before[ends] > residuals_before[ends - lengths])
+        lists = _list_of(lengths, struct_of(element), pa.array(~in_elements))
+        return {"value": value, "typed_value": lists}, has_residual | in_elements
+    fields = {}
+    in_fields = np.zeros(len(has_residual), np.bool_)
+    groups = columns_of(typed)
+    for name, child in schema.fields:
+        field, has_field = _residual(columns_of(groups[name]), child)
+        fields[name] = struct_of(field)
+        in_fields |= has_field
+    has_residual |= in_fields & is_typed
+    return {"value": value, "typed_value": struct_of(fields, pa.array(~(is_typed & has_residual)))}, has_residual
+
+
+def _skeleton(node: ShreddingSchema | StorageNode) -> ShreddingSchema:
     """Return the schema with the same objects and arrays, and untyped leaves."""
     if node.element is not None:
         return ShreddingSchema.array(_skeleton(node.element))
     if node.fields:
-        return ShreddingSchema.object({name: _skeleton(child) for name, child in node.fields.items()})
+        return ShreddingSchema.object({name: _skeleton(child) for name, child in dict(node.fields).items()})
     return ShreddingSchema.variant()
+
+
+# ---- draft to final
 
 
 def final_of_draft(storage: pa.StructArray, layout: Layout) -> pa.StructArray:
