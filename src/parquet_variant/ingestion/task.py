@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, reduce
 from typing import Any, TypeAlias
@@ -67,7 +67,7 @@ class TaskPlan:
         text, name = request.text, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}"
         with ExitStack() as stack:
 
-            def batches() -> Iterator[Columns]:
+            def batches() -> Generator[Columns]:
                 nonlocal total
                 bad_stream = None
                 work = partial(_shredded_tape, self.schema, findings)
@@ -91,7 +91,8 @@ class TaskPlan:
                     if len(shredded):
                         yield self._columns(shredded, batch.table)
 
-            written = self.destination.write(batches(), task, attempt)
+            # A failed write must end the threads here: the garbage collector may run where they cannot be joined.
+            written = self.destination.write(stack.enter_context(closing(batches())), task, attempt)
         return replace(total, files=written.files, rows=written.rows, file_bytes=written.bytes, findings=findings)
 
     def _columns(self, shredded: Shredded, table: pa.Table | None) -> Columns:
