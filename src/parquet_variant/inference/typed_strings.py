@@ -76,10 +76,15 @@ class TypeSuggestion:
     type: str
     strings: int
 
+    @property
+    def counts_time(self) -> bool:
+        """Whether the values are numbers that count the time since 1970; ``auto!`` does not type them."""
+        return self.type in _EPOCHS
+
     def __str__(self) -> str:
         noun = {"uuid!": "UUID"}.get(self.type, self.type.removesuffix("!"))
         option = f"--type {shown_option(self.path, self.type)}"
-        if self.type in _EPOCHS:
+        if self.counts_time:
             unit = {6: "seconds", 3: "milliseconds", 0: "microseconds"}[_EPOCHS[self.type]]
             values = "the only number" if self.strings == 1 else f"all {self.strings:,} numbers"
             counts = "counts" if self.strings == 1 else "count"

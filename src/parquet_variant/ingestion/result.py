@@ -100,13 +100,17 @@ class IngestResult:
         notes += map(str, complete[:_NOTED_PATHS])
         if (more := len(complete) - _NOTED_PATHS) > 0:
             notes.append(f"all strings at {counted(more, 'more path')} were typed")
-        suggested = () if self.inference is None else self.inference.suggested_types
+        suggestions = () if self.inference is None else self.inference.suggested_types
+        suggested = [path for path in suggestions if not path.counts_time]
         notes += map(str, sorted(suggested, key=lambda path: -path.strings)[:_NOTED_PATHS])
         if (more := len(suggested) - _NOTED_PATHS) > 0:
             paths = "1 more path has" if more == 1 else f"{more:,} more paths have"
             notes.append(
                 f"{paths} strings of one type: list them with variant infer --explain, type all with --type 'auto!'"
             )
+        if counting := [path for path in suggestions if path.counts_time]:
+            also = f"; also {counted(len(counting) - 1, 'other path')}" if len(counting) > 1 else ""
+            notes.append(f"{max(counting, key=lambda path: path.strings)}{also}")
         return notes
 
     def _repr_html_(self) -> str:
