@@ -258,6 +258,8 @@ class Handler(BaseHTTPRequestHandler):
             raise RefusedError(403, "ForbiddenException", "the request is not signed")
         if parts == ["config"]:
             return self.answer(200, {"defaults": {}, "overrides": {}})
+        if parts == ["transactions", "commit"]:
+            return self.transaction(body["table-changes"])
         assert parts[0] == "namespaces"
         if len(parts) == 1:
             if self.command == "POST":
@@ -347,6 +349,13 @@ class Handler(BaseHTTPRequestHandler):
         if status != 200:
             raise RefusedError(status, "ServerError", "the server failed")
         self.answer(200, {"metadata-location": saved["location"], "metadata": saved["metadata"]})
+
+    def transaction(self, changes: list[Json]) -> None:
+        keys = [(*c["identifier"]["namespace"], c["identifier"]["name"]) for c in changes]
+        done = [self.changed(key, change) for key, change in zip(keys, changes, strict=True)]
+        for key, metadata in zip(keys, done, strict=True):
+            self.state.save(key, metadata)
+        self.answer(204)
 
 
 @contextmanager
