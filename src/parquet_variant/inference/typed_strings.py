@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import PathError, VariantError, check_mapping
+from parquet_variant.inference.path_table import INT_MAX, INT_MIN
 from parquet_variant.inference.profile import FORM_COLUMNS, PathProfile, Profile, StringCounts
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
-from parquet_variant.types import INTEGER_IDS, INTEGERS, PrimitiveId, VariantType
+from parquet_variant.types import INTEGER_IDS, PrimitiveId
 from parquet_variant.types.path import VariantPath, Wildcard, parse_pattern
 
 # Takes the place of all types: each path whose strings all have the form of one type gets that type.
@@ -121,20 +122,21 @@ def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
     candidates = [
         PathProfile(profile, number) for number in np.flatnonzero((strings > 0) & (forms == strings)).tolist()
     ]
-
-    def order(path_profile: PathProfile) -> list[tuple[bool, bytes]]:
-        segments = path_profile.path.segments
-        return [(False, s.encode("utf-8", "replace")) if isinstance(s, str) else (True, b"") for s in segments]
-
     return tuple(
         TypeSuggestion(
             path_profile.path.shorthand,
             "date" if path_profile.string_form == "date" else f"{path_profile.string_form}!",
             path_profile.kind_count(PrimitiveId.STRING),
         )
-        for path_profile in sorted(candidates, key=order)
+        for path_profile in sorted(candidates, key=_place)
         if path_profile.string_form is not None and path_profile.segment is not None
     )
+
+
+def _place(path_profile: PathProfile) -> list[tuple[bool, bytes]]:
+    """Return a key that sorts paths as the tree has them: fields in byte order before elements."""
+    segments = path_profile.path.segments
+    return [(False, s.encode("utf-8", "replace")) if isinstance(s, str) else (True, b"") for s in segments]
 
 
 def suggest_epochs(profile: Profile) -> tuple[TypeSuggestion, ...]:
@@ -145,18 +147,19 @@ def suggest_epochs(profile: Profile) -> tuple[TypeSuggestion, ...]:
     >>> print(*suggest_epochs(Profile.of_array(rows)))
     all 2 numbers at $.created_at count seconds since 1970: for timestamps use --type '$.created_at:timestamp_s!'
     """
-    found = []
-    for of_path in profile:
-        bounds, name = of_path.int_range, of_path.segment
-        if bounds is None or not isinstance(name, str) or not _TIME_NAME.search(name):
-            continue
-        if set(of_path.types) - {*INTEGERS, VariantType.NULL}:
-            continue
-        for kind, digits in _EPOCHS.items():
-            first, last = (bound // 10 ** (6 - digits) for bound in bounds)
-            if first >= _FIRST_SECOND and last < _LAST_SECOND:
-                found.append(TypeSuggestion(of_path.path.shorthand, kind, of_path.count - of_path.null_count))
-    return tuple(found)
+    table, found = profile.table, list[tuple[PathProfile, str]]()
+    counts = table.kinds[:, list(INTEGER_IDS)].sum(axis=1)
+    is_counted = (counts > 0) & (counts == table.value_counts - table.kinds[:, PrimitiveId.NULL])
+    smallest, largest = table.counts[:, INT_MIN], table.counts[:, INT_MAX]
+    for kind, digits in _EPOCHS.items():  # A number is of these years in one unit at most.
+        unit = 10 ** (6 - digits)
+        is_time = is_counted & (smallest >= _FIRST_SECOND * unit) & (largest < _LAST_SECOND * unit)
+        found += [(PathProfile(profile, number), kind) for number in np.flatnonzero(is_time).tolist()]
+    return tuple(
+        TypeSuggestion(of_path.path.shorthand, kind, of_path.count - of_path.null_count)
+        for of_path, kind in sorted(found, key=lambda candidate: _place(candidate[0]))
+        if isinstance(of_path.segment, str) and _TIME_NAME.search(of_path.segment)
+    )
 
 
 def schema_and_types(schema: ShreddingSchema | str | None) -> tuple[ShreddingSchema | None, dict[str, str]]:

@@ -19,7 +19,6 @@ from typing import Any
 from dbt.adapters.duckdb.plugins import BasePlugin
 
 from parquet_variant.errors import bad_option
-from parquet_variant.files.parquet.reading.read import read_table
 from parquet_variant.integrations.duckdb import register
 from parquet_variant.tables.creating import write
 from parquet_variant.tables.opening import open as open_table
@@ -40,15 +39,15 @@ class Plugin(BasePlugin):
         if "table" not in options:
             raise bad_option(f"the source {source_config.identifier} has no table: write meta: {{table: PATH}}")
         table = open_table(options["table"], **{name: options[name] for name in _OPEN_OPTIONS if name in options})
-        if "columns" not in source_config.meta:
+        if "columns" not in options:
             return table.typed().to_arrow()
-        return table.scan(source_config.meta["columns"], options.get("where")).to_arrow()
+        return table.scan(options["columns"], options.get("where")).to_arrow()
 
     def store(self, target_config: Any) -> None:
         """Write the rows of a model, which dbt-duckdb has written to a Parquet file, to its table."""
         options = dict(target_config.config.get("meta", {}))
         if "table" not in options:
             raise bad_option('the model has no table: write meta={"table": PATH}')
-        rows = read_table(target_config.location.path)
+        rows = open_table(target_config.location.path).to_arrow()
         # dbt warns of keys of its own, such as format, in meta.
         write(options.pop("table"), rows, format=options.pop("table_format", None), mode="overwrite", **options)

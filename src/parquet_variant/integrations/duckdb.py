@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_NAME
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.query.duckdb_engine import engine_type
 from parquet_variant.query.engine_functions import VariantColumns
 from parquet_variant.query.variant_functions import column_of, plain_variants
 from parquet_variant.support.lazy_names import optional_libraries
@@ -62,16 +63,12 @@ def register(connection: Any, **tables: Any) -> list[str]:
     for name, (work, kind) in VariantColumns(column_of, _variants, _extension()).functions(zone).items():
         if name in known:
             continue
-        returns = connection.sqltype("VARIANT") if kind is None else _sql_type(connection, kind)
+        returns = connection.sqltype("VARIANT") if kind is None else engine_type(connection, kind)
         connection.create_function(name, work, None, returns, type="arrow", null_handling="special")
         registered.append(name)
     for name, source in tables.items():
         connection.register(name, _rows(source))
     return registered
-
-
-def _sql_type(connection: Any, kind: pa.DataType) -> Any:
-    return connection.from_arrow(pa.table([pa.nulls(0, kind)], names=["a"])).types[0]
 
 
 def _rows(source: Any) -> Any:
@@ -103,9 +100,9 @@ def to_ibis(table: Table, columns: Any = None, where: Any = None, *, connection:
     """Return a table of ibis; see `Table.to_ibis`."""
     with optional_libraries("Table.to_ibis"):
         import ibis
-    backend = ibis.duckdb.connect() if connection is None else connection
-    if connection is None and isinstance(ibis.get_backend(), type(backend)):
-        backend = ibis.get_backend()  # so that tables can be joined
+    backend = ibis.get_backend() if connection is None else connection  # one for all tables, so that they can be joined
+    if connection is None and backend.name != "duckdb":
+        backend = ibis.duckdb.connect()
     name = f"variant_table_{next(_NUMBERS)}"
     backend.con.register(name, table.typed() if columns is None else table.scan(columns, where))
     return backend.table(name)

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from parquet_variant._version import __version__
 from parquet_variant.errors import without_secrets
 from parquet_variant.ingestion.result import IngestResult
+from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.temporaries import atomic_file
 
 _PRODUCER = f"https://pypi.org/project/parquet-variant/{__version__}"
@@ -74,4 +75,4 @@ def _dataset(path: str) -> dict[str, Any]:
     parts = urlsplit(without_secrets(path))
     if parts.scheme and parts.netloc:
         return {"namespace": f"{parts.scheme}://{parts.netloc}", "name": parts.path.lstrip("/")}
-    return {"namespace": "file", "name": path if path == "-" else os.path.abspath(path)}  # noqa: PTH100
+    return {"namespace": "file", "name": path if path == "-" else absolute(path)}

@@ -6,6 +6,7 @@ Owns which rules pandera can express over columns; the others are listed in the 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from numbers import Number
@@ -51,8 +52,6 @@ def to_pandera(contract: Contract) -> Any:
 
 def _checks(rules: PathRules) -> Iterator[tuple[str, Callable[[Any], bool]]]:
     """Yield the checks of single values, by the name of their rule."""
-    import re
-
     if rules.types and "null" not in rules.types:
         yield "type", lambda value: any(_is_of_type(value, kind) for kind in rules.types)
     if (values := rules.values) is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from parquet_variant.query.predicate import FLIPPED
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.opening import open as open_table
 from parquet_variant.tables.table.table import Table
@@ -20,9 +21,8 @@ from parquet_variant.tables.table.table import Table
 if TYPE_CHECKING:
     import polars as pl
 
-# The operators of polars, and what they are with the operands exchanged.
+# The operators of polars.
 _OPERATORS = {"Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<=", "Eq": "=", "NotEq": "!="}
-_EXCHANGED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 
 def scan_polars(
@@ -97,7 +97,7 @@ def _comparisons(node: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     elif binary is not None and (op := _OPERATORS.get(binary["op"])) is not None:
         sides = [binary["left"], binary["right"]]
         if "Literal" in sides[0]:
-            sides, op = sides[::-1], _EXCHANGED.get(op, op)
+            sides, op = sides[::-1], FLIPPED.get(op, op)
         yield from _comparison(sides[0], op, sides[1])
     elif isinstance(of_kind := call.get("function", {}).get("Boolean"), dict) and "IsBetween" in of_kind:
         closed, (value, low, high) = of_kind["IsBetween"]["closed"], call["input"]

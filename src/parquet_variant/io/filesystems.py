@@ -17,7 +17,7 @@ from pyarrow import fs
 from parquet_variant.errors import VariantFileError, bad_option
 
 # Scheme of Hadoop and Spark -> scheme of pyarrow and obstore.
-_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
+KNOWN_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 # Maximum bytes of a path on a disk, and of a name in it.
 _LONGEST_PATH, _LONGEST_NAME = 4096, 255
 _QUERY = re.compile(r"\?\w+=[^/]*")
@@ -100,7 +100,7 @@ def with_known_scheme(uri: str) -> str:
     scheme, separator, location = uri.partition("://")
     if scheme.lower() in _BLOB:
         return f"{_BLOB[scheme.lower()]}://{location.replace('.blob.core.', '.dfs.core.', 1)}"
-    return f"{_SCHEMES.get(scheme.lower(), scheme)}{separator}{location}"
+    return f"{KNOWN_SCHEMES.get(scheme.lower(), scheme)}{separator}{location}"
 
 
 def absolute(path: str | os.PathLike[str]) -> str:

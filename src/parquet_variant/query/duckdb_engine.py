@@ -139,6 +139,11 @@ def _earlier_instants(instants: pa.Array) -> pa.Array:
     return pc.assume_timezone(local, kind.tz, ambiguous="earliest", nonexistent="earliest").cast(kind)
 
 
+def engine_type(connection: Any, kind: pa.DataType) -> Any:
+    """Return DuckDB's type for an Arrow type."""
+    return connection.from_arrow(pa.table([pa.nulls(0, kind)], names=["a"])).types[0]
+
+
 @cache
 def function_types() -> dict[str, str]:
     """Return the names of DuckDB's functions in lower case, each with its type, such as ``aggregate``."""

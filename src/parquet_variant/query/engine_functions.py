@@ -42,6 +42,8 @@ GETTER_TYPES: dict[str, pa.DataType] = {
 _EDITS: dict[str, Callable[..., Any]] = {
     "variant_set": variant_set, "variant_insert": variant_insert, "variant_array_append": variant_array_append,
 }  # fmt: skip
+# What an error is, by the prefix of the name.
+_PREFIXES: dict[str, Errors] = {"": "raise", "try_": "null"}
 # The work over Arrow columns, and the type of its result; None for Variants.
 EngineFunction: TypeAlias = "tuple[Callable[..., pa.Array], pa.DataType | None]"
 
@@ -67,8 +69,7 @@ class VariantColumns:
             "variant_strip_nulls": (lambda values: self.make(strip_nulls(self.read(values))), None),
             "variant_delete": (lambda values, paths: self._by_path(paths, None, variant_delete, values), None),
         }
-        kinds_of_errors: tuple[tuple[str, Errors], ...] = (("", "raise"), ("try_", "null"))
-        for prefix, errors in kinds_of_errors:
+        for prefix, errors in _PREFIXES.items():
             for name, edit in _EDITS.items():
                 functions[f"{prefix}{name}"] = self._edit(edit, errors), None
             functions[f"{prefix}variant_get"] = self._getter(None, zone, errors), None

@@ -28,6 +28,8 @@ Operator = Literal["=", "<>", "<", "<=", ">", ">="]
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _BELOW_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})")
 OPERATORS: tuple[Operator, ...] = ("=", "<>", "<", "<=", ">", ">=")
+# The operators that change if the operands are exchanged.
+FLIPPED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)

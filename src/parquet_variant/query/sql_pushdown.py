@@ -19,7 +19,7 @@ from sqlglot import exp
 from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.query.path_dialect import steps_of
-from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined
+from parquet_variant.query.predicate import FLIPPED, And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, sql_type, sql_type_name, written
 from parquet_variant.types.path import VariantPath
 
@@ -28,7 +28,6 @@ FindColumn = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Arguments of a node; any other (symmetric, a subquery, an escape) changes its meaning.
 _ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate", "table"}
 NO_LITERAL = object()
@@ -101,7 +100,7 @@ class _Pushdown:
         if (compared := self.find_column(_without_parentheses(first))) is not None:
             return self.compare_with(compared, op, second)
         compared = self.find_column(_without_parentheses(second))
-        return None if compared is None else self.compare_with(compared, _FLIPPED.get(op, op), first)
+        return None if compared is None else self.compare_with(compared, FLIPPED.get(op, op), first)
 
     def compare_with(self, compared: tuple[str, pa.DataType | None], op: str, other: exp.Expr) -> Compare | None:
         """Return the comparison of a column with a literal; None if the engine may compare otherwise."""

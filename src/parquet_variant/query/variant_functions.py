@@ -40,7 +40,7 @@ from parquet_variant.ops.value_edits import (
 from parquet_variant.ops.value_types import is_variant_null, schema_of_variant, schema_of_variant_agg, variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.containment import contains_each
-from parquet_variant.query.duckdb_engine import function_types
+from parquet_variant.query.duckdb_engine import engine_type, function_types
 from parquet_variant.query.selection import Selected, arrow_type
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors
@@ -366,9 +366,7 @@ def register_calls(connection: Any, text: str, failures: list[Exception], contex
         names[match[0].lower()] = fresh = f"_variant_call_{next(_NUMBERS)}"  # queries share DuckDB's functions
         further = [*constants, context or CallContext()] if function.takes_context else constants
         call = _recorded(function, further, failures)
-        if not isinstance(result, str):
-            result = connection.from_arrow(pa.table([pa.nulls(0, result)], names=["a"])).types[0]
-        returned = duckdb.sqltype(result) if isinstance(result, str) else result
+        returned = duckdb.sqltype(result) if isinstance(result, str) else engine_type(connection, result)
         connection.create_function(fresh, call, None, returned, type="arrow", null_handling="special")
     return _CALL.sub(lambda match: names[match[0].lower()], text)
 

@@ -38,16 +38,24 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
     return [name]
 
 
+def local_name(path: str) -> str:
+    """Return the path of Vortex files to write without ``file://``.
+
+    Raises `VariantFileError`, reason ``"bad-option"``, for a path that is not local.
+    """
+    name = path.removeprefix("file://")
+    if "://" in name:
+        problem = f"{name} is not on a local disk: write Vortex files to a local directory and copy them"
+        raise VariantFileError(problem, reason="bad-option", file=name)
+    return name
+
+
 def local_target(path: Any, mode: FileMode) -> Path:
     """Return the local path of a Vortex file to write.
 
     Raises `VariantFileError` as `check_target`; with reason ``"bad-option"`` for a path that is not local.
     """
-    name = path_text(path).removeprefix("file://")
-    if "://" in name:
-        problem = f"{name} is not on a local disk: write Vortex files to a local directory and copy them"
-        raise VariantFileError(problem, reason="bad-option", file=name)
-    filesystem, local = filesystem_of(name)
+    filesystem, local = filesystem_of(local_name(path_text(path)))
     check_target(filesystem, local, mode)
     return Path(local)
 

@@ -13,10 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError
 from parquet_variant.files.vortex.dtype import JsonColumn
 from parquet_variant.files.vortex.library import vortex
-from parquet_variant.files.vortex.paths import SUFFIX
+from parquet_variant.files.vortex.paths import SUFFIX, local_name
 from parquet_variant.files.vortex.writer import write
 from parquet_variant.ingestion.destination import (
     JSON_TEXT,
@@ -62,11 +61,8 @@ class VortexFile(FileDestination, VortexDirectory):
 def open_vortex(request: WriteRequest) -> Destination | None:
     """Open the directory, or the file if the name ends in ``.vortex``; return None if the mode is ``"ignore"``."""
     vortex()
-    request = replace(request, dest=request.dest.removeprefix("file://"))
-    dest = request.dest
-    if "://" in dest:
-        problem = f"{dest} is not on a local disk: write Vortex files to a local directory and copy them"
-        raise VariantFileError(problem, reason="bad-option", file=dest)
+    dest = local_name(request.dest)
+    request = replace(request, dest=dest)
     if dest.endswith(SUFFIX) and not Path(dest).is_dir():
         return VortexFile.open(request)
     staging = open_staging(dest, request.mode)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.io.filesystems import KNOWN_SCHEMES
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
@@ -28,8 +29,6 @@ from parquet_variant.tables.schema import Field
 from parquet_variant.tables.storage import LocalStorage, Storage, outside
 
 _UUID_CHARACTERS = 20
-# Different names of the same object store.
-_SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 
 
 def relative_path(storage: Storage, path: str) -> str:
@@ -95,7 +94,7 @@ def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
 
 def _canonical_url(url: str) -> str:
     scheme, separator, location = url.partition("://")
-    return _SAME_SCHEME.get(scheme, scheme) + separator + location
+    return KNOWN_SCHEMES.get(scheme, scheme) + separator + location
 
 
 _FILE_VERSION = b"\x01"
