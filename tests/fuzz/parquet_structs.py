@@ -182,9 +182,9 @@ def _places(fields: Struct, declared: str | None) -> list[tuple[Any, Any, str | 
         out.append((field, 2, known.get(field[0])))
         values = [field[2]]
         inner = known.get(field[0])
-        if field[1] == LIST:
-            out += [(field[2][1], number, inner and inner[1:]) for number in range(len(field[2][1]))]
-            values, inner = field[2][1], inner and inner[1:]
+        if field[1] == LIST:  # of an earlier change, it may be where no list is declared
+            values, inner = field[2][1], inner[1:] if inner and inner.startswith("[") else None
+            out += [(values, number, inner) for number in range(len(values))]
         for value in values:
             if isinstance(value, list):
                 out += _places(value, inner)
