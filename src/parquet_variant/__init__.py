@@ -103,7 +103,7 @@ register_methods(
             "files.parquet.reading.read": "read schema:read_schema to_arrow:read_table",
             "files.parquet.scanning.scan": "scan",
             "files.parquet.validation.validate": "validate",
-            "ingestion.loads": "loads:directory_loads",
+            "ingestion.destination": "loads:directory_loads",
         },
         "VortexTable": {
             "files.vortex.paths": "data_files:vortex_files",

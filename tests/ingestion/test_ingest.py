@@ -149,6 +149,6 @@ def test_a_sample_is_the_same_however_the_file_is_cut(tmp_path: Path) -> None:
     ):
         for chunk_bytes in (10_000, 1 << 20):
             options = TextOptions(sample=0.2, chunk_bytes=chunk_bytes)
-            profiles.append(profile_splits(splits, options))
+            profiles.append(profile_splits(options, 1, 0, 0, splits))
     assert 1_200 < profiles[0].rows < 2_400
     assert all(profile == profiles[0] for profile in profiles)

@@ -42,11 +42,11 @@ def test_the_sample_is_the_same_for_any_splits_and_for_compressed_files(
     bounds = [0, *sorted(int(cut * len(text)) for cut in cuts), len(text)]
     splits = [Split(InputFile(str(plain)), start, end) for start, end in itertools.pairwise(bounds)]
     options = TextOptions(sample=share)
-    whole = profile_splits([Split(InputFile(str(plain)))], options)
+    whole = profile_splits(options, 1, 0, 0, [Split(InputFile(str(plain)))])
     assert whole.rows > 0
-    assert profile_splits(splits, options) == whole
+    assert profile_splits(options, 1, 0, 0, splits) == whole
     assert sampled_text(Split(InputFile(str(packed))), share, TextLayout()) is None
-    assert profile_splits([Split(InputFile(str(packed)))], options) == whole
+    assert profile_splits(options, 1, 0, 0, [Split(InputFile(str(packed)))]) == whole
 
 
 def test_a_bad_line_in_the_sample_is_named_by_its_number(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_bad_line_in_the_sample_is_named_by_its_number(tmp_path: Path) -> None
     lines[5] = '{"n": tru}'
     file.write_text("\n".join(lines))
     with pytest.raises(JsonError, match="line 6") as caught:
-        profile_splits([Split(InputFile(str(file)))], TextOptions(sample=0.1))
+        profile_splits(TextOptions(sample=0.1), 1, 0, 0, [Split(InputFile(str(file)))])
     assert caught.value.file == str(file)
 
 

@@ -55,7 +55,7 @@ def test_the_profile_is_that_of_the_files_one_by_one(folder: Path, sample: float
     together = [Split(file) for file in files]
     alone = [Split(InputFile(file.name)) for file in files]
     options = TextOptions(sample=sample)
-    assert profile_splits(together, options) == profile_splits(alone, options)
+    assert profile_splits(options, 1, 0, 0, together) == profile_splits(options, 1, 0, 0, alone)
 
 
 def test_bad_lines_keep_their_file_and_number(folder: Path, tmp_path: Path) -> None:

@@ -73,12 +73,12 @@ def _overwrite(dest: Path) -> None:
 
 def _batch(dest: Path) -> None:
     staging = Staging(str(dest), job="stream")
-    staging.commit_once([_stage(staging, 0), _stage(staging, 1)], "stream", 7)
+    staging.commit([_stage(staging, 0), _stage(staging, 1)], batch=("stream", 7))
 
 
 def _complete_batch(dest: Path) -> None:
     staging = Staging(str(dest), overwrite=True, job="stream")
-    staging.commit_once([_stage(staging, 0), _stage(staging, 1)], "stream", 7)
+    staging.commit([_stage(staging, 0), _stage(staging, 1)], batch=("stream", 7))
 
 
 def _compact(dest: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_file_and_a_delta_table_are_no_destination(tmp_path):
 def test_a_stream_batch_is_committed_once(dest):
     def batch(number: int, text: str) -> None:
         staging = Staging(str(dest))
-        staging.commit_once([_stage(staging, 0, 0, text), _stage(staging, 1, 0, text)], "app", number)
+        staging.commit([_stage(staging, 0, 0, text), _stage(staging, 1, 0, text)], batch=("app", number))
 
     batch(0, "first")
     batch(1, "second")
@@ -128,10 +128,10 @@ def test_what_a_dead_attempt_left_of_a_batch_is_replaced(dest, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(staging_module, "filesystem_of", lambda path, _=None: (_Local(dies), path))
         with pytest.raises(KeyboardInterrupt):
-            staging.commit_once(files, "app", 7)
+            staging.commit(files, batch=("app", 7))
     assert [path.read_text() for path in dest.glob("*.parquet")] == ["dead"]
     again = Staging(str(dest))
-    again.commit_once([_stage(again, 0, 0, "alive")], "app", 7)
+    again.commit([_stage(again, 0, 0, "alive")], batch=("app", 7))
     assert [path.read_text() for path in dest.glob("*.parquet")] == ["alive"]
 
 

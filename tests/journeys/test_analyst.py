@@ -234,7 +234,7 @@ def test_the_result_of_an_ingest_in_a_notebook(sh: Sh) -> None:
 
     result = pv.ingest("events.ndjson", "events")
     html = result._repr_html_()
-    assert all(text in html for text in ("<td>30</td>", "events", "kind"))
+    assert all(text in html for text in ("30 rows", "events", "kind"))
 
 
 @pytest.mark.parametrize(

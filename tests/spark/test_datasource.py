@@ -18,7 +18,7 @@ from parquet_variant.errors import JsonError, VariantError, VariantFileError
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 from parquet_variant.spark.datasource.reading import BatchReader
 from parquet_variant.spark.datasource.writing import BatchWriter, WrittenFiles
-from parquet_variant.spark.frames import choose_column
+from parquet_variant.spark.engine import choose_column
 from parquet_variant.spark.task_errors import from_spark_errors
 
 

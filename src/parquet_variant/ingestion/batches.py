@@ -28,7 +28,7 @@ from parquet_variant.inference.profile import StringCounts
 from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.formats.wrapped import values_at
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.result import BadRecord, ValueCounts
+from parquet_variant.ingestion.result import BadRecord, ReadCounts
 from parquet_variant.ingestion.sources.chunks import (
     BLOCK_BYTES,
     Chunk,
@@ -65,10 +65,7 @@ class ChunkResult(Generic[Result]):
 
     results: list[Result]
     bad: list[BadRecord] = field(default_factory=list)
-    text_bytes: int = 0
-    stored_bytes: int = 0
-    rows: int = 0
-    counts: ValueCounts = field(default_factory=ValueCounts)
+    counts: ReadCounts = field(default_factory=ReadCounts)
     table: pa.Table | None = None
 
 
@@ -84,7 +81,7 @@ class Pass(Generic[Result]):
         """Run `steps` in threads, and yield their outcomes in order."""
         for batch in in_order(call, self.steps(splits), threads, read_ahead=True):
             check_interrupted()
-            report_read(batch.stored_bytes, batch.rows)
+            report_read(batch.counts.stored_bytes, batch.counts.rows)
             yield batch
 
     def steps(self, splits: Sequence[Split]) -> Iterator[Callable[[], ChunkResult[Result]]]:
@@ -97,20 +94,16 @@ class Pass(Generic[Result]):
 
     def _groups(self, splits: Sequence[Split]) -> Iterator[list[Split]]:
         """Yield the splits, small files in groups: a chunk of ten rows costs as much as one of ten thousand."""
-        group, group_bytes = list[Split](), 0
+        group, group_bytes, limit = list[Split](), 0, min(self.options.chunk_bytes, _GROUP_BYTES)
         for split in splits:
-            file_bytes = split.file.known_size if split.end is None and split.part is None else None
-            is_small = file_bytes is not None and file_bytes <= BLOCK_BYTES and self.options.json_column is None
-            if group and (
-                not is_small or group_bytes + (file_bytes or 0) > min(self.options.chunk_bytes, _GROUP_BYTES)
-            ):
+            is_whole = split.end is None and split.part is None and self.options.json_column is None
+            size = split.file.known_size if is_whole else None
+            size = limit + 1 if size is None or size > BLOCK_BYTES else size  # a group of its own
+            if group and group_bytes + size > limit:
                 yield group
                 group, group_bytes = [], 0
-            if is_small:
-                group.append(split)
-                group_bytes += file_bytes or 0
-            else:
-                yield [split]
+            group.append(split)
+            group_bytes += size
         if group:
             yield group
 
@@ -123,18 +116,15 @@ class Pass(Generic[Result]):
                 chunk = Chunk(group[0].file, b"\n".join(texts))
                 batch = Pass(replace(self.options, on_error="fail"), self.work)._of_chunk(chunk)
                 if not batch.counts.inexact and not batch.counts.broken.broken:
-                    stored_bytes = sum(split.size for split in group)
-                    return replace(batch, text_bytes=sum(map(len, texts)), stored_bytes=stored_bytes)
+                    read, stored_bytes = sum(map(len, texts)), sum(split.size for split in group)
+                    return replace(batch, counts=replace(batch.counts, text_bytes=read, stored_bytes=stored_bytes))
         except VariantError:
             pass
         parts = [step() for split in group for step in self._steps_of(split)]
         return ChunkResult(
             [self.work(_null_rows(0)), *chain.from_iterable(part.results for part in parts)],
-            [record for part in parts for record in part.bad],
-            sum(part.text_bytes for part in parts),
-            sum(part.stored_bytes for part in parts),
-            sum(part.rows for part in parts),
-            sum((part.counts for part in parts), ValueCounts()),
+            list(chain.from_iterable(part.bad for part in parts)),
+            sum((part.counts for part in parts), ReadCounts()),
         )
 
     def _steps_of(self, split: Split) -> Iterator[Callable[[], ChunkResult[Result]]]:
@@ -178,8 +168,9 @@ class Pass(Generic[Result]):
         rows = np.arange(len(starts)) if is_all else np.flatnonzero(in_sample(chunk.offset + starts, self.sample))
         batch, _ = self._parse(texts, rows)
         chunk.release()
-        batch = replace(batch, stored_bytes=chunk.stored_bytes, rows=len(starts))
-        return replace(batch, text_bytes=len(chunk.data)) if is_all else batch
+        read = len(chunk.data) if is_all else batch.counts.text_bytes
+        counts = replace(batch.counts, text_bytes=read, stored_bytes=chunk.stored_bytes, rows=len(starts))
+        return replace(batch, counts=counts)
 
     def _of_table(self, source: str, rows: JsonRows) -> ChunkResult[Result]:
         """Parse the JSON column of table rows and return the outcome for the rows in the sample."""
@@ -249,11 +240,9 @@ class Pass(Generic[Result]):
                     parsed.tape.release()
                     bad.sort(key=lambda record: record.line)
                     text_bytes = int((texts.stops[requested] - texts.starts[requested]).sum())
-                    counts = ValueCounts(typed, *inexact, broken)
-                    return ChunkResult(results, bad, text_bytes, counts=counts), result_rows
-            except (
-                VariantError
-            ) as parse_error:  # from the parser with on_error="fail", or for a value that is too large
+                    counts = ReadCounts(text_bytes, 0, 0, *inexact, typed, broken)
+                    return ChunkResult(results, bad, counts), result_rows
+            except VariantError as parse_error:  # from the parser with on_error="fail", or a value that is too large
                 if parse_error.row is None:
                     raise
                 faults = [(parse_error.row, parse_error)]

@@ -7,23 +7,27 @@ in `destinations` implement the output formats.
 
 from __future__ import annotations
 
+import json
+import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.arrays.variant_array import trusted_array
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import VariantError, VariantFileError, without_secrets
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.loads import LoadedFile, directory_load_files, stage_records
 from parquet_variant.ingestion.partition_by import PartitionBy
+from parquet_variant.ingestion.sources.input_files import InputFile
 from parquet_variant.io.commit_journal import visible_files
-from parquet_variant.io.filesystems import filesystem_of, info_of, write_errors
+from parquet_variant.io.filesystems import absolute, filesystem_of, info_of, write_errors
 from parquet_variant.io.staging import BAD_RECORDS, LOADS, StagedFile, Staging, check_target, staging_beside, sweep
 from parquet_variant.io.temporaries import keep_mode, linked_file
 from parquet_variant.kernels.shredding.schema_table import ShreddedRows
@@ -34,6 +38,95 @@ from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.row_input import Batch
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.write_plan import TableWritePlan
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """A source file as it was when it was loaded: absolute path or URI, bytes, and times as ISO text in UTC."""
+
+    path: str
+    size: int
+    modified: str | None = None
+    loaded: str | None = None
+
+    @classmethod
+    def of(cls, file: InputFile) -> LoadedFile:
+        """Return the record of a file that is about to be read."""
+        modified = None if file.modified is None else iso_time(file.modified.timestamp())
+        return cls(without_secrets(absolute(file.name)), file.size, modified, iso_time(time.time()))
+
+    def to_text(self) -> str:
+        """Return the record as one line of JSON."""
+        record = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps(record, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str, loaded: str | None = None) -> list[LoadedFile]:
+        """Return the record in a text, in a list that is empty if another program wrote the text.
+
+        >>> LoadedFile.from_text(LoadedFile("/a.json", 3).to_text()), LoadedFile.from_text("[]")
+        ([LoadedFile(path='/a.json', size=3, modified=None, loaded=None)], [])
+        """
+        try:
+            record = json.loads(text)
+            return [cls(record["path"], record["size"], record.get("modified"), record.get("loaded") or loaded)]
+        except (ValueError, KeyError, TypeError):
+            return []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as `Table.loads` lists it, with times as datetimes."""
+        times = {name: getattr(self, name) for name in ("modified", "loaded")}
+        return asdict(self) | {name: text and datetime.fromisoformat(text) for name, text in times.items()}
+
+
+def iso_time(seconds: float) -> str:
+    """Return seconds since 1970 as ISO text in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def new_files(
+    files: Iterable[InputFile], loaded: Iterable[LoadedFile]
+) -> tuple[dict[InputFile, LoadedFile], int, tuple[str, ...]]:
+    """Return the files that were not loaded before with their records, and the number of those that were loaded.
+
+    Also returns the files that were written again after a load, whose rows would be in the table twice. Raises
+    `VariantFileError` for a pipe.
+    """
+    known = {file.path: file for file in loaded}
+    new, changed, skipped = dict[InputFile, LoadedFile](), list[str](), 0
+    for file in files:
+        if file.copy is not None:
+            problem = f"{file.name} is a pipe, which cannot be known again: leave out only_new="
+            raise VariantFileError(problem, reason="bad-option")
+        record = LoadedFile.of(file)
+        before = known.get(record.path)
+        if before is None:
+            new[file] = record
+        elif (before.size, before.modified) == (record.size, record.modified):
+            skipped += 1
+        else:
+            changed.append(record.path)
+    return new, skipped, tuple(changed)
+
+
+def directory_load_files(dest: str) -> dict[str, list[LoadedFile]]:
+    """Return the records of a directory of Parquet files, by the name of the file that has them."""
+    filesystem, root = filesystem_of(dest)
+    folder, loads = f"{root.rstrip('/')}/{LOADS}/", dict[str, list[LoadedFile]]()
+    if isinstance(filesystem, pafs.LocalFileSystem) and not Path(folder).exists():
+        return loads  # without a listing of the directory
+    for info in sorted(visible_files(filesystem, root), key=lambda info: info.path):
+        if info.path.startswith(folder):
+            with filesystem.open_input_stream(info.path) as stream:
+                lines = stream.read().decode("utf-8", "replace").splitlines()
+            loads[info.path.removeprefix(folder)] = [record for line in lines for record in LoadedFile.from_text(line)]
+    return loads
+
+
+def directory_loads(dest: str) -> list[LoadedFile]:
+    """Return the records of a directory of Parquet files."""
+    return [record for records in directory_load_files(dest).values() for record in records]
+
 
 # The columns of some rows by name: Arrow arrays, `VariantArray`, or Variants as the shredding kernel returns them.
 Columns: TypeAlias = "Mapping[str, Any]"
@@ -156,11 +249,15 @@ class Destination:
         `batch`: name of the stream and number of its batch; a batch that was committed before is not added again.
         """
         root, known, types = self.dest.rstrip("/") + "/", self._known_loads, self.request.partition_by.types_to_declare
-        if batch is not None:
-            self.staging.commit_once(files, *batch, types)
-            return []
-        staged = [*files, *quarantine, *([] if known is None else [stage_records(self.staging, self.records)])]
-        names = self.staging.commit(staged, partition_types=types, loads=known)
+        staged = [*files, *quarantine]
+        if known is not None:
+            staged.append(StagedFile(self.staging.attempt(0, "loads"), f"{LOADS}/{self.staging.job}.ndjson"))
+            filesystem, path = filesystem_of(staged[-1].path)
+            with write_errors(self.dest):
+                filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+                with filesystem.open_output_stream(path) as stream:
+                    stream.write("".join(f"{record.to_text()}\n" for record in self.records).encode())
+        names = self.staging.commit(staged, partition_types=types, loads=known, batch=batch)
         hidden = (f"{root}{BAD_RECORDS}/", f"{root}{LOADS}/")
         return [name.removeprefix(root) for name in names if not name.startswith(hidden)]
 

@@ -28,9 +28,8 @@ from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult, costs_of
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.typed_strings import StringTypes, TypedStrings
-from parquet_variant.ingestion.destination import FileDestination
-from parquet_variant.ingestion.loads import NewFiles
+from parquet_variant.inference.typed_strings import TypedStrings
+from parquet_variant.ingestion.destination import FileDestination, new_files
 from parquet_variant.ingestion.option_paths import (
     check_bloom_filters,
     check_paths,
@@ -96,15 +95,16 @@ class IngestJob:
         self._request = replace(request, sources=(), rows=None, text=text)
         self._source_names = tuple(map(without_secrets, request.sources)) or ("the rows",)
         self._destination = self._request.open()
-        self._new: NewFiles | None = None
+        self._loaded: dict[str, Any] = {}  # The files that are not read again, by fields of the result.
         self._has_unknown = False  # Whether the destination has rows of files that it does not remember.
         if self._destination is not None:
             self._destination.check()
             self._request = replace(self._request, partition_by=self._destination.request.partition_by)
             if request.only_new:
                 loads = self._destination.loads()
-                self._new = NewFiles.of(self._files, () if request.mode == "overwrite" else loads)
-                self._files, self._destination.records = self._new.files, self._new.records
+                new, skipped, changed = new_files(self._files, () if request.mode == "overwrite" else loads)
+                self._files, self._destination.records = list(new), list(new.values())
+                self._loaded = {"skipped": skipped, "changed": changed}
                 self._has_unknown = not loads and request.mode == "append" and any(self._destination.data_files())
 
     def run(self, engine: Engine, warn: Callable[[str], None] | None = None) -> IngestResult:
@@ -115,8 +115,8 @@ class IngestJob:
         destination = self._destination
         if destination is None:
             return IngestResult(self._request.dest, ())
-        if (new := self._new) is not None and not new.files:
-            return IngestResult(destination.dest, (), skipped=new.skipped, changed=new.changed)
+        if self._loaded and not self._files:
+            return IngestResult(destination.dest, (), **self._loaded)
         try:
             if self._rows is None:
                 tasks = _plan_tasks(engine, self._files, self._request.split_bytes, self._request.text)
@@ -125,10 +125,11 @@ class IngestJob:
             fields, table = self._table_fields(tasks), None
             if (request := self._request).mode == "append" and request.schema is None and request.schema_of == "table":
                 table = table_schema(destination.data_files(), request.column)  # the types that the table keeps
-            if table is not None:
-                self._set_string_types(request.text.texts.with_types(string_types(table)))
-            if self._request.text.texts.auto:
-                self._set_string_types(self._request.text.texts.resolved(self._profile(engine, tasks)))
+            texts = request.text.texts if table is None else request.text.texts.with_types(string_types(table))
+            self._request = replace(request, text=replace(request.text, texts=texts))
+            if texts.auto:
+                texts = texts.resolved(self._profile(engine, tasks))
+                self._request = replace(request, text=replace(request.text, texts=texts))
             inference, hints = self._infer(engine, tasks) if self._request.schema is None else (None, [])
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
@@ -185,21 +186,17 @@ class IngestJob:
             rows=written.rows,
             bad_records=written.bad,
             bad_records_path=destination.bad_records_path if written.bad else None,
-            bytes_read=written.text_bytes,
+            bytes_read=written.counts.text_bytes,
             bytes_written=written.file_bytes,
             schema=schema,
             inference=inference,
             typed_strings=TypedStrings.of_counts(written.counts.typed),
             inexact_numbers=written.counts.inexact,
             first_inexact=written.counts.first_inexact,
-            skipped=0 if new is None else new.skipped,
-            changed=() if new is None else new.changed,
             hints=tuple(hints),
             contract=report,
+            **self._loaded,
         )
-
-    def _set_string_types(self, types: StringTypes) -> None:
-        self._request = replace(self._request, text=replace(self._request.text, texts=types))
 
     def _write_tasks(self, engine: Engine, tasks: list[list[Split]]) -> list[list[Split]]:
         """Return the tasks that write: as planned, or fewer with several threads each if the input is small.
@@ -318,7 +315,7 @@ def _stored_bytes(tasks: list[list[Split]]) -> list[int]:
 
 
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:
-    work = partial(_profile, text, _threads(engine, tasks))
+    work = partial(profile_splits, text, _threads(engine, tasks))
     profile = engine.reduce("infer the schema", work, tasks, Profile.merge, _stored_bytes(tasks))
     is_text = text.json_column is None and len(tasks) > 0
     input_bytes = sum(split.size for task in tasks for split in task)
@@ -362,11 +359,6 @@ def _split_bytes(input_bytes: int, tasks: int) -> int:
 def _threads(engine: Engine, tasks: Sequence[Any]) -> int:
     """Return the number of threads per task, so that no core is idle."""
     return max(1, min(engine.parallelism, os.cpu_count() or 1) // max(len(tasks), 1))
-
-
-# A function of the module, because Spark pickles it by name.
-def _profile(text: TextOptions, threads: int, task: int, attempt: int, splits: list[Split]) -> Profile:
-    return profile_splits(splits, text, threads)
 
 
 def planned_encodings(

@@ -83,7 +83,7 @@ class JsonFiles:
         """Return all values, in order. Raises as `arrays` does."""
         check_choice("on_error", self.text.on_error, ("fail", "null"))
         if self.text.texts.auto:
-            profile = profile_splits(self.splits, self.text, thread_count(threads))
+            profile = profile_splits(self.text, thread_count(threads), 0, 0, self.splits)
             text = replace(self.text, texts=self.text.texts.resolved(profile))
             return JsonFiles(self.splits, text).read(schema, threads)
         return VariantArray.concat(list(self.arrays(lambda array: array, schema=schema, threads=threads)))

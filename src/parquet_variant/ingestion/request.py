@@ -134,12 +134,6 @@ class TextOptions:
         if self.sample is not None and not 0 < self.sample <= 1:
             raise bad_option(f"sample is {self.sample}: it must be above 0 and at most 1")
 
-    @property
-    def for_profile(self) -> TextOptions:
-        """The options of a pass that writes nothing: a contract matters only if it leaves rows out."""
-        check = self.contract
-        return self if check is None or check.on_violation == "quarantine" else replace(self, contract=None)
-
     @classmethod
     def of(
         cls,

@@ -114,19 +114,10 @@ class IngestResult:
         return notes
 
     def _repr_html_(self) -> str:
-        """Return the result as an HTML table, for notebooks."""
-        facts = {
-            "destination": self.dest, "rows": f"{self.rows:,}", "files": f"{len(self.files):,}",
-            "JSON": f"{self.bytes_read:,} bytes", "written": f"{self.bytes_written:,} bytes",
-        }  # fmt: skip
-        if self.bad_records:
-            facts["invalid lines"] = f"{self.bad_records:,} in {self.bad_records_path}"
-        if self.inexact_numbers:
-            facts["inexact numbers"] = f"{self.inexact_numbers:,}, first: {self.first_inexact}"
-        notes = [*self.string_notes(), *self.hints]
-        rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in facts.items())
+        """Return the result, its notes and the schema as HTML, for notebooks."""
+        notes = [repr(self).strip("<>"), *self.string_notes(), *self.hints]
         schema = "" if self.schema is None else self.schema._repr_html_()
-        return f"<table>{rows}</table>{''.join(f'<p>{escape(note)}</p>' for note in notes)}{schema}"
+        return f"{''.join(f'<p>{escape(note)}</p>' for note in notes)}{schema}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON can represent, with the schema as DDL and without the inference."""
@@ -178,19 +169,27 @@ class BadRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class ValueCounts:
-    """Counts of values that a result reports: typed strings, inexact numbers, and violations, quarantined rows too.
+class ReadCounts:
+    """What a part of the input has; counts of several parts can be added.
 
+    `text_bytes`, `stored_bytes`: size of the text that was read, decompressed, and as stored.
     `inexact`, `first_inexact`: numbers that became the nearest double and do not equal it; text and position of the
       first.
+    `typed`, `broken`: strings with a type, and violations of the contract; also those of quarantined rows.
     """
 
-    typed: StringCounts = field(default_factory=Counter)
+    text_bytes: int = 0
+    stored_bytes: int = 0
+    rows: int = 0
     inexact: int = 0
     first_inexact: str | None = None
+    typed: StringCounts = field(default_factory=Counter)
     broken: ContractCounts = field(default_factory=ContractCounts)
 
-    def __add__(self, other: ValueCounts) -> ValueCounts:
-        first = self.first_inexact or other.first_inexact
-        broken = self.broken.merge(other.broken)
-        return ValueCounts(self.typed + other.typed, self.inexact + other.inexact, first, broken)
+    def __add__(self, other: ReadCounts) -> ReadCounts:
+        names = ("text_bytes", "stored_bytes", "rows", "inexact", "typed")
+        return ReadCounts(
+            first_inexact=self.first_inexact or other.first_inexact,
+            broken=self.broken.merge(other.broken),
+            **{name: getattr(self, name) + getattr(other, name) for name in names},
+        )

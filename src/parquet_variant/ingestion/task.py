@@ -21,7 +21,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.batches import Pass
 from parquet_variant.ingestion.destination import JSON_TEXT, Columns, Destination
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
-from parquet_variant.ingestion.result import ValueCounts
+from parquet_variant.ingestion.result import ReadCounts
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile
@@ -72,12 +72,7 @@ class TaskPlan:
                 bad_stream = None
                 work = partial(_shredded_tape, self.schema, findings)
                 for batch in Pass(text, work).results(splits, self.threads):
-                    total = replace(
-                        total,
-                        bad=total.bad + len(batch.bad),
-                        text_bytes=total.text_bytes + batch.text_bytes,
-                        counts=total.counts + batch.counts,
-                    )
+                    total = replace(total, bad=total.bad + len(batch.bad), counts=total.counts + batch.counts)
                     if batch.bad:
                         if bad_stream is None:
                             file = StagedFile(staging.attempt(task, attempt), name)
@@ -192,7 +187,7 @@ class WrittenSplits:
     """The result of the second pass: files that are written and not committed. The results of tasks can be added.
 
     `files`: the data files; `quarantine`: the staged files of bad records.
-    `text_bytes`: size of the decompressed text that was read; `file_bytes`: size of the data files.
+    `file_bytes`: size of the data files.
     `findings`: paths of options that no row has, and values without the type of the table.
     """
 
@@ -200,20 +195,25 @@ class WrittenSplits:
     quarantine: tuple[StagedFile, ...] = ()
     rows: int = 0
     bad: int = 0
-    text_bytes: int = 0
     file_bytes: int = 0
-    counts: ValueCounts = field(default_factory=ValueCounts)
+    counts: ReadCounts = field(default_factory=ReadCounts)
     findings: Findings = field(default_factory=Findings)
 
     def __add__(self, other: WrittenSplits) -> WrittenSplits:
         return WrittenSplits(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))
 
 
-def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> Profile:
-    """Run the first pass: profile the paths of the valid rows. Lines that will be quarantined are skipped."""
-    total, sample = Profile(), 1.0 if text.sample is None else text.sample
-    for batch in Pass(text.for_profile, Profile.of_tape, sample).results(splits, threads):
-        profile, data = reduce(Profile.merge, batch.results, Profile()), ProfiledData(text_bytes=batch.text_bytes)
+def profile_splits(text: TextOptions, threads: int, task: int, attempt: int, splits: Sequence[Split]) -> Profile:
+    """Run the first pass: profile the paths of the valid rows. Lines that will be quarantined are skipped.
+
+    `task`, `attempt`: those of an engine, which has no use for them here.
+    """
+    total, sample, check = Profile(), 1.0 if text.sample is None else text.sample, text.contract
+    if check is not None and check.on_violation != "quarantine":  # the contract leaves no rows out
+        text = replace(text, contract=None)
+    for batch in Pass(text, Profile.of_tape, sample).results(splits, threads):
+        data = ProfiledData(text_bytes=batch.counts.text_bytes)
+        profile = reduce(Profile.merge, batch.results, Profile())
         total = total.merge(replace(profile, typed_strings=batch.counts.typed, data=data))
     return total
 

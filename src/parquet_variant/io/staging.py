@@ -130,6 +130,7 @@ class Staging:
         replaced: Iterable[str] | None = None,
         partition_types: Mapping[str, str] | None = None,
         loads: Collection[str] | None = None,
+        batch: tuple[str, int] | None = None,
     ) -> list[str]:
         """Make the files visible and the old ones invisible in one step, and write ``_SUCCESS`` if `marker` is set.
 
@@ -139,45 +140,34 @@ class Staging:
         `partition_types`: types of partition columns that the directory declares from now on, as DDL; the types that it
           declares already are kept unless its files are replaced.
         `loads`: names of the files in ``_loads`` that the job knows, if others there are a conflict.
+        `batch`: name of a stream and number of its batch, which may be repeated after a failure. The names of the files
+          contain both, files of an attempt that did not end are removed, and a batch is committed once.
         Returns the files in the destination, in the given order. Raises `VariantFileError` with reason
         ``"commit-failed"`` if a file cannot be moved, and ``"conflict"`` if another job replaces files in the
         directory, or records loads: the destination is unchanged then. Raises it with reason ``"unknown-outcome"`` if
         it cannot be read whether the switch happened; nothing is removed then. After the switch, failures such as old
         files that cannot be removed are warnings, because the rows are committed; the next job repeats the steps.
         """
-        moves = {file.name: file for file in files}
-        journal = Journal(tuple(moves), (), (SUCCESS,) if marker else (), self._declared(partition_types))
+        filesystem, root, _ = self._places()
+        moves: dict[str, StagedFile] = {file.name: file for file in files}
+        markers: tuple[str, ...] = (SUCCESS,) if marker else ()
+        if batch is not None:
+            stream, number = batch
+            once = f"_streams/{stream}/{number}"
+            with write_errors(self.dest):
+                self._settle()
+            if filesystem.get_file_info(f"{root}/{once}").type == pafs.FileType.File:
+                self.abort()
+                return []
+            markers = (*markers, once)
+            # Another job may repeat a batch, so the name contains the batch instead of the job.
+            moves = {f"{name.rsplit('-', 1)[0]}-{stream}-{number}.parquet": file for name, file in moves.items()}
+        types = dict(partition_types or {})
+        if types and not self.overwrite:
+            types |= types_to_declare(declared_types(filesystem, root))
+        journal = Journal(tuple(moves), (), markers, types)
         self._switch(moves, journal, None if replaced is None else tuple(replaced), loads)
         return [f"{self.dest.rstrip('/')}/{name}" for name in moves]
-
-    def commit_once(
-        self, files: Iterable[StagedFile], stream: str, batch: int, partition_types: Mapping[str, str] | None = None
-    ) -> None:
-        """Commit a batch of a stream, whose batches come in order and may be repeated after a failure.
-
-        The names of the files contain the batch, and a marker shows that the batch is complete: files of an attempt
-        without a marker are removed first, and a batch with a marker is not committed again.
-
-        `stream`: a name of the stream for file names, which must not change when the stream restarts.
-        `partition_types`: as for `commit`.
-        """
-        filesystem, root, _ = self._places()
-        marker = f"_streams/{stream}/{batch}"
-        with write_errors(self.dest):
-            self._settle()
-        if filesystem.get_file_info(f"{root}/{marker}").type == pafs.FileType.File:
-            self.abort()
-            return
-        # Another job may repeat a batch, so the name contains the batch instead of the job.
-        suffix = f"-{stream}-{batch}.parquet"
-        moves = {f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}
-        self._switch(moves, Journal(tuple(moves), (), (SUCCESS, marker), self._declared(partition_types)), None)
-
-    def _declared(self, types: Mapping[str, str] | None) -> Mapping[str, str]:
-        if not types or self.overwrite:
-            return types or {}
-        filesystem, root, _ = self._places()
-        return {**types, **types_to_declare(declared_types(filesystem, root))}
 
     def abort(self) -> None:
         """Remove all staged files, and undo an uncommitted switch."""
@@ -198,7 +188,7 @@ class Staging:
         moves: Mapping[str, StagedFile],
         journal: Journal,
         replaced: tuple[str, ...] | None,
-        loads: Collection[str] | None = None,
+        loads: Collection[str] | None,
     ) -> None:
         filesystem, root, directory = self._places()
         is_switching = False
@@ -246,9 +236,7 @@ class Staging:
                 stacklevel=2,
             )
 
-    def _prepare(
-        self, journal: Journal, replaced: tuple[str, ...] | None, loads: Collection[str] | None = None
-    ) -> None:
+    def _prepare(self, journal: Journal, replaced: tuple[str, ...] | None, loads: Collection[str] | None) -> None:
         """Write the plan, and check that no other job has a conflicting plan."""
         filesystem, root, directory = self._places()
         while True:

@@ -244,7 +244,7 @@ def check_data(data: DataSet, rules: ContractCheck, threads: int | None) -> Cont
         result.decide(_rules_in(rules.contract), _VALUES)
         for batch in data.text_results(replace(data.text, contract=rules), lambda tape: None, workers):
             result.parts.append(batch.counts.broken)
-            result.bytes_read += batch.text_bytes
+            result.bytes_read += batch.counts.text_bytes
     elif data.files and not data.has_deletes:
         result = _of_files(data, rules, workers)
     else:

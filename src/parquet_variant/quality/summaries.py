@@ -332,7 +332,7 @@ def _of_text(data: DataSet, limit: int, threads: int) -> Summary:
     figures, bytes_read = ValueFigures(), 0
     for batch in data.text_results(data.text, ValueFigures.of_tape, threads, share):
         figures = reduce(ValueFigures.merge, batch.results, figures)
-        bytes_read += batch.text_bytes
+        bytes_read += batch.counts.text_bytes
     return _of_figures(data, figures, share, bytes_read)
 
 

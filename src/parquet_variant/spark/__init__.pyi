@@ -1,7 +1,7 @@
 # Generated from the table in __init__.py: change that, then run make snapshots.
 from parquet_variant.spark.datasource.source import VariantDataSource as VariantDataSource
-from parquet_variant.spark.functions import register_functions as register_functions
 from parquet_variant.spark.operations.catalog import refresh_view as refresh_view
+from parquet_variant.spark.operations.catalog import register_functions as register_functions
 from parquet_variant.spark.operations.catalog import register_table as register_table
 from parquet_variant.spark.operations.contracts import StreamContract as StreamContract
 from parquet_variant.spark.operations.write import infer_schema as infer_schema

@@ -13,8 +13,7 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.destination import TableDestination, WriteRequest
-from parquet_variant.ingestion.loads import LoadedFile, iso_time
+from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest, iso_time
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import check_mode
 from parquet_variant.io.temporaries import is_temporary

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.destination import TableDestination, WriteRequest
-from parquet_variant.ingestion.loads import LoadedFile
+from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Staging, check_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

@@ -347,7 +347,7 @@ def _of_text(path: str, data: DataSet) -> Exploration:
             break
         chunk = step()
         parts += chunk.results
-        rows, text_bytes = sum(map(len, parts)), text_bytes + chunk.text_bytes
+        rows, text_bytes = sum(map(len, parts)), text_bytes + chunk.counts.text_bytes
     if not rows:
         raise VariantFileError(f"no JSON values in {path}: name files with JSON", reason="no-rows", file=path)
     if not is_complete:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
+from pyspark.sql.types import DataType, StructField, StructType, VariantType
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import one_chunk
@@ -28,12 +28,20 @@ from parquet_variant.files.parquet.format.files import ParquetSource, locate, op
 from parquet_variant.files.parquet.reading.read import partitioned_table
 from parquet_variant.files.parquet.scanning.scan import Scan, with_types
 from parquet_variant.query.selection import Selected, arrow_type, holds_variants
-from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes, to_arrow_schema, to_arrow_type
+from parquet_variant.spark.arrow_variant import (
+    SPARK_VARIANT,
+    as_spark,
+    row_bytes,
+    slices_by_bytes,
+    to_arrow_schema,
+    to_arrow_type,
+)
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.tables.delta.protocol.actions import schema_json
 from parquet_variant.tables.opening import open
 from parquet_variant.tables.table.table import Table
+from parquet_variant.types.forms import with_fields
 
 # The size of a batch for Spark, in bytes, because every row of a VARIANT has its own dictionary there.
 _BATCH_BYTES = 16 << 20
@@ -108,23 +116,19 @@ def _path_type(name: str, path: str, type_name: str | None) -> DataType:
 
 
 def _spark_type(field: pa.Field) -> DataType:
-    data_type = field.type
-    if is_variant_field(field):
-        return VariantType()
-    if pa.types.is_struct(data_type):
-        return StructType([StructField(child.name, _spark_type(child), child.nullable) for child in data_type])
-    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
-        return ArrayType(_spark_type(data_type.value_field), data_type.value_field.nullable)
-    if pa.types.is_map(data_type):
-        key, item = data_type.key_field, data_type.item_field
-        return MapType(_spark_type(key), _spark_type(item), item.nullable)
     try:
-        return from_arrow_type(data_type)
+        return from_arrow_type(_in_spark(field).type)
     except Exception as error:
         raise VariantError(
-            f"column {field.name} is {data_type}, which Spark does not support: name the other columns in schema()",
+            f"column {field.name} is {field.type}, which Spark does not support: name the other columns in schema()",
             reason="unsupported-type",
         ) from error
+
+
+def _in_spark(field: pa.Field) -> pa.Field:
+    """Return a field with Variants, at any depth, in Spark's representation, and without metadata."""
+    kind = SPARK_VARIANT if is_variant_field(field) else with_fields(field.type, _in_spark)
+    return pa.field(field.name, kind, field.nullable)
 
 
 # ---- rows

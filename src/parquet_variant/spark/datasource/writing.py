@@ -37,7 +37,7 @@ from parquet_variant.spark.arrow_variant import (
     with_marked_variants,
 )
 from parquet_variant.spark.datasource.options import WriteOptions
-from parquet_variant.spark.frames import choose_column
+from parquet_variant.spark.engine import choose_column
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.tables.delta.protocol.actions import parse_schema
 from parquet_variant.tables.partitions import warn_of_null_partitions

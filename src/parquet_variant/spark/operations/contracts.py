@@ -26,8 +26,7 @@ from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.quality.contract import type_rules
 from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.datasource.source import VariantDataSource, make_active
-from parquet_variant.spark.engine import is_connect
-from parquet_variant.spark.frames import choose_column, merged_batches
+from parquet_variant.spark.engine import choose_column, is_connect, merged_batches
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 from parquet_variant.support.choices import OnViolation
 from parquet_variant.types.path import WILDCARD, VariantPath, is_within, outer_paths
