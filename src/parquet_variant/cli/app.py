@@ -37,7 +37,7 @@ _MODULES = {
     "optimize": "files",
     **dict.fromkeys(("vacuum", "history", "loads", "restore"), "tables"),
     "publish": "files",
-    **dict.fromkeys(("warmup", "doctor"), "installation"),
+    **dict.fromkeys(("warmup", "doctor"), "inspect"),
 }
 COMMANDS = tuple(_MODULES)
 # Commands whose work is done when they print: output that fails is a warning.

@@ -39,7 +39,7 @@ from parquet_variant.ingestion.sources.chunks import (
     whole_text,
 )
 from parquet_variant.ingestion.sources.splits import Split
-from parquet_variant.ingestion.table_sources import JsonRows, ParsedStrings, open_rows, parse_strings
+from parquet_variant.ingestion.table_sources import ParsedStrings, open_rows, parse_strings
 from parquet_variant.io.engine import check_interrupted, report_read
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
@@ -130,13 +130,9 @@ class Pass(Generic[Result]):
     def _steps_of(self, split: Split) -> Iterator[Callable[[], ChunkResult[Result]]]:
         options = self.options
         name = split.file.name
-        if options.json_column is not None:
-            source = name
-            if options.of_dataframe:  # Spark wrote its partitions to files.
-                number = re.search(r"part-(\d+)-[^/]*$", name)
-                source = f"partition {int(number[1])} of the DataFrame" if number else "the DataFrame"
-            for rows in open_rows(split, options.json_column, options.layout.csv):
-                yield partial(self._of_table, source, rows)
+        if (column := options.json_column) is not None:
+            for rows in open_rows(split, column, options.layout.csv, of_dataframe=options.of_dataframe):
+                yield partial(self._of_table, *rows)
             return
         if self.sample < 1 and (text := sampled_text(split, self.sample, options.layout)) is not None:
             chunk = Chunk(split.file, text)
@@ -172,27 +168,21 @@ class Pass(Generic[Result]):
         counts = replace(batch.counts, text_bytes=read, stored_bytes=chunk.stored_bytes, rows=len(starts))
         return replace(batch, counts=counts)
 
-    def _of_table(self, source: str, rows: JsonRows) -> ChunkResult[Result]:
+    def _of_table(self, texts: RowTexts, table: pa.Table) -> ChunkResult[Result]:
         """Parse the JSON column of table rows and return the outcome for the rows in the sample."""
-        offsets, address, valid, owner = rows.text
-        base, end = int(offsets[0]), int(offsets[-1])
-        buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
-        data, starts, stops = np.frombuffer(buffer, np.uint8), offsets[:-1] - base, offsets[1:] - base
-        number = rows.first_row.__add__
-        texts = RowTexts(source, "row", data, starts, stops, number, valid if len(valid) else None)
-        positions = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
-        indexes = np.arange(len(starts)) if self.sample >= 1 else np.flatnonzero(in_sample(positions, self.sample))
+        first_row, rows = texts.number(0), np.arange(len(table))
+        in_parts = (first_row + rows) * _ROW_BYTES
+        indexes = rows if self.sample >= 1 else np.flatnonzero(in_sample(in_parts, self.sample))
         batch, parsed_rows = self._parse(texts, indexes)
-        bad, others = [], rows.table.drop_columns(str(self.options.json_column))
+        bad, others = [], table.drop_columns(str(self.options.json_column))
         for record in batch.bad:  # with the other columns, whose values become strings if JSON has no such type
-            row = [column[record.line - rows.first_row].as_py() for column in others.columns]
+            row = [column[record.line - first_row].as_py() for column in others.columns]
             values = dict(zip(others.column_names, row, strict=True))
             columns = {
                 name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in values.items()
             }
             bad.append(replace(record, columns=columns))
-        is_complete = len(parsed_rows) == len(starts) and (parsed_rows == np.arange(len(starts))).all()
-        return replace(batch, bad=bad, table=rows.table if is_complete else rows.table.take(parsed_rows))
+        return replace(batch, bad=bad, table=table if np.array_equal(parsed_rows, rows) else table.take(parsed_rows))
 
     def _parse(self, texts: RowTexts, rows: npt.NDArray[np.int64]) -> tuple[ChunkResult[Result], npt.NDArray[np.int64]]:
         """Parse some of the texts, and return the index of the text of each row of the result.

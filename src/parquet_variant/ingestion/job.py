@@ -223,8 +223,8 @@ class IngestJob:
         if column is None:
             return []
         csv = request.text.layout.csv
-        rows = next((rows for task in tasks for split in task for rows in open_rows(split, column, csv)), None)
-        fields = [] if rows is None else list(rows.table.schema)
+        rows = next((rows for task in tasks for split in task for _, rows in open_rows(split, column, csv)), None)
+        fields = [] if rows is None else list(rows.schema)
         others = {field.name.lower() for field in fields if field.name != column}
         if duplicates := [name for name in (request.column, *request.partition_by.names) if name.lower() in others]:
             raise bad_option(

@@ -9,6 +9,7 @@ is a string, because the zeros would be lost. `formats.csv_rows` reads the rows.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,13 +19,14 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import BinaryParts, binary_parts, columns_of, one_chunk, with_columns
+from parquet_variant.arrays.parts import binary_parts, columns_of, one_chunk, with_columns
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import JsonError, SchemaError, VariantFileError
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions, CsvReader
 from parquet_variant.ingestion.formats.layout import start_of_text
+from parquet_variant.ingestion.sources.chunks import RowTexts
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, TablePart, plan_splits
 from parquet_variant.io.directories import has_delta_log, has_iceberg_metadata
@@ -134,15 +136,6 @@ _BATCH_ROWS = 1 << 16
 _PARQUET, _ARROW_FILE, _ARROW_STREAM, _VORTEX = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"VTXF"
 
 
-@dataclass(frozen=True, slots=True)
-class JsonRows:
-    """Some rows of a table, JSON column included, and the text of that column. Rows of the table are counted from 1."""
-
-    text: BinaryParts
-    table: pa.Table
-    first_row: int
-
-
 def find_tables(sources: Iterable[str | os.PathLike[str]], exclude: Sequence[str] = ()) -> list[InputFile]:
     """Return the Delta tables and files that the sources name, without duplicates and excluded files."""
     tables: dict[InputFile, None] = {}
@@ -200,12 +193,18 @@ def with_inferred_types(files: Iterable[InputFile], column: str, options: CsvOpt
     return replace(options, types=tuple(inferred_types(tables()).items()))
 
 
-def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRows]:
-    """Yield the rows of a split in batches.
+def open_rows(
+    split: Split, column: str, options: CsvOptions, *, of_dataframe: bool = False
+) -> Iterator[tuple[RowTexts, pa.Table]]:
+    """Yield the rows of a split in batches, JSON column included, and the texts of that column.
 
     `column`: the JSON column, or the dotted path of a field of structs: strings, or bytes as Kafka delivers them.
+    `of_dataframe`: whether Spark wrote the partitions of a DataFrame to the files.
     """
-    name = split.file.name
+    name = source = split.file.name
+    if of_dataframe:
+        number = re.search(r"part-(\d+)-[^/]*$", name)
+        source = f"partition {int(number[1])} of the DataFrame" if number else "the DataFrame"
     if split.part is None and split.file.head.lstrip().startswith(b"{"):
         problem = (
             f"{name} is JSON, not a table with a column {column}: to parse strings with JSON inside it, set "
@@ -221,14 +220,18 @@ def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRo
         for start in range(0, max(table.num_rows, 1), _BATCH_ROWS):
             batch = table.slice(start, _BATCH_ROWS)
             try:
-                text = binary_parts(one_chunk(batch.column(index)))
+                offsets, address, valid, owner = binary_parts(one_chunk(batch.column(index)))
             except SchemaError:
                 problem = (
                     f"column {column} is {batch.column(index).type}, not strings or bytes: name the column with JSON "
                     "with json_column="
                 )
                 raise SchemaError(problem, reason="not-text", file=name) from None
-            yield JsonRows(text, batch, first_row + start)
+            base, end = int(offsets[0]), int(offsets[-1])
+            buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
+            data, starts, stops = np.frombuffer(buffer, np.uint8), offsets[:-1] - base, offsets[1:] - base
+            number_of = (first_row + start).__add__
+            yield RowTexts(source, "row", data, starts, stops, number_of, valid if len(valid) else None), batch
 
 
 def _with_field_as_column(table: pa.Table, path: str) -> pa.Table:

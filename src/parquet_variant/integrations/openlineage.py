@@ -25,8 +25,8 @@ _PRODUCER = f"https://pypi.org/project/parquet-variant/{__version__}"
 _SPEC = "https://openlineage.io/spec"
 
 
-def ingest_event(result: IngestResult, sources: Sequence[str], *, column: str = "v") -> dict[str, Any]:
-    """Return the event of a finished ingest as plain values: spec version 2-0-2, one ``COMPLETE`` event.
+def save_event(result: IngestResult, sources: Sequence[str], column: str, file: str | os.PathLike[str]) -> None:
+    """Write the event of a finished ingest, one ``COMPLETE`` event of spec version 2-0-2, as one line of JSON.
 
     `column`: the name of the Variant column. Its typed paths are the fields below it in the schema facet.
     """
@@ -48,7 +48,7 @@ def ingest_event(result: IngestResult, sources: Sequence[str], *, column: str = 
         "facets": {"schema": _facet("SchemaDatasetFacet", "1-1-1", fields=fields)},
         "outputFacets": {"outputStatistics": statistics},
     }
-    return {
+    event = {
         "eventType": "COMPLETE",
         "eventTime": datetime.now(UTC).isoformat(),
         "producer": _PRODUCER,
@@ -58,10 +58,6 @@ def ingest_event(result: IngestResult, sources: Sequence[str], *, column: str = 
         "inputs": [_dataset(source) | checked for source in sources],
         "outputs": [output],
     }
-
-
-def save_event(event: dict[str, Any], file: str | os.PathLike[str]) -> None:
-    """Write an event as one line of JSON; the file appears only when it is complete."""
     with atomic_file(Path(file)) as staged:
         staged.write_text(json.dumps(event, ensure_ascii=False) + "\n", encoding="utf-8")
 

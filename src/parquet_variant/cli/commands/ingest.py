@@ -187,9 +187,9 @@ def ingest(
             tasks = None if session is None else registered_method("SparkSession.engine")(session, progress)
             result = job.run(engine_or_threads(tasks, threads, progress), report_warning)
     if openlineage is not None:
-        from parquet_variant.integrations.openlineage import ingest_event, save_event
+        from parquet_variant.integrations.openlineage import save_event
 
-        save_event(ingest_event(result, sources, column=request.column), openlineage)
+        save_event(result, sources, request.column, openlineage)
     if as_json or not quiet:
         _report(result, into, as_json)
 

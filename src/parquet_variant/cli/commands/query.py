@@ -24,6 +24,7 @@ from parquet_variant.cli.options.common import (
     Column,
     EngineOption,
     Path,
+    Select,
     Threads,
     Version,
     read_selects,
@@ -122,9 +123,7 @@ def query(
     sql: str | None = Argument(
         None, metavar="[SQL]", help='Query over the table t, such as "SELECT v:id::int FROM t WHERE v:mag::double > 5".'
     ),
-    select: list[str] | None = Option(
-        None, "--select", "-s", help="'name=$.path:type', or an ordinary column; repeatable."
-    ),
+    select: Select = None,
     where: str | None = Option(
         None, "--where", "-w", help="Filter, such as \"mag > 5 and $.properties.place:string like 'x%'\"."
     ),
@@ -226,15 +225,10 @@ def sql_view(
     path: Path,
     engine: SqlEngine = Option("duckdb", help="The engine that will run the statement."),
     name: str = Option("events", help="Name of the view."),
-    select: list[str] | None = Option(
-        None,
-        "--select",
-        "-s",
-        help="'name=$.path:type', or an ordinary column (default: the shredded paths); repeatable.",
-    ),
+    select: Select = None,
     column: Column = None,
 ) -> None:
-    """Print a CREATE VIEW statement with the paths of a Variant as typed columns."""
+    """Print a CREATE VIEW statement with the paths of a Variant as typed columns: by default the shredded paths."""
     columns = read_selects(select) if select else None
     statement = open_table(path).sql_view(columns, name=name, engine=engine, column=column)
     for line in statement.splitlines():

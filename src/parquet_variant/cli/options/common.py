@@ -13,7 +13,7 @@ import pathlib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from typer import Argument, BadParameter, Option
@@ -66,62 +66,6 @@ def read_schema(schema: str | None, *, keeps_ddl: bool = False) -> Any:
     if text.startswith("{"):
         return ShreddingSchema.from_json(text)
     return schema if keeps_ddl else ShreddingSchema.from_ddl(text)
-
-
-def read_policy(name: str, settings: list[str] | None = None, queries: str | None = None) -> ShreddingPolicy:
-    """Create a policy.
-
-    `settings`: ``constant=value`` with a value in JSON, or else a string. A nested constant is written with a dot:
-      ``maps.keys=100``.
-    `queries`: a file of SQL queries, one per line or ended by ``;``, from which the workload policy takes its weights.
-    Raises `VariantError` for an invalid name, constant or value, and a file that cannot be read.
-
-    >>> read_policy("auto", ["min_row_share=0.05", "maps.keys=100"])
-    AutoPolicy(min_row_share=0.05, least_columns=10, min_type_share=0.3, ..., maps=MapRules(keys=100, ...))
-    >>> read_policy("hints", ['skip=["$.debug"]']).skip
-    ('$.debug',)
-    """
-    from parquet_variant.errors import VariantError, VariantFileError
-    from parquet_variant.inference.infer import POLICIES, policy_named
-
-    if invalid := [text for text in settings or () if "=" not in text]:
-        raise VariantError(f"invalid --set {invalid[0]!r}: write constant=value", reason="bad-policy")
-    options = read_settings(settings, "--set")
-    if name not in POLICIES or not (options or queries):
-        return policy_named(name)
-    kind: Any = POLICIES[name]
-    constants = [field.name for field in fields(kind) if field.init and not field.name.startswith("_")]
-    if unknown := sorted({key.partition(".")[0] for key in options} - set(constants)):
-        raise VariantError(
-            f"unknown constant {unknown[0]!r} of the policy {name}: use {', '.join(constants)}", reason="bad-policy"
-        )
-    top_level = {key: value for key, value in options.items() if "." not in key}
-    try:
-        if queries is not None:
-            if not hasattr(kind, "of_queries"):
-                raise VariantError("--queries needs --policy workload", reason="bad-policy")
-            try:
-                text = pathlib.Path(queries).read_text("utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                # The text of the error has the path, which can have secrets.
-                why = getattr(error, "strerror", None) or "it is not UTF-8"
-                raise VariantFileError(f"cannot read the queries in {queries}: {why}", file=queries) from None
-            texts = [query for line in text.splitlines() for query in line.split(";") if query.strip()]
-            policy = kind.of_queries(texts, **top_level)
-        else:
-            policy = kind(**top_level)
-        for key, value in options.items():
-            outer, dot, inner = key.partition(".")
-            if dot:
-                nested = getattr(policy, outer)
-                if not is_dataclass(nested) or isinstance(nested, type):
-                    raise TypeError(f"unknown constant {inner!r} in {nested!r}")
-                policy = replace(policy, **{outer: replace(nested, **{inner: value})})
-    except (TypeError, ValueError) as error:
-        if isinstance(error, VariantError):
-            raise
-        raise VariantError(f"invalid constants {options} of the policy {name}: {error}", reason="bad-policy") from None
-    return policy
 
 
 _NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)
@@ -189,6 +133,9 @@ ContractOption: TypeAlias = Annotated[
     str | None, Option(metavar="FILE", help="Contract of the values: YAML, JSON Schema or ODCS.")
 ]
 EngineOption: TypeAlias = Annotated[Engine, Option(help="Run in this process, or in a local Spark session.")]
+Select: TypeAlias = Annotated[
+    list[str] | None, Option("--select", "-s", help="'name=$.path:type', or an ordinary column; repeatable.")
+]
 Threads: TypeAlias = Annotated[int | None, Option(help="Number of worker threads (default: one per CPU).", min=1)]
 
 
@@ -256,8 +203,51 @@ class PolicyOptions:
     )
 
     def read(self) -> ShreddingPolicy:
-        """Return the policy."""
-        return read_policy(self.policy, self.settings, self.queries)
+        """Return the policy. A setting is a value in JSON, or else a string, and a nested constant has a dot.
+
+        Raises `VariantError` for an invalid name, constant or value, and a file that cannot be read.
+
+        >>> PolicyOptions(policy="auto", settings=["min_row_share=0.05", "maps.keys=100"], queries=None).read()
+        AutoPolicy(min_row_share=0.05, least_columns=10, min_type_share=0.3, ..., maps=MapRules(keys=100, ...))
+        """
+        from parquet_variant.errors import VariantError, VariantFileError
+        from parquet_variant.inference.infer import POLICIES, policy_named
+
+        if invalid := [text for text in self.settings or () if "=" not in text]:
+            raise VariantError(f"invalid --set {invalid[0]!r}: write constant=value", reason="bad-policy")
+        options, queries, name = read_settings(self.settings, "--set"), self.queries, self.policy
+        if name not in POLICIES or not (options or queries):
+            return policy_named(name)
+        kind: Any = POLICIES[name]
+        constants = [field.name for field in fields(kind) if field.init and not field.name.startswith("_")]
+        if unknown := sorted({key.partition(".")[0] for key in options} - set(constants)):
+            problem = f"unknown constant {unknown[0]!r} of the policy {name}: use {', '.join(constants)}"
+            raise VariantError(problem, reason="bad-policy")
+        if queries is not None and not hasattr(kind, "of_queries"):
+            raise VariantError("--queries needs --policy workload", reason="bad-policy")
+        if queries is not None:
+            try:
+                text = pathlib.Path(queries).read_text("utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                # The text of the error has the path, which can have secrets.
+                why = getattr(error, "strerror", None) or "it is not UTF-8"
+                raise VariantFileError(f"cannot read the queries in {queries}: {why}", file=queries) from None
+            # One query per line, or ended by ``;``.
+            kind = partial(
+                kind.of_queries, [query for line in text.splitlines() for query in line.split(";") if query.strip()]
+            )
+        try:
+            policy = kind(**{key: value for key, value in options.items() if "." not in key})
+            for outer, dot, inner in (key.partition(".") for key in options):
+                if dot:
+                    nested = replace(getattr(policy, outer), **{inner: options[f"{outer}.{inner}"]})
+                    policy = replace(policy, **{outer: nested})
+        except (TypeError, ValueError) as error:
+            if isinstance(error, VariantError):
+                raise
+            problem = f"invalid constants {options} of the policy {name}: {error}"
+            raise VariantError(problem, reason="bad-policy") from None
+        return policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -185,42 +185,33 @@ def _expand_source(source: str) -> Sequence[InputFile]:
     """Return the files that one source names, ordered by name."""
     filesystem, path = filesystem_of(source)
     info = filesystem.get_file_info(path)
+    problem, reason = f"{source} does not exist: check the path", "missing"
+    found: list[tuple[str, pafs.FileInfo]] = []
     if info.type == pafs.FileType.File:
-        return [_found(source, info)]
-    if info.type == pafs.FileType.Directory:
+        found = [(source, info)]
+    elif info.type == pafs.FileType.Directory:
         # Names are spelled like the source.
         base, prefix_length = source.rstrip("/"), len(path.rstrip("/"))
-        below = [(info.path[prefix_length:], info) for info in everything_below(filesystem, path) if info.is_file]
-        files = [_found(base + name, info) for name, info in below if not _HIDDEN.search(name)]
-        if not files:
-            problem = f"the directory {source} contains no files: name a directory that contains JSON files"
-            raise VariantFileError(problem, reason="no-files", file=source)
-        return sorted(files, key=lambda file: file.name)
-    if glob.has_magic(path):
-        matches = _glob(filesystem, path, source.removesuffix(path) if "://" in source else "")
-        if not matches:
-            problem = f"no file matches {source}: check the pattern (quote it, and use ** for any depth)"
-            raise VariantFileError(problem, reason="missing", file=source)
-        return matches
-    raise VariantFileError(f"{source} does not exist: check the path", reason="missing", file=source)
-
-
-def _found(name: str, info: pafs.FileInfo) -> InputFile:
-    return InputFile(name, info.size or 0, modified=info.mtime)
-
-
-def _glob(filesystem: pafs.FileSystem, pattern: str, scheme: str) -> list[InputFile]:
-    if isinstance(filesystem, pafs.LocalFileSystem) and "**" not in pattern:
-        infos = filesystem.get_file_info(glob.glob(pattern))  # noqa: PTH207
-    else:  # For `**`, Python's own glob follows symbolic links that lead back to a parent without end.
-        base = fixed_part(pattern)
-        pattern_parts = pattern.removeprefix(f"{base}/").lstrip("/").split("/")
-        infos = []
-        for info in everything_below(filesystem, base):
-            names = info.path.removeprefix(base).lstrip("/").split("/")
-            if glob_match(names, pattern_parts) and not any(name.startswith(".") for name in names):
-                infos.append(info)
-    files = [_found(scheme + info.path.removeprefix("./"), info) for info in infos if info.is_file]
+        below = [(info.path[prefix_length:], info) for info in everything_below(filesystem, path)]
+        found = [(base + name, info) for name, info in below if not _HIDDEN.search(name)]
+        problem = f"the directory {source} contains no files: name a directory that contains JSON files"
+        reason = "no-files"
+    elif glob.has_magic(path):
+        if isinstance(filesystem, pafs.LocalFileSystem) and "**" not in path:
+            infos = filesystem.get_file_info(glob.glob(path))  # noqa: PTH207
+        else:  # For `**`, Python's own glob follows symbolic links that lead back to a parent without end.
+            base, infos = fixed_part(path), []
+            pattern = path.removeprefix(f"{base}/").lstrip("/").split("/")
+            for info in everything_below(filesystem, base):
+                names = info.path.removeprefix(base).lstrip("/").split("/")
+                if glob_match(names, pattern) and not any(name.startswith(".") for name in names):
+                    infos.append(info)
+        scheme = source.removesuffix(path) if "://" in source else ""
+        found = [(scheme + info.path.removeprefix("./"), info) for info in infos]
+        problem = f"no file matches {source}: check the pattern (quote it, and use ** for any depth)"
+    files = [InputFile(name, info.size or 0, modified=info.mtime) for name, info in found if info.is_file]
+    if not files:
+        raise VariantFileError(problem, reason=reason, file=source)
     return sorted(files, key=lambda file: file.name)
 
 
@@ -292,9 +283,9 @@ class _MemberStream(io.RawIOBase):
             data = getattr(self._member, "unconsumed_tail", b"")
             if self._member.eof:
                 # The first bytes of the next member; no bytes at the end of the stream.
-                data = self._without_padding(self._member.unused_data)
+                data = self._member.unused_data.lstrip(self._padding)
                 while not data and (block := self._stored.read(_READ_BYTES)):
-                    data = self._without_padding(block)
+                    data = bytes(block).lstrip(self._padding)
                 if not data:
                     return 0
                 self._member = self._new_member()
@@ -308,6 +299,3 @@ class _MemberStream(io.RawIOBase):
                 raise OSError(f"{self._name}: {error}") from None
         room[: len(text)] = text
         return len(text)
-
-    def _without_padding(self, data: bytes) -> bytes:
-        return bytes(data).lstrip(self._padding) if self._padding else bytes(data)
