@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.files.parquet.scanning.scan import BoundsScan
+from parquet_variant.files.parquet.scanning.scan import Scan
 from parquet_variant.sql_query.sql import plan_sql
 
 _ROWS = {
@@ -39,7 +39,7 @@ def _both(what: str, path: str) -> tuple[list[dict[str, object]], list[dict[str,
 
 def _rows_given(what: str, path: str) -> int | None:
     (plan,) = plan_sql(f"SELECT {what} FROM t", {"t": path}).plans.values()
-    return sum(map(len, plan.batches())) if isinstance(plan, BoundsScan) else None
+    return sum(map(len, plan.batches())) if isinstance(plan, Scan) and plan.only_bounds else None
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_asks_for_more_reads_all_rows(tmp_path: Path, what: str) -> None:
 def test_what_stands_behind_the_table_reads_all_rows(tmp_path: Path, rest: str) -> None:
     path = _written(tmp_path, ["typed", "higher"])
     plans = plan_sql(f"SELECT max(t.v:n::int) AS a FROM t {rest}", {"t": path}).plans
-    assert not any(isinstance(plan, BoundsScan) for plan in plans.values())
+    assert not any(isinstance(plan, Scan) and plan.only_bounds for plan in plans.values())
 
 
 def test_files_of_other_writers_are_read(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_ordinary_columns_dates_partitions_and_row_groups(tmp_path: Path) -> Non
     groups = sum(pq.read_metadata(file).num_row_groups for file in tmp_path.glob("*/*.parquet"))
     assert _rows_given(what, str(tmp_path)) == 2 * groups
     (plan,) = plan_sql(f"SELECT {what} FROM t", {"t": str(tmp_path)}).plans.values()
-    assert isinstance(plan, BoundsScan)
+    assert isinstance(plan, Scan) and plan.only_bounds
     report = plan.explain()
     assert (report.row_groups_read, report.row_groups_total, report.bytes_read) == (0, groups, 0)
     assert groups > 2

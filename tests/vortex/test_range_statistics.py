@@ -132,9 +132,9 @@ def test_the_variant_layout_skips_ranges_of_values_in_bytes(schema, tmp_path):
         ("f < 10", False, 1), ("f < 10", True, 1), ("id = 3", True, 3),
     ):  # fmt: skip
         scan = pv.open(path).scan(columns, where, cast=cast)
-        assert (scan.explain().ranges_total, scan.explain().ranges_read) == (5, read), where
+        assert (scan.explain().row_groups_total, scan.explain().row_groups_read) == (5, read), where
         everything = pv.open(path).scan(columns, where, skipping=False, cast=cast)
         assert scan.to_arrow().equals(everything.to_arrow())
     # The unexpected types are known.
     scan = pv.open(path).scan({"id": "$.id:string"}, "id = 'text'", cast=False)
-    assert (scan.explain().ranges_read, scan.to_arrow()["id"].to_pylist()) == (1, ["text"])
+    assert (scan.explain().row_groups_read, scan.to_arrow()["id"].to_pylist()) == (1, ["text"])

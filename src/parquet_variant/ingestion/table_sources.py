@@ -269,14 +269,14 @@ def _numbered_tables(split: Split, options: CsvOptions) -> Iterator[tuple[int, p
         return
     from parquet_variant.files.parquet.format.facts import chunk_start_of
     from parquet_variant.files.parquet.format.files import locate, open_file
-    from parquet_variant.files.parquet.reading.read import partitioned_table
+    from parquet_variant.files.parquet.reading.read import read_rows
 
     start, end = split.byte_range or (0, None)
     with split.file.errors(), open_file(locate(split.file.name)[0]) as opened:
         for group in range(opened.metadata.num_row_groups):
             offset = chunk_start_of(opened.metadata.row_group(group).column(0))
             if start <= offset and (end is None or offset < end):
-                yield first_row, table_of(partitioned_table(opened, [group]))
+                yield first_row, table_of(read_rows(opened, [group], partition=opened.source.partition))
             first_row += opened.metadata.row_group(group).num_rows
 
 

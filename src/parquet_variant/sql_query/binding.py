@@ -157,7 +157,7 @@ def _scan_parquet(
     predicate: Predicate | None,
     options: ScanOptions,
 ) -> Batches:
-    from parquet_variant.files.parquet.scanning.scan import BoundsScan, Scan
+    from parquet_variant.files.parquet.scanning.scan import Scan
 
     def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> Batches:
         named = {name: replace(column, name=name) for name, column in group.items()}
@@ -177,7 +177,7 @@ def _scan_parquet(
     zone = options.zone
     planned = side_by_side(needed, predicate, plan) if needed else FileRows(sources)
     if options.only_bounds and options.errors == "null" and isinstance(planned, Scan):
-        return BoundsScan(planned)
+        return replace(planned, only_bounds=True)
     return planned
 
 

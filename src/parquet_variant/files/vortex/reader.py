@@ -32,7 +32,6 @@ from parquet_variant.files.vortex.dtype import (
 from parquet_variant.files.vortex.library import ColumnNote, OpenVortexFile, open_file, open_files, text_column
 from parquet_variant.files.vortex.paths import some_vortex_files
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.report_text import Report
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form, with_fields
 
@@ -232,48 +231,6 @@ class VortexReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as a dictionary of JSON values."""
         return {"format": "vortex", **asdict(self)}
-
-
-@dataclass(frozen=True, slots=True)
-class VortexScanReport(Report):
-    """How much of the files a query reads.
-
-    Parameters
-    ----------
-    files_total, rows_total, bytes_total
-        Number of files, rows and bytes in total.
-    columns
-        Columns read from each file: ordinary columns, and parts of the Variant column.
-    filters_in_file
-        True if Vortex applies a part of the filter, and so may skip zones of the files.
-    layouts
-        Layouts of the Variant columns.
-    rows_read
-        Number of rows in the ranges that statistics do not exclude.
-    ranges_total, ranges_read
-        Number of row ranges with statistics of shredded children, and of those that are read.
-    """
-
-    files_total: int
-    rows_total: int
-    bytes_total: int
-    columns: tuple[str, ...]
-    filters_in_file: bool
-    layouts: tuple[str, ...]
-    rows_read: int
-    ranges_total: int
-    ranges_read: int
-
-    def __str__(self) -> str:
-        columns = "\n".join(f"  {name}" for name in self.columns)
-        filtered = "applied by Vortex, which may skip zones" if self.filters_in_file else "not applied by Vortex"
-        ranges = f"{self.ranges_read:,} of {self.ranges_total:,} ranges" if self.ranges_total else "no range statistics"
-        return (
-            f"files       {self.files_total:,} Vortex{', ' if self.layouts else ''}{', '.join(self.layouts)}\n"
-            f"rows        {self.rows_read:,} of {self.rows_total:,}: {ranges}\n"
-            f"bytes       {self.bytes_total:,} in the files\n"
-            f"columns     {len(self.columns)}\n{columns}\nfilter      {filtered}"
-        )
 
 
 def dtype_of(source: Any, column: str | None = None) -> VariantDType:

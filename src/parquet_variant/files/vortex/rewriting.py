@@ -30,16 +30,17 @@ from parquet_variant.files.parquet.operations.rewrite import (
     OptimizeOptions,
     OptimizeResult,
     ShreddedFile,
-    VariantForm,
+    new_storage,
     optimize_directory,
+    plan_rewrite,
     profile_task,
     staged_file,
 )
-from parquet_variant.files.parquet.reading.read import tagged_table
+from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
 from parquet_variant.files.vortex.dtype import JsonColumn, compress_json, json_errors
 from parquet_variant.files.vortex.library import open_file, vortex
-from parquet_variant.files.vortex.paths import SUFFIX, local_target, some_vortex_files, vortex_files
+from parquet_variant.files.vortex.paths import SUFFIX, local_name, some_vortex_files, vortex_files
 from parquet_variant.files.vortex.reader import (
     choose_variant,
     iter_tables,
@@ -53,7 +54,7 @@ from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, path_text
-from parquet_variant.io.staging import StagedFile, Staging, check_target
+from parquet_variant.io.staging import StagedFile, Staging
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
@@ -169,18 +170,8 @@ def rewrite(
         check_choice(f"the layout of {kind.title()} files", layout, choices)
     if kind == "vortex":
         check_options(**options)
-    paths = [file.path for file in files]
-    targets = [(files[0], dest)]
-    if Path(dest).is_dir() or dest.endswith("/") or paths != [filesystem_of(os.fspath(source))[1]]:
-        folders = [posixpath.dirname(path) for path in paths]
-        base = posixpath.commonpath(folders) if all(folders) else ""
-        names = [Path(posixpath.relpath(path, base) if base else path).with_suffix(f".{kind}") for path in paths]
-        targets = [(file, f"{dest.rstrip('/')}/{name.as_posix()}") for file, name in zip(files, names, strict=True)]
-    for _, target in targets:
-        if kind == "vortex":
-            local_target(target, mode)
-        else:
-            check_target(*filesystem_of(target), mode)
+        dest = local_name(dest)
+    targets = plan_rewrite(source, dest, mode=mode, files=files, suffix=f".{kind}")
     if schema == "infer":
         schema = infer(engine.reduce("infer the schema", partial(_profile, column=column), files, Profile.merge)).schema
     values: Any = layout if kind == "parquet" else "unshredded" if layout == "unshredded" else None
@@ -207,7 +198,7 @@ def tables_of(file: SourceFile, *, json: bool = False) -> Iterator[pa.Table]:
         with open_parquet(file) as opened:
             for group in [[number] for number in range(opened.metadata.num_row_groups)] or [[]]:
                 with opened.place_errors(group):
-                    yield tagged_table(opened, group)
+                    yield read_rows(opened, group)
         return
     yield from iter_tables(file.path, json=json)
 
@@ -270,7 +261,7 @@ class _Form:
             # Drafts keep their layout in Parquet.
             if layout is None and (schema is not None or (array.is_shredded and self.format == "vortex")):
                 layout = "final"
-            return VariantForm(layout, schema, None, self.on_conflict).of(array, is_main=schema is not None)
+            return new_storage(array, schema, layout, self.on_conflict)
 
         for table in tables_of(file, json=self.format == "vortex"):
             yield map_variants(table, convert)

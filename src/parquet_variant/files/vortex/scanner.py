@@ -19,10 +19,11 @@ from parquet_variant.arrays.capsules import import_variant, with_metadata, witho
 from parquet_variant.arrays.parts import columns_of, stored_columns
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.reading.read import plain_storage
+from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.files.vortex.dtype import compress_json, json_errors, unstored_rows
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex
 from parquet_variant.files.vortex.range_statistics import RangeStatistics
-from parquet_variant.files.vortex.reader import VortexScanReport, choose_variant, tagged_inside
+from parquet_variant.files.vortex.reader import choose_variant, tagged_inside
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.layout import Step, next_group, walk_path
 from parquet_variant.layouts.storages import ArrowGroup
@@ -251,27 +252,46 @@ class VortexScan(PlannedQuery):
 
     def explain(self) -> VortexScanReport:
         """Report how much of the files would be read."""
-        columns: set[str] = set()
-        layouts, rows, ranges_total, ranges_read = set(), 0, 0, 0
+        report, layouts = VortexScanReport(), set[str]()
         for planned in self.files:
-            name = str(planned.column)
-            columns |= {p if isinstance(p, str) else ".".join((name, *p.levels)) for p in planned.parts.values()}
-            layouts |= {planned.file.layouts[name]} if name in planned.file.layouts else set()
-            runs = planned.row_ranges
-            rows += len(planned.file) if runs is None else sum(stop - start for start, stop in runs)
-            if (ranges := planned.statistics) is not None:
-                ranges_total, ranges_read = ranges_total + ranges.count, ranges_read + len(planned.range_numbers)
-        return VortexScanReport(
-            files_total=len(self.files),
-            rows_total=sum(len(planned.file) for planned in self.files),
-            bytes_total=sum(planned.file.size for planned in self.files),
-            columns=tuple(sorted(columns)),
-            filters_in_file=any(planned.filter() is not None for planned in self.files),
-            layouts=tuple(sorted(layouts)),
-            rows_read=rows,
-            ranges_total=ranges_total,
-            ranges_read=ranges_read,
-        )
+            file, ranges, numbers, column = planned.file, planned.statistics, planned.range_numbers, str(planned.column)
+            report.files_total += 1
+            report.files_read += bool(numbers)
+            report.row_groups_total += 1 if ranges is None else ranges.count
+            report.row_groups_read += len(numbers)
+            report.rows_total += len(file)
+            bounds = [(0, len(file))] if ranges is None else map(ranges.bounds, numbers)
+            report.rows_read += sum(stop - start for start, stop in bounds)
+            report.bytes_total += file.size
+            report.bytes_read += file.size if numbers else 0
+            report.columns_total = max(report.columns_total, len(ArrowGroup(pa.struct(list(file.schema))).leaves()))
+            for part in set(planned.parts.values()):
+                name = part if isinstance(part, str) else ".".join((column, *part.levels))
+                report.columns[name] = report.columns.get(name, 0) + len(numbers)
+            layouts |= {file.layouts[column]} if column in file.layouts else set()
+            report.filters_in_file |= planned.filter() is not None
+        report.layouts = tuple(sorted(layouts))
+        return report
+
+
+@dataclass
+class VortexScanReport(ScanReport):
+    """A `ScanReport` of Vortex files: row groups are ranges of rows with statistics, and bytes are those of files.
+
+    Parameters
+    ----------
+    filters_in_file
+        True if Vortex applies a part of the filter, and so may skip zones of the files.
+    layouts
+        Layouts of the Variant columns.
+    """
+
+    filters_in_file: bool = False
+    layouts: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        filtered = "applied by Vortex, which may skip zones" if self.filters_in_file else "not applied by Vortex"
+        return f"{super().__str__()}\nlayouts     {', '.join(self.layouts) or 'none'}\nfilter      {filtered}"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
-from parquet_variant.files.parquet.reading.read import partitioned_table
+from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.scanning.scan import Scan, with_types
 from parquet_variant.query.selection import Selected, arrow_type, holds_variants
 from parquet_variant.spark.arrow_variant import (
@@ -85,7 +85,7 @@ def read_schema(options: ReadOptions) -> StructType:
         fields: dict[str, StructField] = {}
         for source in files if options.merge_schema else files[:1]:
             with open_file(replace(source, partition=()) if options.recursive else source) as file:
-                for field in partitioned_table(file, []).schema:
+                for field in read_rows(file, [], partition=file.source.partition).schema:
                     column = StructField(field.name, _spark_type(field))
                     if fields.setdefault(field.name, column) != column:
                         raise VariantError(

@@ -283,7 +283,7 @@ def _typed_column(file: OpenFile, selected: Selected, column: str | None) -> _Ty
     columns = columns_of_path(variant, selected.path, selected.type)
     typed = columns.primitive
     for number in file.facts.groups:
-        needed = columns.needed(partial(file.facts.statistics, group=number), scalar=True)
+        needed = columns.needed(partial(file.facts.statistics, group=number))
         if any(leaf is not typed for leaf in needed or ()):
             raise _NeedsPython(f"{selected.name} may have values in a residual")
     if typed is None:

@@ -1,21 +1,21 @@
 """Finding the Variant columns of a Parquet file, by annotation or by structure, and the shredded groups inside.
 
-Owns finding and choosing Variant columns in a schema tree, and the walk over the groups of every layout. Leaves the
-detection of layouts to `layouts.layout`, shredding schemas to `ShreddingSchema`, and rules that only the validator
-checks to `validation`.
+Owns finding and choosing Variant columns in a schema tree, and the walk over the groups of every layout, which names
+the columns of drafts as the final layout does. Leaves the detection of layouts to `layouts.layout`, shredding schemas
+to `ShreddingSchema`, and rules that only the validator checks to `validation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.layouts.layout import find_layout, is_lone_typed_value
 from parquet_variant.layouts.storage_shape import ddl_name
-from parquet_variant.layouts.storages import check_fields
+from parquet_variant.layouts.storages import OBJECT_FIELDS, check_fields
 from parquet_variant.support.choices import Layout
 from parquet_variant.types.path import WILDCARD, VariantPath
 
@@ -155,50 +155,62 @@ class ShreddedGroup:
 
 def shredded_groups(column: VariantColumn) -> Iterator[ShreddedGroup]:
     """Yield the shredded values of a column, parents first; the root alone for an unshredded column."""
+    for group in _groups(final_form(column), VariantPath()):
+        # Objects and arrays of the first draft have no columns of their own.
+        has_columns = column.layout != "draft-paths" or group.residual or (group.typed and group.typed.is_leaf)
+        if has_columns or not group.path.segments:
+            yield group
+
+
+def _groups(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
+    shapes = [child for child in group.children if child.name == "typed_value"]
+    yield ShreddedGroup(path, group, shapes[0] if shapes else None, group.child("value"))
+    for typed in shapes:
+        if typed.is_list:
+            yield from _groups(typed.element, path / WILDCARD)
+        else:
+            for child in typed.children:
+                yield from _groups(child, path / child.name)
+
+
+def final_form(column: VariantColumn) -> SchemaNode:
+    """Return the group of a column with the names of the final layout; its leaves keep their numbers and paths.
+
+    A group of the second draft may have several shapes, which are all called ``typed_value``.
+    """
     if column.layout == "draft-object":
-        yield from _draft_object(column.node, VariantPath())
-    elif column.layout == "draft-paths":
-        paths = column.node.child("paths")
-        yield ShreddedGroup(VariantPath(), column.node, paths, column.node.child("value"))
-        if paths is not None:
-            yield from _draft_paths(paths, VariantPath(), root=True)
-    else:
-        yield from _final_groups(column.node, VariantPath())
+        return _object_form(column.node)
+    paths = column.node.child("paths") if column.layout == "draft-paths" else None
+    if paths is None:
+        return column.node
+    form, value = _path_form(paths), column.node.child("value")
+    return form if form.child("value") or value is None else replace(form, children=[value, *form.children])
 
 
-def _final_groups(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
-    typed = group.child("typed_value")
-    yield ShreddedGroup(path, group, typed, group.child("value"))
-    if typed is None or typed.leaf is not None:
-        return
-    if typed.is_list:
-        yield from _final_groups(typed.element, path / WILDCARD)
-        return
-    for child in typed.children:
-        yield from _final_groups(child, path / child.name)
+def _object_form(group: SchemaNode) -> SchemaNode:
+    children = []
+    for node in filter(None, map(group.child, OBJECT_FIELDS)):
+        if node.name == "object":
+            node = replace(node, children=list(map(_object_form, node.children)), _leaves=None)
+        elif node.name == "array":
+            node = _with_element(node, _object_form)
+        children.append(replace(node, name="value" if node.name == "untyped_value" else "typed_value"))
+    return replace(group, children=children, _leaves=None)
 
 
-def _draft_object(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
-    parts = {child.name: child for child in group.children}
-    typed = parts.get("object") or parts.get("array") or parts.get("typed_value")
-    yield ShreddedGroup(path, group, typed, parts.get("untyped_value"))
-    for child in parts["object"].children if "object" in parts else ():
-        yield from _draft_object(child, path / child.name)
-    if "array" in parts:
-        yield from _draft_object(parts["array"].element, path / WILDCARD)
+def _path_form(group: SchemaNode) -> SchemaNode:
+    names = {child.name for child in group.children}
+    if names <= {"typed_value", "untyped_value"} and any(child.is_leaf for child in group.children):
+        children = [replace(child, name="value") if child.name != "typed_value" else child for child in group.children]
+        return replace(group, children=children, _leaves=None)
+    if group.is_leaf:
+        return group
+    children = list(map(_path_form, group.children)) if not group.is_list else _with_element(group, _path_form).children
+    typed = replace(group, name="typed_value", children=children, _leaves=None)
+    return replace(group, logical="", children=[typed], _leaves=None)
 
 
-def _draft_paths(group: SchemaNode, path: VariantPath, *, root: bool = False) -> Iterator[ShreddedGroup]:
-    names = {child.name: child for child in group.children}
-    if (
-        names
-        and names.keys() <= {"typed_value", "untyped_value"}
-        and any(child.leaf is not None for child in group.children)
-    ):
-        if not root:
-            yield ShreddedGroup(path, group, names.get("typed_value"), names.get("untyped_value"))
-    elif group.is_list:
-        yield from _draft_paths(group.element, path / WILDCARD)
-    else:
-        for child in group.children:
-            yield from _draft_paths(child, path / child.name)
+def _with_element(node: SchemaNode, convert: Callable[[SchemaNode], SchemaNode]) -> SchemaNode:
+    repeated, element = node.children[0], convert(node.element)
+    repeated = element if node.element is repeated else replace(repeated, children=[element], _leaves=None)
+    return replace(node, children=[repeated], _leaves=None)

@@ -25,7 +25,7 @@ from parquet_variant.files.parquet.format.arrow_schema import Place, map_variant
 from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.files.parquet.format.footer import MAGIC, TAIL, annotate_footer, footer_bytes, parse_schema
-from parquet_variant.files.parquet.reading.read import row_group_arrays, tagged_table
+from parquet_variant.files.parquet.reading.read import read_rows, row_group_arrays
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
 from parquet_variant.inference.drift import DriftReport, find_drift_of_files
@@ -132,20 +132,30 @@ def rewrite(
 
 
 def plan_rewrite(
-    source: Source, dest: str | os.PathLike[str], filesystem: fs.FileSystem | None = None, *, mode: FileMode = "error"
-) -> list[tuple[ParquetSource, str]]:
+    source: Source,
+    dest: str | os.PathLike[str],
+    filesystem: fs.FileSystem | None = None,
+    *,
+    mode: FileMode = "error",
+    files: Sequence[Any] | None = None,
+    suffix: str | None = None,
+) -> list[tuple[Any, str]]:
     """Return pairs of source file and destination; nothing is written.
 
+    `files`: the source files, with their ``path`` (default: the Parquet files of `source`).
+    `suffix`: the suffix of new files in a directory (default: that of their source).
     Raises `VariantFileError` if there are no files to read, or a destination exists and may not be replaced.
     """
-    sources, (system, root) = locate(source, filesystem), filesystem_of(dest, filesystem)
+    sources, (system, root) = files or locate(source, filesystem), filesystem_of(dest, filesystem)
     source_path = filesystem_of(source, filesystem)[1] if isinstance(source, str | os.PathLike) else None
-    if [file.path for file in sources] == [source_path] and info_of(system, root).type != fs.FileType.Directory:
+    is_directory = str(dest).endswith("/") or info_of(system, root).type == fs.FileType.Directory
+    if [file.path for file in sources] == [source_path] and not is_directory:
         targets = [str(dest)]
     else:  # Files keep their paths relative to the source directory.
         folders = [posixpath.dirname(file.path) for file in sources]
         base = posixpath.commonpath(folders) if all(folders) else ""
         names = [posixpath.relpath(file.path, base) if base else file.path for file in sources]
+        names = [name if suffix is None else posixpath.splitext(name)[0] + suffix for name in names]
         targets = [f"{str(dest).rstrip('/')}/{name}" for name in names]
     for target in targets:
         check_target(*filesystem_of(target, filesystem), mode)
@@ -167,54 +177,60 @@ class VariantForm:
     schema: ShreddingSchema | None
     column: str | None
     on_conflict: OnConflict
+    keeps_others: bool = False  # Whether the Variants of other columns keep their storage.
 
-    def main(self, file: OpenFile) -> Place | None:
-        """Return the column that the schema applies to; None if no column is chosen."""
-        if self.schema is not None or self.column is not None:
-            return choose_column(file.schema, self.column, file.name).path
-        if not find_variants(file.schema):
+    def storage(self, main: Place | None, storage: pa.StructArray, place: Place) -> pa.StructArray:
+        """Return the new storage of a Variant; `main` is the place of the column that the schema applies to."""
+        if self.keeps_others and place != main:
+            return storage
+        schema = self.schema if place == main else None
+        return new_storage(VariantArray(storage), schema, self.layout, self.on_conflict)
+
+    def write(self, sources: Sequence[ParquetSource], dest: str, *, threads: int = 1, **options: Any) -> FileInfo:
+        """Write the rows of files to a new file."""
+        with VariantWriter(dest, threads=threads, **options) as writer:
+            for source in sources:
+                with open_file(source) as file:
+                    self._copy_rows(file, writer, threads)
+        assert writer.info is not None
+        return writer.info
+
+    def _copy_rows(self, file: OpenFile, writer: VariantWriter, threads: int) -> None:
+        main = None
+        if self.schema is not None or self.column is not None or self.keeps_others:
+            main = choose_column(file.schema, self.column, file.name).path
+        elif not find_variants(file.schema):
             raise no_variant_column([node.name for node in file.schema.children], file.name)
-        return None
 
-    def of(self, array: VariantArray, *, is_main: bool) -> pa.StructArray:
-        """Return the new storage of a Variant column."""
-        schema = self.schema if is_main else None
-        layout = self.layout
-        if layout is None:
-            layout = array.layout if schema is None or array.layout != "unshredded" else "final"
-        if schema is None:
-            schema = None if array.schema is None else array.schema.limited_to()
-        unshredded = unshred_variant(array, on_conflict=self.on_conflict, threads=1) if array.is_shredded else array
-        if layout == "unshredded" or schema is None:
-            return unshredded.storage
-        return shred_variant(unshredded, schema, layout=layout, threads=1).storage
+        def converted(groups: list[int]) -> pa.Table:
+            with file.place_errors(groups):
+                return map_variants(read_rows(file.for_one_thread(), groups), partial(self.storage, main))
+
+        row_groups = [[number] for number in file.facts.groups] or [[]]
+        for groups, table in zip(row_groups, in_order(converted, row_groups, threads, ahead=0), strict=True):
+            with file.place_errors(groups):
+                writer.write_batch(table)
+
+
+def new_storage(
+    array: VariantArray, schema: ShreddingSchema | None, layout: Layout | None, on_conflict: OnConflict
+) -> pa.StructArray:
+    """Return the storage of a Variant column in another schema or layout; None keeps the column's own."""
+    if layout is None:
+        layout = array.layout if schema is None or array.layout != "unshredded" else "final"
+    if schema is None:
+        schema = None if array.schema is None else array.schema.limited_to()
+    unshredded = unshred_variant(array, on_conflict=on_conflict, threads=1) if array.is_shredded else array
+    if layout == "unshredded" or schema is None:
+        return unshredded.storage
+    return shred_variant(unshredded, schema, layout=layout, threads=1).storage
 
 
 def _rewrite_file(
-    task: int, attempt: int, target: tuple[ParquetSource, str], *, form: VariantForm, threads: int, **options: Any
+    task: int, attempt: int, target: tuple[ParquetSource, str], *, form: VariantForm, **options: Any
 ) -> FileInfo:
     source, dest = target
-    with open_file(source) as file, VariantWriter(dest, threads=threads, **options) as writer:
-        main = form.main(file)
-        _copy_rows(file, writer, lambda array, place: form.of(array, is_main=place == main), threads)
-    assert writer.info is not None
-    return writer.info
-
-
-def _copy_rows(
-    file: OpenFile, writer: VariantWriter, convert: Callable[[VariantArray, Place], pa.StructArray], threads: int
-) -> None:
-    """Write the rows of a file with other storages of its Variants."""
-
-    def converted(groups: list[int]) -> pa.Table:
-        with file.place_errors(groups):
-            table = tagged_table(file.for_one_thread(), groups)
-            return map_variants(table, lambda storage, place: convert(VariantArray(storage), place))
-
-    row_groups = [[number] for number in file.facts.groups] or [[]]
-    for groups, table in zip(row_groups, in_order(converted, row_groups, threads, ahead=0), strict=True):
-        with file.place_errors(groups):
-            writer.write_batch(table)
+    return form.write([source], dest, **options)
 
 
 # Also the default of Delta tables.
@@ -428,15 +444,5 @@ def _rewrite(
 ) -> tuple[StagedFile, int, int]:
     """Write one new file; return its staged place, rows and bytes."""
     staged = staged_file(staging, task, attempt, posixpath.relpath(posixpath.dirname(sources[0].path), root))
-    form = VariantForm("final", schema, column, "error")
-    with VariantWriter(staged.path, **write) as writer:
-        for source in sources:
-            with open_file(source) as file:
-                main = choose_column(file.schema, column, file.name).path
-
-                def shredded(array: VariantArray, place: Place, main: Place = main) -> pa.StructArray:
-                    return form.of(array, is_main=True) if place == main else array.storage
-
-                _copy_rows(file, writer, shredded, 1)
-    assert writer.info is not None
-    return staged, writer.info.rows, writer.info.bytes
+    info = VariantForm("final", schema, column, "error", keeps_others=True).write(sources, staged.path, **write)
+    return staged, info.rows, info.bytes

@@ -35,6 +35,7 @@ from parquet_variant.files.parquet.format.files import (
     open_file,
     with_current_files,
 )
+from parquet_variant.io.directories import Partition
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.storage_shape import is_binary
 from parquet_variant.support import arrow_compute as pc
@@ -56,12 +57,12 @@ def read_table(
     """
     columns = None if columns is None else strings_of("columns", columns)
 
-    def read_source(parquet_source: ParquetSource) -> pa.Table:
+    def rows_of(parquet_source: ParquetSource) -> pa.Table:
         with open_file(parquet_source) as file:
-            return partitioned_table(file, list(file.facts.groups), columns)
+            return read_rows(file, list(file.facts.groups), columns, parquet_source.partition)
 
     def read_files(sources: list[ParquetSource]) -> pa.Table:
-        tables = list(in_order(read_source, sources, thread_count(threads)))
+        tables = list(in_order(rows_of, sources, thread_count(threads)))
         return tables[0] if len(tables) == 1 else _concatenated_tables(tables)
 
     return with_current_files(source, filesystem, read_files)
@@ -70,32 +71,26 @@ def read_table(
 def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> pa.Schema:
     """Return the schema of the first file, with its partition columns; see `Table.schema`."""
     with open_file(locate(source, filesystem)[0]) as file:
-        return partitioned_table(file, []).schema
+        return read_rows(file, [], partition=file.source.partition).schema
 
 
-def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
-    """Return some row groups of an open file as `tagged_table` does, with the partition columns of the file."""
-    values = dict(file.source.partition)
-    names = [node.name for node in file.schema.children] if columns is None else columns
-    table = tagged_table(file, row_groups, [name for name in names if name not in values])
-    rows = file.facts.rows(row_groups)
-    parts = {name: value for name, value in values.items() if columns is None or name in columns}
-    arrays = [*table.columns, *(pa.repeat(value, rows) for value in parts.values())]
-    fields = [*table.schema, *(pa.field(name, value.type) for name, value in parts.items())]
-    table = pa.table(arrays, schema=pa.schema(fields))
-    return table if columns is None else table.select(list(columns))
-
-
-def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
+def read_rows(
+    file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None, partition: Partition = ()
+) -> pa.Table:
     """Return some row groups of an open file, with the extension name on Variant fields.
 
+    `partition`: columns that are added, and replace columns of the file with the same name.
     Raises `VariantFileError` if a column does not exist.
     """
-    for name in columns or ():
-        top_column(file.schema, name, file.name)
-    nodes = [node for node in file.schema.children if columns is None or node.name in columns]
-    leaves = [leaf.leaf for node in nodes for leaf in node.leaves() if leaf.leaf is not None]
-    table = _tagged_table(file.read_leaves(row_groups, leaves), file)
+    values = {name: value for name, value in partition if columns is None or name in columns}
+    names = [node.name for node in file.schema.children] if columns is None else columns
+    nodes = [top_column(file.schema, name, file.name) for name in dict.fromkeys(names) if name not in values]
+    numbers = [leaf.leaf for node in nodes for leaf in node.leaves() if leaf.leaf is not None]
+    table = _tagged_table(file.read_leaves(row_groups, numbers), file)
+    rows = file.facts.rows(row_groups)
+    arrays = [*table.columns, *(pa.repeat(value, rows) for value in values.values())]
+    fields = [*table.schema, *(pa.field(name, value.type) for name, value in values.items())]
+    table = pa.table(arrays, schema=pa.schema(fields))
     return table if columns is None else table.select(list(columns))
 
 

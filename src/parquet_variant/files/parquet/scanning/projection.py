@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.arrow_schema import only_leaf
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, final_form
 from parquet_variant.files.parquet.format.facts import leaf_type, only_nulls
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
@@ -32,6 +33,9 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import WILDCARD, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
+# The statistics of a leaf column, in a row group or file.
+Statistics: TypeAlias = Callable[[SchemaNode], LeafStatistics]
+
 
 @dataclass(slots=True)
 class PathColumns:
@@ -39,6 +43,7 @@ class PathColumns:
 
     group: SchemaNode  # The schema group where the path ends, or the last one that it reaches.
     reached: bool  # Whether the path ends at `group`; otherwise the remaining steps are in its residual.
+    target: pa.DataType | None  # The requested type; None for a Variant.
     repeated: bool = False  # Whether the path passes through a list.
     residuals: list[SchemaNode] = field(default_factory=list)  # ``value`` leaves that may hold values of the path.
     typed: list[SchemaNode] = field(default_factory=list)  # Leaves of typed columns that may hold values of it.
@@ -55,15 +60,16 @@ class PathColumns:
         typed = self.group.child("typed_value")
         return typed if self.reached and typed is not None and typed.leaf is not None else None
 
-    def needed(self, statistics: Callable[[SchemaNode], LeafStatistics], *, scalar: bool) -> list[SchemaNode] | None:
-        """Return the leaves to read in a row group; None if the path is null in every row.
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the requested type is scalar: Variant null is NULL then."""
+        return self.target is not None and not pa.types.is_nested(self.target)
 
-        `scalar`: whether the requested type is scalar: Variant null is NULL then, so residuals that contain only
-          Variant nulls are not read.
-        """
+    def needed(self, statistics: Statistics) -> list[SchemaNode] | None:
+        """Return the leaves to read in a row group; None if the path is null in every row."""
         if self.needs_all:
             return [*self.residuals, *self.typed, *([self.metadata] if self.metadata else [])]
-        residuals = [leaf for leaf in self.residuals if not only_nulls(statistics(leaf), variant_nulls=scalar)]
+        residuals = [leaf for leaf in self.residuals if not only_nulls(statistics(leaf), variant_nulls=self.is_scalar)]
         typed = self.typed
         if self.repeated or self.shaped:
             residuals = residuals if typed else self.residuals
@@ -74,7 +80,7 @@ class PathColumns:
                 return None
             residuals, typed = self.residuals, self.typed
         # The names in the dictionary are needed for residuals, and to build a Variant from a typed object or list.
-        with_metadata = self.metadata is not None and (residuals or not scalar)
+        with_metadata = self.metadata is not None and (residuals or not self.is_scalar)
         return [*residuals, *typed, *([self.metadata] if with_metadata and self.metadata else [])]
 
 
@@ -85,68 +91,28 @@ def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataTyp
     ``value`` if ``typed_value`` has the field; "Arrays": an array is never in ``value`` next to a typed list. So only
     ``typed_value`` of the levels above the end of the path matters.
     """
-    group = column.node
-    metadata = group.child("metadata")
-    if column.layout not in ("unshredded", "final"):
-        is_object = column.layout == "draft-object"
-        viewed = _object_in_final_form(group) if is_object else _leaf_in_final_form(group, path)
-        if viewed is None:
-            leaves = [leaf for leaf in group.leaves() if leaf is not metadata]
-            return PathColumns(group, False, typed=leaves, metadata=metadata, needs_all=True)
-        group, metadata = viewed, None
+    group, metadata = final_form(column), column.node.child("metadata")
     end = walk_path(group, path)
-    columns = PathColumns(end.group, end.step is Step.FOUND, end.is_repeated, metadata=metadata)
+    if column.layout not in ("unshredded", "final"):
+        if column.layout == "draft-object":
+            # Both layouts store a field that the schema has only in its own group, and an array only in its list.
+            is_final = all(sum(c.name == "typed_value" for c in node.children) < 2 for node in group.walk())
+        else:
+            # A path that has a leaf is not in the ``value`` at the top. All other paths need the whole column.
+            parts = end.group.children if end.step is Step.FOUND and not end.is_repeated else []
+            is_final = bool(parts) and all(c.is_binary if c.name == "value" else c.is_leaf for c in parts)
+            is_final = is_final and end.group.child("metadata") is None
+        if not is_final:
+            leaves = [leaf for leaf in column.node.leaves() if leaf is not metadata]
+            return PathColumns(column.node, False, target, typed=leaves, metadata=metadata, needs_all=True)
+        metadata = None
+    columns = PathColumns(end.group, end.step is Step.FOUND, target, end.is_repeated, metadata=metadata)
     columns.never_missing = end.group is group and columns.reached and target in (None, VARIANT_STORAGE)
     if columns.reached:
         _add_end(end.group, target, columns)
     elif (value := end.group.child("value")) is not None:
         columns.residuals.append(value)
     return columns
-
-
-def _object_in_final_form(group: SchemaNode) -> SchemaNode | None:
-    """Return a group of draft ``object`` as the final layout names its columns; None if it has several shapes.
-
-    Both layouts store a field that the schema has only in its own group, and an array only in its list.
-    """
-    shapes = [shape for name in ("object", "array", "typed_value") if (shape := group.child(name)) is not None]
-    if len(shapes) > 1:
-        return None
-    children = [] if (untyped := group.child("untyped_value")) is None else [replace(untyped, name="value")]
-    for shape in shapes:
-        parts: list[SchemaNode] = shape.children
-        if shape.name != "typed_value":
-            inner = shape.children if shape.name == "object" else [shape.element]
-            views = [view for child in inner if (view := _object_in_final_form(child)) is not None]
-            if len(views) < len(inner):
-                return None
-            is_inside = shape.name == "array" and shape.element is not shape.children[0]
-            parts = [replace(shape.children[0], children=views, _leaves=None)] if is_inside else views
-        children.append(replace(shape, name="typed_value", children=parts, _leaves=None))
-    return replace(group, children=children, _leaves=None)
-
-
-def _leaf_in_final_form(column: SchemaNode, path: VariantPath) -> SchemaNode | None:
-    """Return the groups on a path of draft ``paths`` to a leaf as the final layout names them; None for another path.
-
-    A path that has a leaf is not in the ``value`` at the top. All other paths need the whole column.
-    """
-    group, names = column.child("paths"), path.segments
-    for name in names:
-        group = group.child(name) if isinstance(name, str) and group is not None and not group.is_list else None
-    if group is None or group.is_list:
-        return None
-    typed, untyped = group.child("typed_value"), group.child("untyped_value")
-    if not all(child.is_leaf and child.name in ("typed_value", "untyped_value") for child in group.children):
-        return None
-    if (typed is None and untyped is None) or (untyped is not None and not untyped.is_binary):
-        return None
-    children = [child if child is typed else replace(child, name="value") for child in group.children]
-    view = replace(group, children=children, _leaves=None)
-    for name in reversed(names):
-        typed_group = replace(view, name="typed_value", children=[replace(view, name=str(name))], _leaves=None)
-        view = replace(typed_group, name=str(name), children=[typed_group], _leaves=None)
-    return view
 
 
 def _add_end(group: SchemaNode, target: pa.DataType | None, columns: PathColumns) -> None:
@@ -181,26 +147,20 @@ def _add_end(group: SchemaNode, target: pa.DataType | None, columns: PathColumns
 _ONLY_NULL = ColumnStatistics(may_be_null=True, may_be_value=False, may_be_nan=False)
 
 
-def path_statistics(
-    columns: PathColumns,
-    target: pa.DataType | None,
-    statistics: Callable[[SchemaNode], LeafStatistics],
-    *,
-    hidden_nan: bool,
-) -> ColumnStatistics:
-    """Return statistics of a path extracted as `target` (None for a Variant) in a row group or file.
+def path_statistics(columns: PathColumns, statistics: Statistics, *, hidden_nan: bool) -> ColumnStatistics:
+    """Return statistics of the values of a path in a row group or file.
 
     Failed casts are null. With `hidden_nan`, a float column may hold a NaN outside its bounds.
     """
-    scalar = target is not None and not pa.types.is_nested(target)
-    if columns.repeated or columns.needs_all or not scalar:
-        if columns.needed(statistics, scalar=scalar) is None:
+    target = columns.target
+    if columns.repeated or columns.needs_all or not columns.is_scalar:
+        if columns.needed(statistics) is None:
             return _ONLY_NULL
         typed, residual = columns.group.child("typed_value"), columns.group.child("value")
         is_text = target is None or pa.types.is_string(target) or pa.types.is_large_string(target)
         # A path that holds only objects or arrays is null for every scalar type except string.
         is_nested = columns.reached and not columns.repeated and typed is not None and typed.leaf is None
-        if not scalar or is_text or not is_nested:
+        if not columns.is_scalar or is_text or not is_nested:
             return UNKNOWN
         if residual is not None and not only_nulls(statistics(residual), variant_nulls=True):
             return UNKNOWN

@@ -1,7 +1,6 @@
 """Queries by path over Parquet files: read only the leaf columns that are needed and the row groups that may match.
 
-Owns running a query over files, split into tasks that other processes can run, and the rule for exact statistics, by
-which a query for minimum and maximum is answered from the footer. Leaves the choice of leaf columns and
+Owns running a query over files, split into tasks that other processes can run. Leaves the choice of leaf columns and
 row groups, and reading them, to `scan_plan`, and filters to `query.predicate`.
 """
 
@@ -20,7 +19,6 @@ from pyarrow import fs
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.files.parquet.format.columns import top_column
-from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
 from parquet_variant.files.parquet.reading.read import plain_field
@@ -32,7 +30,6 @@ from parquet_variant.files.parquet.scanning.scan_plan import (
     ScanReport,
     ScanTask,
     in_type,
-    outputs_in,
     plan_file,
 )
 from parquet_variant.io.parallel import in_order, thread_count
@@ -133,6 +130,9 @@ class Scan(PlannedQuery):
         Whether the result may contain rows that do not match the filter, where removing them costs more than it saves.
     dictionaries
         Names of string columns that are returned as dictionaries.
+    only_bounds
+        Whether the result of a scan without a filter only has to preserve the minimum and maximum of its columns, nulls
+        ignored: row groups with exact statistics are not read.
     """
 
     sources: tuple[ParquetSource, ...]
@@ -146,6 +146,7 @@ class Scan(PlannedQuery):
     threads: int | None = None
     coarse: bool = False
     dictionaries: frozenset[str] = frozenset()
+    only_bounds: bool = False
     # What `sources` were located from, if it was a path: a commit may remove files before they are read.
     origin: tuple[Source, fs.FileSystem | None] | None = field(default=None, repr=False, compare=False)
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
@@ -173,10 +174,11 @@ class Scan(PlannedQuery):
     def _plan(self, file: OpenFile) -> FilePlan:
         # A skipped row cannot raise an error, so nothing is skipped with errors="raise".
         skipping = self.skipping and self.errors == "null"
-        make = partial(plan_file, file, self.every_column, self.predicate, self.column, skipping=skipping)
+        options = {"skipping": skipping, "only_bounds": self.only_bounds and self.predicate is None}
+        make = partial(plan_file, file, self.every_column, self.predicate, self.column, **options)
         if self.predicate is not None:
             return make()
-        return file.facts.plan((self.selection, self.column, skipping, file.source.partition), make)
+        return file.facts.plan((self.selection, self.column, *options.values(), file.source.partition), make)
 
     def _may_match_partition(self, source: ParquetSource) -> bool:
         """Return whether the partition of a file allows a match; other files are not opened."""
@@ -308,7 +310,8 @@ class Scan(PlannedQuery):
         size = 0
         for group in groups:
             group_bytes = file.metadata.row_group(group.number).total_byte_size
-            if not together or alone or group.leaves != together[-1][0].leaves or size + group_bytes > max_bytes:
+            is_alone = alone or group.bounds is not None or not together
+            if is_alone or group.leaves != together[-1][0].leaves or size + group_bytes > max_bytes:
                 together.append([])
                 size = 0
             together[-1].append(group)
@@ -327,6 +330,9 @@ class Scan(PlannedQuery):
                 self._bytes_read[0] += part.bytes_read
 
     def _matching_rows(self, part: FilePart) -> pa.Table | None:
+        if (bounds := part.groups[0].bounds) is not None:
+            columns_of_bounds = zip(bounds, self.schema.types, strict=True)
+            return pa.table([pa.array(pair, kind) for pair, kind in columns_of_bounds], schema=self.schema)
         filter_outputs, other_outputs = self._outputs()
         columns: dict[int, pa.Array] = {}
         mask: pa.BooleanArray | None = None
@@ -394,53 +400,3 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
                 item = replace(item, type=None if is_variant_field(field) else field.type)
             typed.append(item)
     return tuple(typed)
-
-
-@dataclass(frozen=True)
-class BoundsScan:
-    """A scan without a filter that only has to preserve the minimum and maximum of its columns, nulls ignored."""
-
-    scan: Scan
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of every batch."""
-        return self.scan.schema
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield rows with the same minimum and maximum of every column as all rows."""
-        proven = [(source, self._proven_bounds(source)) for source in self.scan.sources]
-        if all(bounds is None for _, groups in proven for bounds in groups):
-            yield from self.scan.batches()
-            return
-        for source, groups in proven:
-            for bounds in filter(None, groups):
-                columns = [pa.array(pair, kind) for pair, kind in zip(bounds, self.schema.types, strict=True)]
-                yield pa.table(columns, schema=self.schema)
-            unknown = tuple(number for number, bounds in enumerate(groups) if bounds is None)
-            if unknown:
-                yield from self.scan.read(ScanTask(source, unknown, 0, 0))
-
-    def explain(self) -> ScanReport:
-        """Return what would be read: nothing of row groups whose statistics are exact."""
-        report = ScanReport()
-        for source in self.scan.sources:
-            proven = self._proven_bounds(source)
-            with open_file(source) as file:
-                plan = plan_file(file, self.scan.selection, None, self.scan.column)
-                report.add(file, replace(plan, groups=[g for g in plan.groups if proven[g.number] is None]))
-        return report
-
-    def _proven_bounds(self, source: ParquetSource) -> list[list[tuple[pa.Scalar, pa.Scalar]] | None]:
-        """Return minimum and maximum of every column per row group; None if one is unknown."""
-        with open_file(source) as file:
-            facts, groups = file.facts, list[list[tuple[pa.Scalar, pa.Scalar]] | None]()
-            _, outputs = outputs_in(file, self.scan.selection, self.scan.column)
-            for number in facts.groups:
-                statistics = partial(facts.statistics, group=number)
-                found = [output.exact_bounds(statistics) for output in outputs if facts.rows([number])]
-                bounds = [pair for pair in found if pair is not None]
-                # Other writers may store bounds that are not values of the column.
-                is_proven = facts.writer.startswith(OWN_WRITER) and len(bounds) == len(outputs)
-                groups.append(bounds if is_proven else None)
-            return groups

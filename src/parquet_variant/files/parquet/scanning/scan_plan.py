@@ -1,14 +1,15 @@
 """Planning a query over one file, and reading the selected columns of the row groups that may match.
 
-Owns the plan, made from the footer alone, tasks of row groups, and the report of a scan; and `FilePart`, with the
-choice for each column between leaf values, spans of values, and pyarrow's tables. Leaves statistics of paths to
+Owns the plan, made from the footer alone, with the rule for exact statistics, by which a query for minimum and maximum
+is answered; tasks of row groups, and the report of a scan; and `FilePart`, with the choice for each column between leaf
+values, spans of values, and pyarrow's tables. Leaves statistics of paths to
 `projection`, the evaluation of filters over them to `query.prune`, extraction and casts to `ops.columns`, and the order
 of reading to `scan`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,13 +20,14 @@ from pyarrow import fs
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, top_column
-from parquet_variant.files.parquet.format.facts import leaf_type
+from parquet_variant.files.parquet.format.facts import OWN_WRITER, leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY, absent_values
 from parquet_variant.files.parquet.reading.read import plain_storage, plain_variants, variant_storage
 from parquet_variant.files.parquet.scanning.projection import (
     PathColumns,
+    Statistics,
     column_statistics,
     columns_of_path,
     constant_statistics,
@@ -51,7 +53,6 @@ _INSTANTS = [pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None
 _DIRECT = frozenset(
     [pa.bool_(), pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32(), *_INSTANTS]
 )
-Statistics = Callable[[SchemaNode], LeafStatistics]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class GroupPlan:
     number: int  # The number of the row group.
     # For each output column, the numbers of the leaf columns to read; None if every row is null there.
     leaves: tuple[tuple[int, ...] | None, ...]
+    # The exact minimum and maximum of each output column, if no more is needed and nothing has to be read.
+    bounds: tuple[tuple[pa.Scalar, pa.Scalar], ...] | None = None
 
     def leaves_of(self, outputs: Iterable[int]) -> list[int]:
         """Return the leaf columns that some outputs need, sorted."""
@@ -80,8 +83,7 @@ class Output:
     def leaves(self, statistics: Statistics) -> tuple[int, ...] | None:
         """Return the numbers of the leaf columns to read in a row group; None if every row is null there."""
         if self.path is not None:
-            kind = self.selected.type
-            needed = self.path.needed(statistics, scalar=kind is not None and not pa.types.is_nested(kind))
+            needed = self.path.needed(statistics)
             return None if needed is None else tuple(leaf.leaf for leaf in needed if leaf.leaf is not None)
         if self.constant is not None:
             return ()
@@ -91,7 +93,7 @@ class Output:
     def pruning_statistics(self, statistics: Statistics, hidden_nan: bool) -> ColumnStatistics:
         """Return what the statistics of the leaf columns prove about the values."""
         if self.path is not None:
-            found = path_statistics(self.path, self.selected.type, statistics, hidden_nan=hidden_nan)
+            found = path_statistics(self.path, statistics, hidden_nan=hidden_nan)
             return replace(found, may_be_null=True) if self.selected.exact else found
         if self.constant is not None:
             return constant_statistics(self.constant)
@@ -151,13 +153,15 @@ def plan_file(
     column: str | None,
     *,
     skipping: bool = True,
+    only_bounds: bool = False,
 ) -> FilePlan:
     """Plan the query over one file: its output columns, those that only the predicate needs, and the bound predicate.
 
     `skipping`: whether to use statistics; without them, every row group and every residual is read.
+    `only_bounds`: whether only the minimum and maximum of the columns are needed.
     Raises `VariantFileError` if the file does not have a column.
     """
-    variant, outputs = outputs_in(file, selection, column)
+    variant, outputs = _outputs_in(file, selection, column)
     facts, named = file.facts, {item.name: output for item, output in zip(selection, outputs, strict=True)}
     pruning = predicate if skipping else None
 
@@ -178,12 +182,19 @@ def plan_file(
     # Statistics of the whole file may rule out every row group.
     for number in facts.groups if pruning is None or matches(pruning, facts.statistics) else ():
         statistics = partial(facts.statistics, group=number) if skipping else lambda _: LeafStatistics(0)
+        # Other writers may store bounds that are not values of the column.
+        if only_bounds and facts.writer.startswith(OWN_WRITER) and facts.rows([number]):
+            bounds = [output.exact_bounds(partial(facts.statistics, group=number)) for output in outputs]
+            exact = tuple(pair for pair in bounds if pair is not None)
+            if len(exact) == len(outputs):
+                groups.append(GroupPlan(number, ((),) * len(outputs), exact))
+                continue
         if pruning is None or matches(pruning, statistics, number):
             groups.append(GroupPlan(number, tuple(output.leaves(statistics) for output in outputs)))
     return FilePlan(variant, outputs, groups)
 
 
-def outputs_in(
+def _outputs_in(
     file: OpenFile, selection: Sequence[Selected], column: str | None
 ) -> tuple[VariantColumn | None, list[Output]]:
     """Return the Variant column, if the selection has paths, and the columns of the file for each selected column."""
@@ -259,22 +270,22 @@ class ScanReport(Report):
 
     def add(self, file: OpenFile, plan: FilePlan) -> None:
         """Add what is read of a file to the counts."""
-        metadata = file.metadata
+        metadata, groups = file.metadata, [group for group in plan.groups if group.bounds is None]
         outputs = range(len(plan.outputs))
         self.files_total += 1
-        self.files_read += bool(plan.groups)
+        self.files_read += bool(groups)
         self.row_groups_total += metadata.num_row_groups
-        self.row_groups_read += len(plan.groups)
+        self.row_groups_read += len(groups)
         self.rows_total += file.rows
         self.columns_total = max(self.columns_total, metadata.num_columns)
-        self.bytes_read += plan.chunk_bytes(file, plan.groups, outputs)
+        self.bytes_read += plan.chunk_bytes(file, groups, outputs)
         names = {leaf.leaf: leaf.dotted for leaf in file.schema.leaves()}
         residuals = {leaf.leaf for output in plan.outputs if output.path for leaf in output.path.residuals}
         for residual in residuals:
             self.residuals.setdefault(names[residual], 0)
         self.bytes_total += file.facts.size()
-        self.rows_read += file.facts.rows(planned.number for planned in plan.groups)
-        for planned in plan.groups:
+        self.rows_read += file.facts.rows(planned.number for planned in groups)
+        for planned in groups:
             for leaf in planned.leaves_of(outputs):
                 self.columns[names[leaf]] = self.columns.get(names[leaf], 0) + 1
                 if leaf in residuals:
