@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import parquet_variant as pv
-from parquet_variant.inference.drift import find_drift
+from parquet_variant.inference.infer import find_drift
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 

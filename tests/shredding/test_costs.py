@@ -24,16 +24,16 @@ ROWS = pv.parse_json(
 
 def test_shares_sum_to_one_and_say_what_is_there() -> None:
     result = infer(ROWS)
-    assert result.costs is not None
-    a = result.costs.paths[VariantPath(("a",))]
+    by_path = {decision.path: decision for decision in result.decisions}
+    a = by_path[VariantPath(("a",))]
     assert (a.typed, a.null, a.residual, a.missing) == (75, 25, 0, 1)
-    b = result.costs.paths[VariantPath(("b",))]
+    b = by_path[VariantPath(("b",))]
     assert (b.typed, b.residual, b.missing) == (66, 34, 1)
-    rare = result.costs.paths[VariantPath(("rare",))]
+    rare = by_path[VariantPath(("rare",))]
     assert (rare.residual, rare.missing) == (1, 100)
     assert rare.residual_bytes > len("some text that is not typed")
-    assert 0 < result.costs.residual_bytes < result.costs.total_bytes
-    for cost in result.costs.paths.values():
+    assert 0 < result.residual_bytes < result.total_bytes
+    for cost in result.decisions:
         assert sum(map(cost.share, ("typed", "null", "residual", "missing"))) == pytest.approx(1)
 
 
@@ -42,8 +42,7 @@ def test_shares_sum_to_one_and_say_what_is_there() -> None:
 def test_no_count_is_negative(value: Any) -> None:
     array = pv.VariantArray.from_variants([value, value, None, pv.Variant.from_python({"a": [1, "x"]})])
     result = infer(array, AutoPolicy(min_row_share=0.0))
-    assert result.costs is not None
-    for cost in result.costs.paths.values():
+    for cost in result.decisions:
         assert min(cost.typed, cost.null, cost.residual, cost.missing, cost.residual_bytes) >= 0
     explain(result)
 

@@ -13,10 +13,8 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.inference.columns import compare
-from parquet_variant.inference.drift import find_drift
 from parquet_variant.inference.explain import explain, explain_diff, explain_json, slow_paths
-from parquet_variant.inference.infer import infer
+from parquet_variant.inference.infer import find_drift, infer
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
 from parquet_variant.inference.profile import Profile
@@ -55,7 +53,7 @@ class TestOnData:
         profile = Profile.of_array(array)
         result = infer(profile)
         pv.write(tmp_path / "a.parquet", array, schema=result.schema)
-        compared = compare(result.predictions, pv.open(tmp_path).inspect().columns[0].paths)
+        compared = result.compared_with(pv.open(tmp_path).inspect().columns[0].paths)
         known = {path: shares for path, shares in compared.items() if None not in shares}
         assert len(known) > 10
         for path, (predicted, actual) in known.items():
@@ -146,7 +144,7 @@ import resource, sys
 import numpy as np
 from parquet_variant.kernels.shredding.json_batch import parse_text
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.infer import infer
+from parquet_variant.inference.infer import find_drift, infer
 
 def profile(text):
     data = np.frombuffer(text.encode(), np.uint8)

@@ -1,8 +1,7 @@
 """Columns of a path: the type that fits its values best, the values that a column holds, and the bytes that it saves.
 
-Owns the groups of types that share a column, the exact numeric type, predictions of what a schema does to data, and the
-comparison of predictions with files, which `Table.inspect` reports. All figures are estimates from a profile. The
-policies decide whether a path gets a column; `explain` formats the results.
+Owns the groups of types that share a column, the exact numeric type, and what a column holds and saves. All figures are
+estimates from a profile. The policies decide whether a path gets a column; `explain` formats the results.
 
 Integers and decimals are one group ("Exact Numeric" in the specification); no other types share a column. Strings are
 not parsed as dates or numbers, because the values would not be written back unchanged.
@@ -10,11 +9,10 @@ not parsed as dates or numbers, because the values would not be written back unc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import log2
 from operator import itemgetter
-from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -22,6 +20,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PRECISION, ddl_name, decimal
+from parquet_variant.support.report_text import human_bytes
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType
 from parquet_variant.types.path import VariantPath
 
@@ -164,47 +163,13 @@ _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
 
 @dataclass(frozen=True, slots=True)
-class PathCost:
-    """Numbers of values at a path that are typed, Variant nulls, of other types, or missing: together all places.
-
-    `residual_bytes`: encoded bytes that stay in the residual, nested values included.
-    """
-
-    typed: int
-    null: int
-    residual: int
-    missing: int
-    residual_bytes: int
-
-    @property
-    def places(self) -> int:
-        """The number of rows, or of elements of the arrays above."""
-        return self.typed + self.null + self.residual + self.missing
-
-    def share(self, part: str) -> float:
-        """Return one of the four counts as a share of the places."""
-        count: int = getattr(self, part)
-        return count / self.places if self.places else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """The costs of all paths of a decision, and the encoded bytes of all values together."""
-
-    total_bytes: int
-    paths: dict[VariantPath, PathCost]
-
-    @property
-    def residual_bytes(self) -> int:
-        """The encoded bytes that stay in residuals."""
-        return min(sum(cost.residual_bytes for cost in self.paths.values()), self.total_bytes)
-
-
-@dataclass(frozen=True, slots=True)
 class PathEstimate:
     """The estimated effect of typing one more path: `values` at it, of which the column would hold `typed`.
 
     `taken`, `column`: encoded bytes that would leave the residual, and bytes of the column, before compression.
+
+    >>> print(PathEstimate(VariantPath(("brand",)), "string", 100, 98, 2400, 1000))
+    $.brand as string: would hold 98 of 100 values; takes 2.4 kB out of the residual, costs 1.0 kB, saves 1.4 kB
     """
 
     path: VariantPath
@@ -218,6 +183,14 @@ class PathEstimate:
     def saved(self) -> int:
         """The bytes saved; negative if the column costs more than it saves."""
         return self.taken - self.column
+
+    def __str__(self) -> str:
+        head = f"{self.path.shorthand} as {self.type}"
+        if not self.values:
+            return f"{head}: the data has no values at this path"
+        taken, column, saved = map(human_bytes, (self.taken, self.column, abs(self.saved)))
+        gain = f"costs {column}, {'saves' if self.saved >= 0 else 'loses'} {saved}"
+        return f"{head}: would hold {self.typed:,} of {self.values:,} values; takes {taken} out of the residual, {gain}"
 
 
 def estimate_path(profile: Profile, path: str | VariantPath, kind: str) -> PathEstimate:
@@ -326,34 +299,3 @@ def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
     # Each count includes values that break only one limit; in the worst case no value breaks both.
     fitting: int = within[0][min(whole_digits, MAX_PRECISION)] + within[1][min(scale, MAX_PRECISION)] - count
     return max(fitting, 0)
-
-
-# A predicted and an actual share; None without values or statistics.
-Shares: TypeAlias = tuple[float | None, float | None]
-
-
-class Actual(Protocol):
-    """The contents of a file at a path, such as a `PathReport` of `Table.inspect`."""
-
-    path: str  # The normalized path.
-    # Values in the typed column, and in the path's ``value`` column; None if unknown.
-    typed: int | None
-    residual: int | None
-
-
-def compare(predictions: Mapping[VariantPath, PathCost], actuals: Iterable[Actual]) -> dict[VariantPath, Shares]:
-    """Return by path the predicted and the actual share of the values that are typed.
-
-    >>> Contents = type("Contents", (), {"path": "$['a']", "typed": 1, "residual": 3})
-    >>> compare({VariantPath(("a",)): PathCost(2, 0, 2, 0, 0)}, [Contents])
-    {VariantPath("$['a']"): (0.5, 0.25)}
-    """
-
-    def share(typed: int | None, others: int | None) -> float | None:
-        return typed / (typed + others) if typed is not None and others is not None and typed + others else None
-
-    by_path = {actual.path: share(actual.typed, actual.residual) for actual in actuals}
-    return {
-        path: (share(cost.typed, cost.null + cost.residual), by_path.get(str(path)))
-        for path, cost in predictions.items()
-    }

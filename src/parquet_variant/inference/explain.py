@@ -7,9 +7,8 @@ Owns the wording, and what DuckDB needs to read typed columns alone (docs/intero
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from typing import Any
 
-from parquet_variant.inference.columns import PathCost, PathEstimate
 from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE
 from parquet_variant.inference.policies.decision import Decision, InferenceResult
 from parquet_variant.support.choices import SortBy
@@ -18,6 +17,7 @@ from parquet_variant.types.path import VariantPath, Wildcard
 
 _SHOWN_KEYS = 3
 _REMEDY = "; use readers=duckdb"
+_JSON_FIELDS = ("path", "type", "count", "row_share", "typed_share", "bytes_saved", "reason")
 
 
 def slow_paths(result: InferenceResult) -> list[str]:
@@ -91,17 +91,16 @@ def explain(result: InferenceResult) -> str:
     """
     if not result.decisions:
         return "$  nothing to shred: no values"
-    root, costs = result.decisions[0], result.costs.paths
-    children_of = _children(result)
-    lines = [*summary(result), _line("$", root, costs.get(root.path))]
+    root, children_of = result.decisions[0], _children(result)
+    lines = [*summary(result), _line("$", root)]
 
     def add_below(path: VariantPath, indent: str) -> None:
         children = children_of.get(path, [])
         for child in children:
-            is_last = child is children[-1]
-            lines.append(
-                f"{indent}{'└─' if is_last else '├─'} {_line(_name(child.path), child, costs.get(child.path))}"
-            )
+            is_last, segment = child is children[-1], child.path.segments[-1]
+            name = "[*]" if isinstance(segment, Wildcard) else str(segment)
+            name = name if name.isprintable() and name else repr(name)
+            lines.append(f"{indent}{'└─' if is_last else '├─'} {_line(name, child)}")
             add_below(child.path, indent + ("   " if is_last else "│  "))
 
     add_below(root.path, "")
@@ -114,7 +113,7 @@ def summary(result: InferenceResult) -> list[str]:
         return []
     leaves = [decision for decision in result.decisions if decision.type not in ("object", "array")]
     typed = sum(leaf.type is not None for leaf in leaves)
-    total, stays = result.costs.total_bytes, result.costs.residual_bytes
+    total, stays = result.total_bytes, result.residual_bytes
     moved, whole, kept = map(human_bytes, (total - stays, total, stays))
     head = f"{result.rows:,} rows, {len(leaves):,} paths with values, {typed:,} typed ({result.policy.name}): "
     head += f"{moved} of {whole} encoded leave the residual, {kept} stay"
@@ -127,37 +126,16 @@ def explain_table(result: InferenceResult, sort: SortBy = "saved", top: int | No
     The list is sorted by the bytes that typing saves, by the bytes that stay (``"residual"``), by a share, or by path;
     `top` limits its length.
     """
-    costs = result.costs.paths
 
-    def key(decision: Decision) -> float:
-        cost = costs.get(decision.path)
-        if sort == "saved" or cost is None:
+    def key(decision: Decision) -> Any:
+        if sort == "path":
+            return decision.path.shorthand
+        if sort == "saved" or not decision.count:
             return -decision.bytes_saved
-        return -cost.residual_bytes if sort == "residual" else -cost.share(sort)
+        return -decision.residual_bytes if sort == "residual" else -decision.share(sort)
 
-    decisions = [decision for decision in result.decisions if decision.path.segments]
-    decisions = sorted(decisions, key=(lambda decision: decision.path.shorthand) if sort == "path" else key)[:top]
-    return "\n".join(
-        [
-            *summary(result),
-            *(_line(decision.path.shorthand, decision, costs.get(decision.path)) for decision in decisions),
-        ]
-    )
-
-
-def explain_estimate(estimate: PathEstimate) -> str:
-    """Return the estimate for one more typed path, as one line.
-
-    >>> print(explain_estimate(PathEstimate(VariantPath(("brand",)), "string", 100, 98, 2400, 1000)))
-    $.brand as string: would hold 98 of 100 values; takes 2.4 kB out of the residual, costs 1.0 kB, saves 1.4 kB
-    """
-    head = f"{estimate.path.shorthand} as {estimate.type}"
-    if not estimate.values:
-        return f"{head}: the data has no values at this path"
-    would_hold = f"would hold {estimate.typed:,} of {estimate.values:,} values"
-    gain = f"saves {human_bytes(estimate.saved)}" if estimate.saved >= 0 else f"loses {human_bytes(-estimate.saved)}"
-    taken, column = human_bytes(estimate.taken), human_bytes(estimate.column)
-    return f"{head}: {would_hold}; takes {taken} out of the residual, costs {column}, {gain}"
+    decisions = sorted((decision for decision in result.decisions if decision.path.segments), key=key)[:top]
+    return "\n".join([*summary(result), *(_line(decision.path.shorthand, decision) for decision in decisions)])
 
 
 def explain_json(result: InferenceResult) -> str:
@@ -170,7 +148,7 @@ def explain_json(result: InferenceResult) -> str:
     >>> shown["ddl"], shown["paths"][1]["path"], shown["paths"][1]["reason"]
     ('a boolean', "$['a']", 'all boolean')
     """
-    costs = result.costs.paths
+    figures = ("typed", "null", "residual", "missing", "residual_bytes")
     return json.dumps(
         {
             "summary": summary(result),
@@ -180,9 +158,8 @@ def explain_json(result: InferenceResult) -> str:
             "ddl": result.schema.to_ddl(),
             "schema": json.loads(result.schema.to_json()),
             "paths": [
-                asdict(decision)
+                {name: getattr(decision, name) for name in (*_JSON_FIELDS, *(figures if decision.count else ()))}
                 | {"path": str(decision.path)}
-                | ({} if (cost := costs.get(decision.path)) is None else asdict(cost))
                 for decision in result.decisions
             ],
         },
@@ -217,23 +194,14 @@ def explain_diff(before: InferenceResult, after: InferenceResult) -> str:
     return "\n".join(lines)
 
 
-def _name(path: VariantPath) -> str:
-    segment = path.segments[-1]
-    if isinstance(segment, Wildcard):
-        return "[*]"
-    text = str(segment)
-    return text if text.isprintable() and text else repr(text)
-
-
-def _line(name: str, decision: Decision, cost: PathCost | None) -> str:
+def _line(name: str, decision: Decision) -> str:
     parts = [name, decision.type or "residual"]
-    if cost is None:
+    if not decision.count:
         parts.append(f"{decision.row_share:.1%} of rows")
-    else:
-        for part in ("typed", "null", "residual", "missing"):
-            if getattr(cost, part):
-                size = f" ({human_bytes(cost.residual_bytes)})" if part == "residual" else ""
-                parts.append(f"{cost.share(part):.1%} {part}{size}")
+    for part in ("typed", "null", "residual", "missing"):
+        if decision.count and getattr(decision, part):
+            size = f" ({human_bytes(decision.residual_bytes)})" if part == "residual" else ""
+            parts.append(f"{decision.share(part):.1%} {part}{size}")
     if decision.bytes_saved:
         parts.append(f"saves {human_bytes(decision.bytes_saved)}")
     return "  ".join([*parts, decision.reason])

@@ -26,7 +26,7 @@ from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, kno
 from parquet_variant.files.parquet.writing.writer import compared_with_unshredded
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.decision import InferenceResult, costs_of
+from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.ingestion.destination import FileDestination, new_files
@@ -241,10 +241,7 @@ class IngestJob:
         if not files:
             return inference, hints
         options = {name: self._request.write[name] for name in _TRIAL_OPTIONS if name in self._request.write}
-        compared = compared_with_unshredded(inference, files, options, engine.local.parallelism)
-        if compared is not inference:
-            compared = replace(compared, costs=costs_of(compared.decisions, profile))
-        return compared, hints
+        return compared_with_unshredded(inference, files, options, engine.local.parallelism), hints
 
     def _trial_files(self, inference: InferenceResult, tasks: list[list[Split]]) -> list[VariantArray]:
         """Return the rows in files, which depend only on the text, if they are small and other schemas are allowed."""

@@ -66,10 +66,9 @@ def infer(
     The output of --ddl and --json can be edited and passed to ingest --schema.
     """
     from parquet_variant.inference.columns import estimate_path
-    from parquet_variant.inference.drift import find_drift
     from parquet_variant.inference.explain import explain as explain_all
-    from parquet_variant.inference.explain import explain_diff, explain_estimate, explain_json, explain_table
-    from parquet_variant.inference.infer import infer
+    from parquet_variant.inference.explain import explain_diff, explain_json, explain_table
+    from parquet_variant.inference.infer import find_drift, infer
     from parquet_variant.ingestion.ingest import profile
 
     shredding_policy, existing, reading = policy.read(), read_schema(against), json.read()
@@ -84,7 +83,7 @@ def infer(
         print(explain_diff(infer(data), result) or "no difference")
     elif also:
         for path, kind in read_types(also, "--also"):
-            print(explain_estimate(estimate_path(data, path, kind)))
+            print(estimate_path(data, path, kind))
     elif explain or top or sort:
         if as_json:
             print(explain_json(result))

@@ -1,7 +1,7 @@
 """``variant inspect``, ``validate`` and ``explore``: reports about files; ``doctor`` and ``warmup``: the installation.
 
 Owns the presentation of the reports, the exit code, and the file of a page. Leaves the figures to `Table.inspect`,
-predictions to `inference.columns`, the rules to `Table.validate`, the page to `explorer`, Java to `spark.session`, and
+predictions to `InferenceResult`, the rules to `Table.validate`, the page to `explorer`, Java to `spark.session`, and
 kernels to `machine_code`.
 """
 
@@ -34,7 +34,6 @@ from parquet_variant.support.report_text import counted, human_bytes
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.operations.inspect import ColumnReport
-    from parquet_variant.inference.columns import Shares
     from parquet_variant.types.path import VariantPath
 
 
@@ -86,9 +85,7 @@ def inspect(
         return
     print(report.text(sort, top))
     if estimates:
-        from parquet_variant.inference.explain import explain_estimate
-
-        print("", *map(explain_estimate, estimates), sep="\n")
+        print("", *estimates, sep="\n")
     if predict_from:
         rows = [(place.shorthand, *map(share_text, shares)) for place, shares in comparisons.items()]
         print()
@@ -114,10 +111,11 @@ def _report_vortex(report: Any, *, as_json: bool) -> None:
             print_grid(["not typed", "reason"], list(shown.in_bytes.items()))
 
 
-def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> dict[VariantPath, Shares]:
+def _compared(
+    files: list[str], column: ColumnReport, sources: list[str]
+) -> dict[VariantPath, tuple[float | None, float | None]]:
     """Compare the typed shares of the files with those predicted from the original JSON."""
     from parquet_variant.files.parquet.format.files import locate
-    from parquet_variant.inference.columns import compare
     from parquet_variant.inference.policies.explicit import ExplicitPolicy
     from parquet_variant.ingestion.ingest import profile
     from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -125,7 +123,7 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> dic
     with ShownProgress() as progress:
         data = profile(sources, on_error="quarantine", progress=progress)
     schema = ShreddingSchema.from_parquet(locate(files)[0].path, column.name)
-    return compare(ExplicitPolicy(schema).choose(data).predictions, column.paths)
+    return ExplicitPolicy(schema).choose(data).compared_with(column.paths)
 
 
 def validate(

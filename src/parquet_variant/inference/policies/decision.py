@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.columns import (
-    Costs,
-    PathCost,
-    bytes_saved,
-    type_groups,
-    typed_share,
-)
+from parquet_variant.inference.columns import bytes_saved, type_groups, typed_share
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_epochs, suggest_types
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -28,7 +22,7 @@ from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision for one path, where ``[*]`` is every element of an array.
+    """The decision for one path, where ``[*]`` is every element of an array, and what it does to the values there.
 
     `type`: the DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a separate column without a
       type, or None if the path is not shredded. Paths below such a path are not listed.
@@ -36,6 +30,8 @@ class Decision:
     `typed_share`: share of the values, Variant nulls excluded, that the typed column or group holds; the others are
       residual.
     `bytes_saved`: estimate of the bytes that leave the residual and need not be stored with each value.
+    `null`, `places`: number of Variant nulls, and of places for a value: rows, objects above, or elements.
+    `scalar_bytes`, `encoded_bytes`: encoded bytes of the values, without and with nested values.
     """
 
     path: VariantPath
@@ -45,11 +41,42 @@ class Decision:
     typed_share: float
     bytes_saved: int
     reason: str
+    null: int = 0
+    places: int = 0
+    scalar_bytes: int = 0
+    encoded_bytes: int = 0
 
     @property
     def shredded(self) -> bool:
         """Whether the path has its own column or group."""
         return self.type is not None
+
+    @property
+    def typed(self) -> int:
+        """Number of values that are typed."""
+        return round(self.typed_share * (self.count - self.null)) if self.type not in (None, "variant") else 0
+
+    @property
+    def residual(self) -> int:
+        """Number of values of other types."""
+        return self.count - self.null - self.typed
+
+    @property
+    def missing(self) -> int:
+        """Number of places without a value."""
+        return max(self.places - self.count, 0)
+
+    @property
+    def residual_bytes(self) -> int:
+        """Encoded bytes that stay in the residual, nested values of a path that is not shredded included."""
+        if self.type is None:
+            return self.encoded_bytes
+        return round(self.scalar_bytes * self.residual / max(self.count, 1))
+
+    def share(self, part: str) -> float:
+        """Return ``"typed"``, ``"null"``, ``"residual"`` or ``"missing"`` values as a share of the places."""
+        count: int = getattr(self, part)
+        return count / (self.count + self.missing) if self.count else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +86,6 @@ class InferenceResult:
     `schema`, `policy`: the shredding schema, and the policy that chose it.
     `decisions`: one decision per considered path, parents first.
     `rows`: rows of the profile.
-    `costs`: typed, null, residual and missing values per path, with bytes.
     `typed_strings`: counts of strings that were to be typed, in the profiled rows.
     `suggested_types`: paths at which all profiled strings are dates, timestamps, UUIDs or numbers, or all numbers seem
       to count the time since 1970, with the types to use.
@@ -69,7 +95,6 @@ class InferenceResult:
     decisions: tuple[Decision, ...]
     policy: Policy
     rows: int
-    costs: Costs = field(default_factory=lambda: Costs(0, {}))
     typed_strings: tuple[TypedStrings, ...] = ()
     suggested_types: tuple[TypeSuggestion, ...] = ()
 
@@ -86,10 +111,35 @@ class InferenceResult:
         return replace(self, schema=schema, decisions=tuple(map(narrowed, self.decisions)))
 
     @property
-    def predictions(self) -> dict[VariantPath, PathCost]:
-        """The expected values of each leaf of the schema; `inference.columns` compares them with a file."""
-        nothing = PathCost(0, 0, 0, 0, 0)
-        return {path: self.costs.paths.get(path, nothing) for path, _ in self.schema.leaves()}
+    def total_bytes(self) -> int:
+        """The encoded bytes of all values."""
+        return self.decisions[0].encoded_bytes if self.decisions else 0
+
+    @property
+    def residual_bytes(self) -> int:
+        """The encoded bytes that stay in residuals."""
+        return min(sum(decision.residual_bytes for decision in self.decisions), self.total_bytes)
+
+    @property
+    def predictions(self) -> dict[VariantPath, Decision]:
+        """The decisions for the leaves of the schema, with the expected numbers of values."""
+        leaves = {path for path, _ in self.schema.leaves()}
+        return {decision.path: decision for decision in self.decisions if decision.path in leaves}
+
+    def compared_with(self, reports: Iterable[Any]) -> dict[VariantPath, tuple[float | None, float | None]]:
+        """Return by leaf the predicted and the actual share of the values that are typed; None without values.
+
+        `reports`: what a file contains at each path, as `Table.inspect` reports it.
+        """
+
+        def share(typed: int | None, others: int | None) -> float | None:
+            return typed / (typed + others) if typed is not None and others is not None and typed + others else None
+
+        actual = {report.path: share(report.typed, report.residual) for report in reports}
+        return {
+            path: (share(decision.typed, decision.null + decision.residual), actual.get(str(path)))
+            for path, decision in self.predictions.items()
+        }
 
     def __repr__(self) -> str:
         typed = sum(decision.shredded and decision.type not in ("object", "array") for decision in self.decisions)
@@ -212,8 +262,12 @@ def result_of(
                 types = type_groups(path_profile) | {"null": path_profile.null_count}
                 parts = sorted(types.items(), key=lambda item: (-item[1], item[0]))
                 reason = f"{reason}: " + ", ".join(f"{n / path_profile.count:.1%} {name}" for name, n in parts if n)
-            figures = (path_profile.count, path_profile.row_share, share, bytes_saved(path_profile, node))
-            decisions.append(Decision(path, kind, *figures, reason))
+            decision = Decision(
+                path, kind, path_profile.count, path_profile.row_share, share, bytes_saved(path_profile, node), reason,
+                null=path_profile.null_count, places=path_profile.places, scalar_bytes=path_profile.scalar_bytes,
+                encoded_bytes=path_profile.encoded_bytes,
+            )  # fmt: skip
+            decisions.append(decision)
         if node is not None and node.kind == "object":
             names = {name for name, _ in node.fields} | set(outside.get(path, ()))
             if outside_reason is not None and path_profile is not None:
@@ -233,25 +287,6 @@ def result_of(
         result = result.narrowed(limited, reason)
     return replace(
         result,
-        costs=costs_of(result.decisions, profile),
         typed_strings=TypedStrings.of_counts(profile.typed_strings),
         suggested_types=(*suggest_types(profile), *suggest_epochs(profile)),
     )
-
-
-def costs_of(decisions: Iterable[Decision], profile: Profile) -> Costs:
-    """Return the costs of decisions, from the profile that they were made from."""
-    costs: dict[VariantPath, PathCost] = {}
-    for decision in decisions:
-        path_profile = profile.get(decision.path)
-        if path_profile is None:
-            continue
-        values = path_profile.count - path_profile.null_count
-        typed = round(decision.typed_share * values) if decision.type not in (None, "variant") else 0
-        residual = values - typed
-        residual_bytes = round(path_profile.scalar_bytes * residual / max(path_profile.count, 1))
-        if decision.type is None:
-            residual_bytes = path_profile.encoded_bytes
-        missing = max(path_profile.places - path_profile.count, 0)
-        costs[decision.path] = PathCost(typed, path_profile.null_count, residual, missing, residual_bytes)
-    return Costs(profile.root.encoded_bytes if profile.root is not None else 0, costs)

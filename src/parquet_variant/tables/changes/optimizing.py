@@ -1,7 +1,7 @@
 """Rewriting files without changing rows, over any table format: compaction and re-shredding.
 
 Owns which files are rewritten together, the schema of the new files, and the tasks. Leaves the judgement of the old
-schema to `inference.drift`, and the commit to the formats.
+schema to `inference.infer`, and the commit to the formats.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.operations.rewrite import OptimizeResult, pack_files
-from parquet_variant.inference.drift import ShreddedRows, find_drift_of_files
+from parquet_variant.inference.infer import ShreddedRows, find_drift_of_files
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

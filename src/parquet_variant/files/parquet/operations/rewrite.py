@@ -3,7 +3,7 @@ re-shred files where that saves space; `annotate`: change only the annotation in
 
 Owns the choice of files, the form of each Variant, and replacing files, for `optimize` in any file format. Leaves the
 bytes of the footer to `format.footer`, writing to `writing.writer`, the judgement of the old schema to
-`inference.drift`, staging to `io.staging`, and running tasks to `io.engine`.
+`inference.infer`, staging to `io.staging`, and running tasks to `io.engine`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from parquet_variant.files.parquet.format.footer import MAGIC, TAIL, annotate_fo
 from parquet_variant.files.parquet.reading.read import read_rows, row_group_arrays
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
-from parquet_variant.inference.drift import DriftReport, find_drift_of_files
-from parquet_variant.inference.infer import infer
+from parquet_variant.inference.infer import DriftReport, find_drift_of_files, infer
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.directories import A_TABLE, format_of_directory
