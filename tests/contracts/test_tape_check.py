@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.arrays.tapes import array_tapes
-from parquet_variant.inference.contracts.contract_check import check_tape
+from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.contracts.report import ContractCounts
-from parquet_variant.inference.contracts.rule_tables import RuleTables
 
 _SCALARS = (
     st.none() | st.booleans() | st.integers(-3, 300)
@@ -60,7 +59,7 @@ def _contracts(draw: st.DrawFn) -> pv.Contract:
 def _counts(rows: list[str | None], contract: pv.Contract) -> ContractCounts:
     total = ContractCounts()
     for tape in array_tapes(pv.parse_json(rows), 0):
-        total = total.merge(check_tape(tape, RuleTables.of(contract)).counts())
+        total = total.merge(ContractCheck(contract).violations(tape).counts())
     return total
 
 
@@ -71,7 +70,7 @@ def test_the_rows_that_break_a_contract_are_those_that_its_json_schema_rejects(r
     validator = jsonschema.Draft202012Validator(json.loads(json.dumps(contract.to_json_schema())))
     rejected = [not validator.is_valid(json.loads(text)) for text in texts]
     (tape,) = array_tapes(pv.parse_json(texts), 0)
-    violations = check_tape(tape, RuleTables.of(contract))
+    violations = ContractCheck(contract).violations(tape)
     assert violations.bad_rows.tolist() == [row for row, is_bad in enumerate(rejected) if is_bad]
     assert sorted(violations.reasons()) == violations.bad_rows.tolist()
 
@@ -132,4 +131,4 @@ def test_dates_timestamps_and_wide_decimals_have_exact_bounds() -> None:
         {"n": float("nan")},
     ]
     (tape,) = array_tapes(pv.VariantArray.from_pylist(rows), 0)
-    assert check_tape(tape, RuleTables.of(contract)).bad_rows.tolist() == [0, 2, 3, 4, 6]
+    assert ContractCheck(contract).violations(tape).bad_rows.tolist() == [0, 2, 3, 4, 6]

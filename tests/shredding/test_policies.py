@@ -12,8 +12,7 @@ import parquet_variant as pv
 from parquet_variant.errors import PathError, SchemaError, VariantError
 from parquet_variant.inference.columns import best_column, typed_count, typed_share
 from parquet_variant.inference.infer import POLICIES, infer, policy_named
-from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.completion import MapRules, map_reason
+from parquet_variant.inference.policies.auto import AutoPolicy, MapRules, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, schema_of_leaves
 from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy, WorkloadPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE
+from parquet_variant.inference.policies.auto import LEAST_ROW_SHARE
 from parquet_variant.inference.policies.decision import Decision, InferenceResult
 from parquet_variant.support.choices import SortBy
 from parquet_variant.support.report_text import human_bytes

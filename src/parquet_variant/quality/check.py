@@ -31,7 +31,6 @@ from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.contracts.path_rules import PathRules, order_of, scalar_key
 from parquet_variant.inference.contracts.report import ContractCounts, ContractReport, Example, RuleCount
-from parquet_variant.inference.contracts.rule_tables import RuleTables
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.quality.footers import PathFacts, VariantFacts, variant_facts
@@ -232,7 +231,7 @@ def check(
 ) -> ContractReport:
     """Check the Variants of a table against a contract; see `Table.check`."""
     check_count("examples", examples)
-    rules = ContractCheck(RuleTables.of(Contract.of(contract)), "warn", values, examples)
+    rules = ContractCheck(Contract.of(contract), "warn", values, examples)
     return check_data(data_of(table), rules, threads)
 
 
@@ -344,7 +343,7 @@ def _row_group_counts(rules: ContractCheck, facts: VariantFacts, proof: FooterPr
             proof.open_rules = {path: names for path, names in proof.open_rules.items() if path not in strings}
             if not proof.open_rules:
                 return ContractCounts(facts.columns.rows([number]))
-        open_rules = replace(rules, tables=RuleTables.of(proof.open_contract))
+        open_rules = replace(rules, contract=proof.open_contract)
         table = file.read_leaves([number], sorted(leaf.leaf or 0 for leaf in proof.leaves()))
         values = VariantArray(nested_array(table, facts.column.path))
     return _batch_counts(open_rules, RowBatch(values, file.name, facts.columns.rows(range(number))))
@@ -364,7 +363,7 @@ def _strings_hold(
             return False
         texts = cast_to_variant(values.dictionary)
         of_strings = Contract({VariantPath(): rules.contract.rules(path).only(proof.open_rules[path])})
-        check = replace(rules, tables=RuleTables.of(of_strings))
+        check = replace(rules, contract=of_strings)
         if check.check(list(array_tapes(texts, 0)), int)[0].broken:
             return False
     return True

@@ -17,7 +17,6 @@ from parquet_variant.errors import check_choice
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.contracts.path_rules import FORMATS, PathRules
-from parquet_variant.inference.contracts.rule_tables import RuleTables
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.quality.check import check_data
@@ -75,7 +74,7 @@ def contract(
     }
     inferred = Contract(paths, name=name)
     # A rule that was removed can hide another one, so the data is checked until it satisfies the contract.
-    while not (report := check_data(data, ContractCheck(RuleTables.of(inferred), "warn", False, 0), threads)):
+    while not (report := check_data(data, ContractCheck(inferred, "warn", False, 0), threads)):
         for violation in report.violations:
             remaining = [rule for rule in inferred.rules(violation.path).active if rule != violation.rule]
             paths[violation.path] = inferred.rules(violation.path).only(remaining)

@@ -1,19 +1,32 @@
 """`AutoPolicy`: shred frequent paths, as the type of most values, within a budget of columns.
 
-Owns the default rules and their constants. `columns` chooses the type of a column, `maps` recognizes maps.
+Owns the default rules and their constants, which objects are maps, and the columns that complete an object, with the
+estimate of their size. `columns` chooses the type of a column.
 
 Source: measurements on the shared data sets (docs/inference.md). A rare path costs more as a column than in the
 residual, where the compressor sees the other values of its row next to it; from about a seventh of the rows on, columns
 are smaller, and they are what queries read. If data has few common paths, its most frequent paths are shredded at any
 cost. A minority type does no harm, because it is stored in a residual of its own.
+
+Source of completions: docs/interop.md. DuckDB reads a typed path alone if no object on the way to it has a residual; it
+rebuilds whole values otherwise. A residual of the field itself does not matter. So a rare key needs any column with a
+type, and its other values stay in the residual of that column. Columns inside objects cost more than they save, except
+for large strings.
+
+Most objects of a record type share its keys. A map has many keys, each in few of its objects, and the values under them
+look alike. Both signs are needed, because a union of event types also has many rare keys, but with different values.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import ceil, log2
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.columns import (
@@ -22,14 +35,91 @@ from parquet_variant.inference.columns import (
     bytes_saved,
     has_scalar_column,
     is_unreadable_by_spark,
+    type_groups,
 )
 from parquet_variant.inference.path_table import ROWS
-from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE, Completion, MapRules, completions, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.types import PrimitiveId
+from parquet_variant.types import PrimitiveId, VariantType
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath, is_within, outer_paths
+
+# Number of keys that are compared: those with most values.
+_COMPARED_KEYS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class MapRules:
+    """The criteria for a map.
+
+    `keys`: minimum number of distinct keys.
+    `filled`: maximum share of the keys that an object has on average.
+    `alike`: minimum share of the values under the keys that have one type; for objects, also of their keys.
+    `surely`: number of keys with similar values from which on objects are maps even if they share the keys (such as a
+      single document).
+    `common`: minimum share of the objects that have a key for it to be treated as a field, if its values are scalars.
+    """
+
+    keys: int = 32
+    filled: float = 0.2
+    alike: float = 0.9
+    surely: int = 1000
+    common: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_constants(self)
+
+
+def map_reason(path_profile: PathProfile, rules: MapRules) -> str | None:
+    """Return why the objects at a path are a map, as text; None if they are records.
+
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.inference.profile import Profile
+    >>> rows = ['{"by_day": {"2024-%02d-%02d": 1}, "n": 1}' % (1 + n % 12, 1 + n % 28) for n in range(200)]
+    >>> root = Profile.of_array(pv.parse_json(rows)).root
+    >>> map_reason(root.field("by_day"), MapRules())
+    'a map: 84 keys, 1.2% of them in an object, 100% alike'
+    >>> map_reason(root, MapRules()) is None
+    True
+    """
+    keys = path_profile.key_count
+    objects = path_profile.types.get(VariantType.OBJECT, 0)
+    if keys < rules.keys or not objects:
+        return None
+    filled = path_profile.field_count / objects / keys
+    if filled > rules.filled and keys < rules.surely:
+        return None
+    alike = _similarity(path_profile.largest_fields(_COMPARED_KEYS, by_rows=False))
+    if alike < rules.alike:
+        return None
+    return f"a map: {keys:,} keys, {filled:.1%} of them in an object, {alike:.0%} alike"
+
+
+def _similarity(fields: list[PathProfile]) -> float:
+    """Return the share of values of the most frequent type, times the share of their common keys for objects."""
+    types: Counter[str] = Counter()
+    names: Counter[object] = Counter()
+    values_by_name: Counter[object] = Counter()
+    objects = 0
+    for child in fields:
+        types.update(type_groups(child))
+        inner_fields = child.fields
+        if inner_fields:
+            objects += 1
+            for inner in inner_fields:
+                names[inner.segment] += 1
+                values_by_name[inner.segment] += inner.count
+    if not types:
+        return 0.0
+    kind, values_of_type = types.most_common(1)[0]
+    share = values_of_type / types.total()
+    if kind != VariantType.OBJECT or not objects:
+        return share
+    common = sum(count for name, count in values_by_name.items() if names[name] >= objects / 4)
+    return share * (common / values_by_name.total())
+
+
+# ---- the policy
 
 _READERS = ("duckdb", "spark")
 # Number of fields of an object for which columns are considered, per column of the budget, and at least.
@@ -95,7 +185,13 @@ class AutoPolicy:
 
     def choose(self, profile: Profile) -> InferenceResult:
         """Return the schema for data with this profile, and the reasons."""
-        walk = _Walk(self, profile, _least_share(self, profile), "duckdb" in self.readers)
+        table, rows = profile.table, profile.rows - profile.null_rows
+        scalar = table.kinds[:, PrimitiveId.NULL + 1 : len(PrimitiveId)].any(axis=1)
+        shares = np.sort(table.counts[scalar, ROWS])[::-1]
+        least = self.min_row_share
+        if 0 < self.least_columns <= len(shares):  # less if few paths have the share
+            least = min(least, max(float(shares[self.least_columns - 1]) / rows, least / 4))
+        walk = _Walk(self, profile, least, "duckdb" in self.readers)
         if profile.root is not None:
             walk.node(profile.root, VariantPath())
         walk.keep_the_best()
@@ -222,7 +318,8 @@ class _Walk:
 
     def add_columns(self, completion: Completion) -> None:
         """Add the columns that complete an object, and replace the reasons of its rare keys."""
-        leaves, depth = completion.leaves(), len(completion.path) + 1
+        depth, cost = len(completion.path) + 1, completion.leaf_bytes
+        leaves = dict(typed_leaf(child, completion.path / str(child.segment), cost) for child in completion.keys)
         self.leaves |= leaves
         keys = {path.segments[:depth] for path in leaves}
         self.reasons = {path: reason for path, reason in self.reasons.items() if path.segments[:depth] not in keys}
@@ -249,17 +346,6 @@ class _Walk:
         self.reasons |= {outer: reason for path in over for outer in [*outer_paths(path), path] if outer not in needed}
 
 
-def _least_share(policy: AutoPolicy, profile: Profile) -> float:
-    """Return the minimum share of rows of a path: less than the policy's if few paths reach that."""
-    table, rows = profile.table, profile.rows - profile.null_rows
-    scalar = table.kinds[:, PrimitiveId.NULL + 1 : len(PrimitiveId)].any(axis=1)
-    shares = np.sort(table.counts[scalar, ROWS])[::-1]
-    if not 0 < policy.least_columns <= len(shares):
-        return policy.min_row_share
-    frequent = float(shares[policy.least_columns - 1]) / rows
-    return min(policy.min_row_share, max(frequent, policy.min_row_share / 4))
-
-
 def mix(column: ColumnType) -> str:
     """Return the types at a path with their shares, as text."""
     if not column.other_types:
@@ -268,3 +354,125 @@ def mix(column: ColumnType) -> str:
     first = "number" if column.name.startswith(("bigint", "decimal")) else column.name
     parts = [(first, column.typed), *sorted(column.other_types.items(), key=lambda item: (-item[1], item[0]))]
     return ", ".join(f"{count / total:.1%} {name}" for name, count in parts)
+
+
+# ---- columns for rare keys
+
+# Minimum share of rows of a key. A row with a residual affects the 2,048 rows around it: at this share 2 % of the rows.
+LEAST_ROW_SHARE = 0.00001
+# Bytes of the two columns of a key in one row group: footer, page headers, statistics and dictionary. Measured.
+_KEY_BYTES = 540
+# Bytes of the levels of both columns of a key, per row and bit of information about the presence of its object.
+_LEVEL_BYTES = 2 * 1.5 / 8
+# Compressed bytes per byte of values that are plain or in a dictionary; 0.17 to 0.34 on the measured data sets.
+_COMPRESSED = 0.2
+# Bytes saved per byte of distinct values in a column of their own; 0.03 to 0.1 on the measured data sets.
+_SEPARATED = 0.03
+# The size of a file as a share of its compressed text; 0.5 to 1.0 on the measured data sets.
+_OF_COMPRESSED_TEXT = 0.8
+_ROW_GROUP_BYTES = 128 << 20
+# Number of paths whose distinct values are counted, and of keys of an object that may get columns.
+_COUNTED_PATHS, _CONSIDERED_KEYS = 1000, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The columns that an object needs so that it has no residual.
+
+    `leaf_bytes`, `share`: the estimated size of a column without values, and growth as a share of the file's size.
+    `twins`: two keys whose names differ only in case, because of which no columns complete the object.
+    """
+
+    path: VariantPath
+    keys: tuple[PathProfile, ...]
+    leaf_bytes: float
+    share: float
+    twins: tuple[str, str] | None = None
+
+
+def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) -> Iterator[Completion]:
+    """Yield what completes each object on the way to typed scalars: outer objects first, then those in most rows.
+
+    Objects below an incomplete one are read slowly in any case. The caller may add leaves while it iterates.
+    """
+    if profile.root is None:
+        return
+    rows = max(profile.rows - profile.null_rows, 1)
+    # The rows may be a sample; footers and pages have a fixed size in the files of all data.
+    groups = max(ceil(profile.root.encoded_bytes / profile.data.share / _ROW_GROUP_BYTES), profile.data.files)
+    key_bytes = _KEY_BYTES * groups * profile.data.share
+    size = max(estimated_bytes(profile), _OF_COMPRESSED_TEXT * profile.data.compressed_bytes, 1.0)
+    # The objects on the way to typed scalars outside of arrays.
+    scalars = [path for path, leaf in leaves.items() if leaf.kind == "primitive" and WILDCARD not in path.segments]
+    paths = {outer for path in scalars for outer in outer_paths(path)}
+    objects = {path: path_profile for path in paths if (path_profile := profile.get(path)) is not None}
+    for path in sorted(objects, key=lambda path: (len(path), -objects[path].rows)):
+        path_profile = objects[path]
+        shredded = {str(leaf.segments[len(path)]) for leaf in leaves if leaf != path and is_within(leaf, path)}
+        keys = [
+            child
+            for child in path_profile.largest_fields(_CONSIDERED_KEYS, by_rows=True)
+            if str(child.segment) not in shredded and child.row_share >= LEAST_ROW_SHARE
+        ]
+        twins = _twins([*shredded, *(str(child.segment) for child in keys)])
+        shares = (path_profile.rows / rows, 1 - path_profile.rows / rows)
+        entropy = -sum(share * log2(share) for share in shares) if min(shares) > 0 else 0.0
+        leaf_bytes = (key_bytes + _LEVEL_BYTES * rows * entropy) / 2
+        added = 2 * leaf_bytes * len(keys)
+        if added < size:
+            added = max(added - _SEPARATED * sum(map(_distinct_bytes, keys)), 0.0)
+        yield Completion(path, tuple(keys), leaf_bytes, added / size, twins)
+
+
+def typed_leaf(path_profile: PathProfile, path: VariantPath, leaf_bytes: float) -> tuple[VariantPath, ShreddingSchema]:
+    """Return one leaf with a type for a key: the type of most values, or of the largest scalar of an object.
+
+    It is a string for arrays, for objects whose scalars are smaller than another column costs (`leaf_bytes`), and for
+    types that not all engines read: these values stay in the residual of the column.
+
+    >>> import parquet_variant as pv
+    >>> rows = ['{"a": {"b": 1, "text": "%s%d"}, "c": [2]}' % ("x" * 1000, n) for n in range(9)]
+    >>> root = Profile.of_array(pv.parse_json(rows)).root
+    >>> for cost, key in [(100, "a"), (1000, "a"), (100, "c")]:
+    ...     path, node = typed_leaf(root.field(key), VariantPath((key,)), cost)
+    ...     print(path.shorthand, node.to_ddl())
+    $.a.text string
+    $.a string
+    $.c string
+    """
+    column = best_column(path_profile)
+    if column is not None and column.name == "object" and path_profile.fields:
+        child = max(path_profile.fields, key=_distinct_bytes)
+        if _distinct_bytes(child) * _SEPARATED > leaf_bytes:
+            path, column = path / str(child.segment), best_column(child)
+    arrow = None if column is None else column.arrow
+    return path, ShreddingSchema.primitive(pa.string() if arrow is None or is_unreadable_by_spark(arrow) else arrow)
+
+
+def estimated_bytes(profile: Profile) -> float:
+    """Return an estimate of the size of a file, from the values of each path and the number of distinct ones."""
+    table = profile.table
+    plain, counts = table.scalar_bytes, table.value_counts
+    largest = np.argsort(-plain)[:_COUNTED_PATHS]
+    total = float(plain.sum() - plain[largest].sum())
+    largest = largest[(plain[largest] > 0) & (table.kinds[largest, PrimitiveId.NULL] < counts[largest])]
+    count, size = counts[largest], plain[largest]
+    distinct = np.clip(table.distinct_counts[largest], 1, count)
+    total += float(np.minimum(size, distinct * size / count + count * np.log2(distinct + 1) / 8).sum())
+    return total * _COMPRESSED
+
+
+def _distinct_bytes(path_profile: PathProfile) -> float:
+    """Return the size of the distinct scalars at a path."""
+    count = max(path_profile.count, 1)
+    return path_profile.scalar_bytes * min(path_profile.distinct, count) / count
+
+
+def _twins(names: list[str]) -> tuple[str, str] | None:
+    """Return two names that differ only in case: DuckDB 2.0 renames one of two such columns."""
+    by_case: dict[str, str] = {}
+    for name in names:
+        other = by_case.setdefault(name.casefold(), name)
+        if other != name:
+            return other, name
+    return None

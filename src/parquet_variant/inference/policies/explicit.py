@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import PathError, VariantError
 from parquet_variant.inference.columns import ColumnType, typed_leaves
-from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.completion import MapRules, map_reason
+from parquet_variant.inference.policies.auto import AutoPolicy, MapRules, map_reason
 from parquet_variant.inference.policies.decision import (
     InferenceResult,
     Policy,
