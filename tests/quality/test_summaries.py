@@ -16,7 +16,8 @@ import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.quality.sources import data_of
-from parquet_variant.quality.summaries import PathSummary, Summary, summarize
+from parquet_variant.quality.summaries import Summary, summarize
+from parquet_variant.quality.value_figures import PathSummary
 from parquet_variant.types.path import VariantPath
 
 SCALARS = st.one_of(

@@ -21,8 +21,8 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.quality.check import check_data
 from parquet_variant.quality.sources import data_of
-from parquet_variant.quality.summaries import PathSummary, Summary, summarize
-from parquet_variant.quality.value_figures import type_name
+from parquet_variant.quality.summaries import Summary, summarize
+from parquet_variant.quality.value_figures import PathSummary, type_name
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import ContractLevel
 from parquet_variant.tables.table.table import Table

@@ -24,8 +24,8 @@ from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.quality.summaries import Evidence, PathSummary, Summary
-from parquet_variant.quality.value_figures import RANGE_KINDS, type_name
+from parquet_variant.quality.summaries import Summary
+from parquet_variant.quality.value_figures import RANGE_KINDS, Evidence, PathSummary, type_name
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import VariantType
 from parquet_variant.types.path import VariantPath, is_within

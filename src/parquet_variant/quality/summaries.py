@@ -1,6 +1,6 @@
 """`summarize`: the figures of every path of a data set, and how each is known.
 
-Owns `PathSummary` and `Summary`, the choice between reading all values, footers with residuals, and a sample, and which
+Owns `Summary`, the choice between reading all values, footers with residuals, and a sample, and which
 paths the footers of all files describe completely. Leaves figures of values to `value_figures`, and one footer to
 `footers`.
 """
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -31,7 +30,14 @@ from parquet_variant.quality.footers import (
     variant_facts,
 )
 from parquet_variant.quality.sources import DataSet, RowBatch
-from parquet_variant.quality.value_figures import RANGE_KINDS, PathFigures, Range, ValueFigures, arrow_type_name
+from parquet_variant.quality.value_figures import (
+    RANGE_KINDS,
+    Evidence,
+    PathSummary,
+    Range,
+    ValueFigures,
+    arrow_type_name,
+)
 from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, outer_paths
 
 # Footers of more files are not read: their number is then estimated from these.
@@ -58,7 +64,7 @@ class _Coverage:
 class FooterFigures:
     """The figures that footers and residual columns prove, for all files together."""
 
-    figures: dict[VariantPath, PathFigures] = field(default_factory=dict)  # Incomplete unless `is_proved`.
+    figures: dict[VariantPath, PathSummary] = field(default_factory=dict)  # Incomplete unless `is_proved`.
     rows: int = 0
     null_rows: int | None = 0  # None if unknown.
     files: list[VariantFacts] = field(default_factory=list)
@@ -121,7 +127,7 @@ def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
     unknown_below: set[VariantPath] = set()
     for path, of_path in facts.paths.items():
         # The figures of the typed values and of the nulls; other values in a ``value`` column are added below.
-        figures, typed = PathFigures(), of_path.group.typed
+        figures, typed = PathSummary(), of_path.group.typed
         name = arrow_type_name(of_path.arrow) if of_path.arrow is not None else None
         if typed is not None and typed.leaf is None:
             name = of_path.group.type_name
@@ -143,7 +149,7 @@ def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
             # If every value is a shredded object, the ``value`` column has only their other fields.
             if not is_complete or not of_path.is_object or of_path.typed != facts.places(path):
                 unproved.add(path)
-        result.figures.setdefault(path, PathFigures()).add(figures)
+        result.figures.setdefault(path, PathSummary()).add(figures)
     for residual in read_residuals(facts, result.read_paths):
         result.residuals.append((facts.file.name, residual))
         if not _add_residual(result.figures, residual, facts.paths[residual.path]):
@@ -151,9 +157,9 @@ def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
     result.coverages.add(_Coverage(frozenset(facts.paths), frozenset(unproved), frozenset(unknown_below)))
 
 
-def _add_residual(figures: dict[VariantPath, PathFigures], residual: ResidualValues, facts: PathFacts) -> bool:
+def _add_residual(figures: dict[VariantPath, PathSummary], residual: ResidualValues, facts: PathFacts) -> bool:
     """Add the figures of values in a ``value`` column; return False if they contradict the typed columns."""
-    parts = ValueFigures.of_array(residual.values).by_path(residual.path)
+    parts = ValueFigures.of_array(residual.values).by_path(residual.path.segments)
     objects = 0
     if facts.is_object and residual.path in parts:
         # An object next to a shredded object has its other fields, and is not another value.
@@ -163,7 +169,7 @@ def _add_residual(figures: dict[VariantPath, PathFigures], residual: ResidualVal
             part.rows = None
         elif path == residual.path:
             part.rows = part.count
-        figures.setdefault(path, PathFigures()).add(part)
+        figures.setdefault(path, PathSummary()).add(part)
     return facts.typed is None or objects <= facts.typed
 
 
@@ -177,10 +183,6 @@ def _ranges(bounds: LeafStatistics) -> dict[str, Range]:
     return {kind: (low.as_py(), high.as_py())}
 
 
-# How a figure is known. ``values``: every value was read. ``footers``: footers (and residual columns) prove it.
-# ``sample``: it is the figure of a sample of the rows.
-Evidence: TypeAlias = Literal["values", "footers", "sample"]
-
 # Sizes up to which all values are read: text is parsed several times faster than it is read from a network.
 _FULL_TEXT = 64 << 20
 _FULL = 8 << 20
@@ -191,74 +193,6 @@ _SMALLEST, _LARGEST = 4 << 20, 8 << 20
 _RESIDUALS = 0.7
 # The share of a sample that may have all rows.
 _NOT_ALL = 1 - 1e-9
-
-
-@dataclass(slots=True, kw_only=True)
-class PathSummary(PathFigures):
-    """The figures of one path of a data set.
-
-    Parameters
-    ----------
-    types
-        Number of values by type: ``null``, ``boolean``, ``integer``, ``decimal``, ``double``, ``string``, ``binary``,
-        ``date``, ``time``, ``timestamp``, ``timestamp_ntz``, ``uuid``, ``array``, ``object``. If the evidence is
-        ``"sample"``, the values of the sample.
-    rows
-        Rows with at least one value; None if unknown.
-    ranges
-        Smallest and largest value by kind: ``number``, ``date``, ``timestamp``, ``timestamp_ntz``.
-    string_bytes
-        Bytes of all strings and binaries; None if unknown.
-    string_range, array_range
-        Bytes of the shortest and longest string or binary, elements of the shortest and longest array; None if there
-        are none, or they are unknown.
-    elements
-        Number of elements of all arrays.
-    distinct
-        Estimate of the number of distinct scalars among `detail_count` values (13 % standard error); None if unknown.
-    path
-        The path; ``[*]`` stands for every element of an array.
-    places
-        Places for a value: rows that are not NULL, objects above a field, or elements of the arrays above.
-    evidence
-        How types, places and ranges are known: ``"values"``, ``"footers"`` or ``"sample"``.
-    detail_evidence, detail_count
-        How `distinct`, `string_range` and `array_range` are known, and the number of values (Variant nulls included)
-        that they are of.
-    """
-
-    path: VariantPath
-    places: int
-    evidence: Evidence
-    detail_evidence: Evidence
-    detail_count: int
-
-    @property
-    def nulls(self) -> int:
-        """Number of Variant nulls."""
-        return self.types["null"]
-
-    @property
-    def share(self) -> float:
-        """`count` as a share of `places`."""
-        return self.count / self.places if self.places else 0.0
-
-    @property
-    def null_share(self) -> float:
-        """`nulls` as a share of `count`."""
-        return self.nulls / self.count if self.count else 0.0
-
-    @property
-    def mean_string_bytes(self) -> float | None:
-        """Mean number of bytes of strings and binaries; None if unknown or without any."""
-        strings = self.types["string"] + self.types["binary"]
-        return self.string_bytes / strings if strings and self.string_bytes is not None else None
-
-    @property
-    def mean_elements(self) -> float | None:
-        """Mean number of elements of arrays; None without arrays."""
-        arrays = self.types["array"]
-        return self.elements / arrays if arrays else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -359,34 +293,18 @@ def _of_figures(
     data: DataSet, figures: ValueFigures, share: float, bytes_read: int, sample: RowSample | None = None
 ) -> Summary:
     evidence: Evidence = "values" if share >= 1 else "sample"
-    profile, by_path = figures.profile, figures.by_path()
-    paths = {
-        path: _summary(path, part, places_of(path, by_path, profile.rows - profile.null_rows), evidence, part, evidence)
-        for path, part in by_path.items()
-    }
+    profile, paths = figures.profile, figures.by_path(evidence=evidence)
     closed, sampled = share >= 1 and not profile.overflow_values, 0 if share >= 1 else profile.rows
     rows, nulls = (round(count / share) for count in (profile.rows, profile.null_rows))
     return Summary(data, rows, nulls, evidence, paths, closed, sampled, bytes_read, sample)
 
 
-def places_of(path: VariantPath, figures: Mapping[VariantPath, PathFigures], rows: int) -> int:
+def places_of(path: VariantPath, figures: Mapping[VariantPath, PathSummary], rows: int) -> int:
     """Return the number of places for a value at a path: the values of the type above it, or rows."""
     if not path.segments:
         return rows
-    parent = figures.get(path.parent, PathFigures())
+    parent = figures.get(path.parent, PathSummary())
     return parent.elements if path.segments[-1] is WILDCARD else parent.types["object"]
-
-
-def _summary(
-    path: VariantPath, figures: PathFigures, places: int, evidence: Evidence, details: PathFigures, of_details: Evidence
-) -> PathSummary:
-    """Return figures with the details (distinct values, and lengths) of other values, perhaps of a sample."""
-    return PathSummary(
-        types=figures.types, rows=figures.rows, ranges=figures.ranges, string_bytes=figures.string_bytes,
-        string_range=details.string_range, array_range=details.array_range, elements=figures.elements,
-        distinct=details.distinct, path=path, places=places, evidence=evidence, detail_evidence=of_details,
-        detail_count=details.count,
-    )  # fmt: skip
 
 
 # ---- footers, completed by a sample
@@ -396,20 +314,21 @@ def _of_footers(data: DataSet, limit: int) -> Summary:
     proof = footer_figures(data, round(limit * _RESIDUALS))
     sample = sampled_rows(proof.files, limit - proof.residual_bytes)
     figures = _figures_of(sample.batches)
-    sampled = figures.by_path()
-    sampled_values = figures.profile.rows - figures.profile.null_rows
+    sampled = figures.by_path(evidence="sample")
     exact: Evidence = "footers" if not data.has_deletes and proof.null_rows is not None else "sample"
     paths: dict[VariantPath, PathSummary] = {}
     for path in sorted({*proof.figures, *sampled}, key=depth_first):
         details = None if path in sample.omitted else sampled.get(path)
-        if proof.is_proved(path) and path in proof.figures:
-            part = proof.figures[path]
-            if part.count:
-                places = places_of(path, proof.figures, proof.rows - (proof.null_rows or 0))
-                paths[path] = _summary(path, part, places, exact, details or PathFigures(), "sample")
-        elif details is not None:
-            places = places_of(path, sampled, sampled_values)
-            paths[path] = _summary(path, details, places, "sample", details, "sample")
+        if not proof.is_proved(path) or path not in proof.figures:
+            if details is not None:
+                paths[path] = details
+        elif (part := proof.figures[path]).count:
+            details = details or PathSummary()
+            paths[path] = replace(
+                part, path=path, places=places_of(path, proof.figures, proof.rows - (proof.null_rows or 0)),
+                evidence=exact, detail_evidence="sample", detail_count=details.count, distinct=details.distinct,
+                string_range=details.string_range, array_range=details.array_range,
+            )  # fmt: skip
     closed, bytes_read = proof.is_closed and not data.has_deletes, proof.footer_bytes + proof.residual_bytes
     bytes_read += sample.bytes_read
     return Summary(data, proof.rows, proof.null_rows or 0, exact, paths, closed, sample.rows, bytes_read, sample, proof)

@@ -1,15 +1,16 @@
-"""Figures of values by path that a `Profile` does not have (ranges of numbers and times), and both together.
+"""`PathSummary`: the figures of a path, of values that are read, or of what footers prove.
 
-Owns the names of types in summaries and the ranges of a tape. Leaves counting to `inference.profile`.
+Owns the names of types in summaries, and the ranges of numbers and times, which a `Profile` does not have. Leaves
+counting to `inference.profile`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -79,9 +80,44 @@ def arrow_type_name(arrow: pa.DataType) -> str | None:
     return None if info is None else type_name(VariantType(info.type))
 
 
+# How a figure is known. ``values``: every value was read. ``footers``: footers (and residual columns) prove it.
+# ``sample``: it is the figure of a sample of the rows.
+Evidence: TypeAlias = Literal["values", "footers", "sample"]
+
+
 @dataclass(slots=True)
-class PathFigures:
-    """The figures of the values at one path, as in `PathSummary`, which can be added up for parts of the data."""
+class PathSummary:
+    """The figures of one path of a data set, which can be added up for parts of the data.
+
+    Parameters
+    ----------
+    types
+        Number of values by type: ``null``, ``boolean``, ``integer``, ``decimal``, ``double``, ``string``, ``binary``,
+        ``date``, ``time``, ``timestamp``, ``timestamp_ntz``, ``uuid``, ``array``, ``object``. If the evidence is
+        ``"sample"``, the values of the sample.
+    rows
+        Rows with at least one value; None if unknown.
+    ranges
+        Smallest and largest value by kind: ``number``, ``date``, ``timestamp``, ``timestamp_ntz``.
+    string_bytes
+        Bytes of all strings and binaries; None if unknown.
+    string_range, array_range
+        Bytes of the shortest and longest string or binary, elements of the shortest and longest array; None if there
+        are none, or they are unknown.
+    elements
+        Number of elements of all arrays.
+    distinct
+        Estimate of the number of distinct scalars among `detail_count` values (13 % standard error); None if unknown.
+    path
+        The path; ``[*]`` stands for every element of an array.
+    places
+        Places for a value: rows that are not NULL, objects above a field, or elements of the arrays above.
+    evidence
+        How types, places and ranges are known: ``"values"``, ``"footers"`` or ``"sample"``.
+    detail_evidence, detail_count
+        How `distinct`, `string_range` and `array_range` are known, and the number of values (Variant nulls included)
+        that they are of.
+    """
 
     types: Counter[str] = field(default_factory=Counter)
     rows: int | None = 0
@@ -91,13 +127,45 @@ class PathFigures:
     array_range: tuple[int, int] | None = None
     elements: int = 0
     distinct: int | None = None
+    path: VariantPath = VariantPath()  # noqa: RUF009 - immutable
+    places: int = 0
+    evidence: Evidence = "values"
+    detail_evidence: Evidence = "values"
+    detail_count: int = 0
 
     @property
     def count(self) -> int:
         """Number of values, Variant nulls included."""
         return self.types.total()
 
-    def add(self, other: PathFigures) -> None:
+    @property
+    def nulls(self) -> int:
+        """Number of Variant nulls."""
+        return self.types["null"]
+
+    @property
+    def share(self) -> float:
+        """`count` as a share of `places`."""
+        return self.count / self.places if self.places else 0.0
+
+    @property
+    def null_share(self) -> float:
+        """`nulls` as a share of `count`."""
+        return self.nulls / self.count if self.count else 0.0
+
+    @property
+    def mean_string_bytes(self) -> float | None:
+        """Mean number of bytes of strings and binaries; None if unknown or without any."""
+        strings = self.types["string"] + self.types["binary"]
+        return self.string_bytes / strings if strings and self.string_bytes is not None else None
+
+    @property
+    def mean_elements(self) -> float | None:
+        """Mean number of elements of arrays; None without arrays."""
+        arrays = self.types["array"]
+        return self.elements / arrays if arrays else None
+
+    def add(self, other: PathSummary) -> None:
         """Add the figures of another part of the data; distinct values are not known for both together."""
         self.types.update(other.types)
         self.rows = None if self.rows is None or other.rows is None else self.rows + other.rows
@@ -159,20 +227,22 @@ class ValueFigures:
         whole_decimals = self.whole_decimals + other.whole_decimals
         return ValueFigures(self.profile.merge(other.profile), ranges, whole_decimals)
 
-    def by_path(self, prefix: VariantPath | None = None) -> dict[VariantPath, PathFigures]:
-        """Return the figures of every path, parents first; below `prefix` if the rows are the values at that path."""
-        outer, figures = VariantPath() if prefix is None else prefix, {}
+    def by_path(self, outer: Sequence[Segment] = (), evidence: Evidence = "values") -> dict[VariantPath, PathSummary]:
+        """Return the figures of every path, parents first; below a path if the rows are its values."""
+        figures = {}
         for of in self.profile:
-            whole = self.whole_decimals[of.path]
+            whole, path = self.whole_decimals[of.path], VariantPath((*outer, *of.path.segments))
             types: Counter[str] = Counter({"integer": whole, "decimal": -whole} if whole else {})
             for kind, count in of.types.items():
                 types[type_name(kind)] += count
             types = +types
             integers = {"number": of.int_range} if of.int_range is not None else {}
-            figures[VariantPath((*outer.segments, *of.path.segments))] = PathFigures(
-                types, of.rows, merged_ranges(self.ranges.get(of.path, {}), integers), of.string_bytes, of.string_range,
-                of.array_range, of.element_count,
-                of.distinct if set(types) - {"null", "boolean", "array", "object"} else None,
+            figures[path] = PathSummary(
+                types=types, rows=of.rows, ranges=merged_ranges(self.ranges.get(of.path, {}), integers),
+                string_bytes=of.string_bytes, string_range=of.string_range, array_range=of.array_range,
+                elements=of.element_count,
+                distinct=of.distinct if set(types) - {"null", "boolean", "array", "object"} else None,
+                path=path, places=of.places, evidence=evidence, detail_evidence=evidence, detail_count=of.count,
             )  # fmt: skip
         return figures
 
