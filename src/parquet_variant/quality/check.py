@@ -30,7 +30,7 @@ from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.contracts.path_rules import PathRules, order_of, scalar_key
-from parquet_variant.inference.contracts.report import ContractCounts, ContractReport, Example, RuleCount
+from parquet_variant.inference.contracts.report import ContractCounts, ContractReport
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.quality.footers import PathFacts, VariantFacts, variant_facts
@@ -301,16 +301,8 @@ def _plan_file(rules: ContractCheck, file: DataFile) -> tuple[_Result, list[_Wor
         result = _Result(bytes_read=opened.metadata.serialized_size)
         result.decide(_rules_in(rules.contract), _FOOTERS)
         if column is None:
-            # All rows are null.
-            counts, root_rules = ContractCounts(opened.rows), rules.contract.rules(VariantPath())
-            name = "required" if root_rules.required else "presence"
-            if opened.rows and (root_rules.required or root_rules.presence is not None):
-                examples = tuple(Example(row, None, opened.name) for row in range(min(opened.rows, rules.examples)))
-                root_counts = {(VariantPath(), name): RuleCount(opened.rows, opened.rows, examples)}
-                bad_rows = opened.rows if root_rules.required else 0
-                counts = ContractCounts(opened.rows, bad_rows, root_counts, {VariantPath(): opened.rows})
-            result.parts.append(counts)
-            return result, []
+            storage = pa.nulls(opened.rows, VariantArray.from_pylist([]).storage.type)
+            return result, [partial(_batch_counts, rules, RowBatch(VariantArray(storage), opened.name, 0))]
         facts = variant_facts(opened, column)
     if facts is None:  # A layout of the drafts.
         result.decide(_rules_in(rules.contract), _VALUES)

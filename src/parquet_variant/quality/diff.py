@@ -390,11 +390,9 @@ class DataDiff(Report):
         """Return the differences as plain values."""
         return {
             "equal": self.is_equal,
-            "before": side_of(self.before),
-            "after": side_of(self.after),
-            "factor": self.thresholds.factor,
-            "min_change": self.thresholds.min_change,
-            "min_share": self.thresholds.min_share,
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            **{name: getattr(self.thresholds, name) for name in ("factor", "min_change", "min_share")},
             "findings": [finding.to_dict() for finding in self.findings],
         }
 
@@ -417,23 +415,6 @@ class DataDiff(Report):
         for finding in self.findings:
             lines += ["", str(finding), *(f"    {example}" for example in finding.examples)]
         return "\n".join(lines)
-
-
-def side_of(summary: Summary) -> dict[str, Any]:
-    """Return what was read of a data set, as plain values."""
-    return {
-        "name": summary.data.name,
-        "kind": summary.data.kind,
-        "column": summary.data.column,
-        "rows": summary.rows,
-        "null_rows": summary.null_rows,
-        "evidence": summary.rows_evidence,
-        "closed": summary.closed,
-        "paths": len(summary.paths),
-        "sampled_rows": summary.sampled_rows,
-        "bytes": summary.data.size,
-        "bytes_read": summary.bytes_read,
-    }
 
 
 def diff(

@@ -11,11 +11,9 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from itertools import chain, islice
-from math import isfinite
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
@@ -24,9 +22,11 @@ from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_get import variant_get
+from parquet_variant.quality.footers import PathValues
 from parquet_variant.quality.summaries import Summary
 from parquet_variant.quality.value_figures import RANGE_KINDS, Evidence, PathSummary, type_name
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.report_text import shortened
 from parquet_variant.types import VariantType
 from parquet_variant.types.path import VariantPath, is_within
 
@@ -98,42 +98,16 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain values."""
-        return {
-            "path": str(self.path),
-            "change": self.change,
-            "count": self.count,
-            "evidence": self.evidence,
-            "text": self.text,
-            "nested": self.nested,
-            "before": None if self.before is None else figures_of(self.before),
-            "after": None if self.after is None else figures_of(self.after),
-            "examples": [asdict(example) for example in self.examples],
+        plain = {name: getattr(self, name) for name in ("change", "count", "evidence", "text", "nested")}
+        sides = {
+            name: None if side is None else side.to_dict()
+            for name, side in (("before", self.before), ("after", self.after))
         }
+        return {"path": str(self.path), **plain, **sides, "examples": [asdict(example) for example in self.examples]}
 
     def __str__(self) -> str:
         nested = f", with {self.nested:,} paths below it" if self.nested else ""
         return f"{self.change}  {self.path.shorthand}: {self.text}{nested} [{self.evidence}]"
-
-
-def figures_of(summary: PathSummary) -> dict[str, Any]:
-    """Return the figures of a path as plain values."""
-    return {
-        "count": summary.count,
-        "places": summary.places,
-        "share": summary.share,
-        "nulls": summary.nulls,
-        "types": dict(summary.types),
-        "ranges": {
-            kind: [bound if isinstance(bound, int | float) and isfinite(bound) else str(bound) for bound in bounds]
-            for kind, bounds in summary.ranges.items()
-        },
-        "distinct": summary.distinct,
-        "distinct_of": summary.detail_count,
-        "mean_string_bytes": summary.mean_string_bytes,
-        "mean_elements": summary.mean_elements,
-        "evidence": summary.evidence,
-        "detail_evidence": summary.detail_evidence,
-    }
 
 
 def without_values(finding: Finding) -> Finding:
@@ -190,16 +164,6 @@ _EXAMPLES, _TEXT, _FINDINGS = 3, 80, 200
 _ROWS = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Values at a path (the root for whole rows), with their file and their row in it."""
-
-    values: VariantArray
-    file: str | None
-    rows: npt.NDArray[np.int64]
-    path: VariantPath
-
-
 @dataclass(slots=True)
 class _Search:
     """The examples that a finding still needs on a side: of any of some types, or that pass a test of values.
@@ -223,13 +187,11 @@ def with_examples(findings: Sequence[Finding], before: Summary, after: Summary) 
         remaining = [search for search in searches if search.side == side]
         if not remaining:
             continue
-        residuals = [] if summary.proof is None else summary.proof.residuals
-        places = [_Rows(found.values, file, found.rows, found.path) for file, found in residuals]
         batches = (
-            _Rows(batch.values, batch.file, np.arange(len(batch.values)) + batch.first_row, VariantPath())
+            PathValues(VariantPath(), batch.values, np.arange(len(batch.values)) + batch.first_row, batch.file)
             for batch in summary.example_batches()
         )
-        for rows in chain(places, batches):
+        for rows in chain([] if summary.proof is None else summary.proof.residuals, batches):
             for search in remaining:
                 if is_within(search.path, rows.path) and not (search.needs_rows and rows.path.segments):
                     search.rows += islice(_matching(rows, search), _EXAMPLES - len(search.rows))
@@ -299,7 +261,7 @@ def _outside(other: PathSummary) -> Callable[[Variant], bool]:
 # ---- where to search
 
 
-def _matching(rows: _Rows, search: _Search) -> Iterator[Example]:
+def _matching(rows: PathValues, search: _Search) -> Iterator[Example]:
     """Yield the rows that are examples, each once; malformed rows are none."""
     inner, numbers = search.path.segments[len(rows.path) :], rows.rows
     try:
@@ -318,8 +280,7 @@ def _matching(rows: _Rows, search: _Search) -> Iterator[Example]:
         last = -1
         for row, value in zip(numbers[candidates].tolist(), values, strict=True):
             if row != last and value is not None and search.matches(value):
-                text, last = value.to_json(), row
-                text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
-                yield Example(search.side, row, rows.file, text)
+                last = row
+                yield Example(search.side, row, rows.file, shortened(value.to_json(), _TEXT))
     except VariantError:
         return

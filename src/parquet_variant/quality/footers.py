@@ -148,16 +148,17 @@ def _path_facts(group: ShreddedGroup, facts: FileFacts) -> PathFacts:
 # ---- values in ``value`` columns
 
 
-class ResidualValues(NamedTuple):
-    """Values of one path in the ``value`` column, without nulls, and their row in the file."""
+class PathValues(NamedTuple):
+    """Values at one path (the root for whole rows), and their rows in the file."""
 
     path: VariantPath
     values: VariantArray
     rows: npt.NDArray[np.int64]
+    file: str | None
 
 
-def read_residuals(facts: VariantFacts, paths: Collection[VariantPath]) -> Iterator[ResidualValues]:
-    """Yield the values at some paths that the footer does not describe."""
+def read_residuals(facts: VariantFacts, paths: Collection[VariantPath]) -> Iterator[PathValues]:
+    """Yield the values in the ``value`` columns of some paths that the footer does not describe, without nulls."""
     chosen = [(path, facts.paths[path]) for path in facts.open_paths() if path in paths]
     metadata = facts.column.node.child("metadata")
     if not chosen or metadata is None:
@@ -182,7 +183,7 @@ def read_residuals(facts: VariantFacts, paths: Collection[VariantPath]) -> Itera
                 values = pc.struct_field(values, ["value"])
                 rows, values = rows[np.asarray(values.is_valid())], values.drop_null()
                 storage = pa.StructArray.from_arrays([names.take(pa.array(rows)), values], ["metadata", "value"])
-                yield ResidualValues(path, VariantArray.from_storage(storage), rows + first_row)
+                yield PathValues(path, VariantArray.from_storage(storage), rows + first_row, facts.file.name)
 
 
 # ---- samples of rows

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.quality.footers import (
     SAMPLE_ROWS,
     PathFacts,
-    ResidualValues,
+    PathValues,
     RowSample,
     VariantFacts,
     evenly,
@@ -73,9 +74,9 @@ class FooterFigures:
     residual_bytes: int = 0
     is_complete: bool = True  # Whether the footers of all files were read, and all have a known layout.
     coverages: set[_Coverage] = field(default_factory=set)
-    # The paths whose ``value`` columns were read, and their values with the name of the file.
+    # The paths whose ``value`` columns were read, and their values.
     read_paths: set[VariantPath] = field(default_factory=set)
-    residuals: list[tuple[str, ResidualValues]] = field(default_factory=list)
+    residuals: list[PathValues] = field(default_factory=list)
 
     def is_proved(self, path: VariantPath) -> bool:
         """Return whether the figures of a path are complete; of a path without figures, that it does not exist."""
@@ -151,13 +152,13 @@ def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
                 unproved.add(path)
         result.figures.setdefault(path, PathSummary()).add(figures)
     for residual in read_residuals(facts, result.read_paths):
-        result.residuals.append((facts.file.name, residual))
+        result.residuals.append(residual)
         if not _add_residual(result.figures, residual, facts.paths[residual.path]):
             unproved.add(residual.path)
     result.coverages.add(_Coverage(frozenset(facts.paths), frozenset(unproved), frozenset(unknown_below)))
 
 
-def _add_residual(figures: dict[VariantPath, PathSummary], residual: ResidualValues, facts: PathFacts) -> bool:
+def _add_residual(figures: dict[VariantPath, PathSummary], residual: PathValues, facts: PathFacts) -> bool:
     """Add the figures of values in a ``value`` column; return False if they contradict the typed columns."""
     parts = ValueFigures.of_array(residual.values).by_path(residual.path.segments)
     objects = 0
@@ -213,6 +214,12 @@ class Summary:
 
     def __repr__(self) -> str:
         return f"<Summary of {self.data.name}: {self.rows:,} rows, {len(self.paths):,} paths, {self.rows_evidence}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was read of the data set, as plain values."""
+        plain = {name: getattr(self, name) for name in ("rows", "null_rows", "closed", "sampled_rows", "bytes_read")}
+        plain |= {name: getattr(self.data, name) for name in ("name", "kind", "column")}
+        return plain | {"evidence": self.rows_evidence, "paths": len(self.paths), "bytes": self.data.size}
 
     def is_proved_missing(self, path: VariantPath) -> bool:
         """Return whether it is certain that no row has a value at a path that `paths` does not have."""

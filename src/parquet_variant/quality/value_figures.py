@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from math import isfinite
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -83,6 +84,12 @@ def arrow_type_name(arrow: pa.DataType) -> str | None:
 # How a figure is known. ``values``: every value was read. ``footers``: footers (and residual columns) prove it.
 # ``sample``: it is the figure of a sample of the rows.
 Evidence: TypeAlias = Literal["values", "footers", "sample"]
+
+
+_PLAIN_FIGURES = (
+    *("count", "places", "share", "nulls", "distinct", "mean_string_bytes", "mean_elements"),
+    *("evidence", "detail_evidence"),
+)
 
 
 @dataclass(slots=True)
@@ -164,6 +171,15 @@ class PathSummary:
         """Mean number of elements of arrays; None without arrays."""
         arrays = self.types["array"]
         return self.elements / arrays if arrays else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        ranges = {
+            kind: [bound if isinstance(bound, int | float) and isfinite(bound) else str(bound) for bound in bounds]
+            for kind, bounds in self.ranges.items()
+        }
+        plain = {"types": dict(self.types), "ranges": ranges, "distinct_of": self.detail_count}
+        return {name: getattr(self, name) for name in _PLAIN_FIGURES} | plain
 
     def add(self, other: PathSummary) -> None:
         """Add the figures of another part of the data; distinct values are not known for both together."""

@@ -42,6 +42,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def shortened(text: str, length: int) -> str:
+    """Return a text, or its start with an ellipsis if it is longer than a number of characters."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _GRID_ROWS = 1000  # The rows that determine the widths.
 

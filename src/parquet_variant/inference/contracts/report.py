@@ -14,7 +14,7 @@ from typing import Any
 
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import RULES, repr_of
-from parquet_variant.support.report_text import Report
+from parquet_variant.support.report_text import Report, shortened
 from parquet_variant.types.path import VariantPath
 
 # Characters of a value in reports.
@@ -252,7 +252,7 @@ class ContractReport(Report):
 
 def _shown(value: Any) -> str:
     text = str(value) if isinstance(value, ShownText) else repr_of(value)
-    text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    text = shortened(text, _SHOWN)
     return text if text.isprintable() else repr(text)[1:-1]
 
 

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 
 class Engine(NamedTuple):
-    """An engine: the module that it needs, its package, the kinds of data that it reads, and its program."""
+    """An engine: the module and package that it needs, the kinds of data that it reads, and its program."""
 
     module: str
     package: str
     kinds: tuple[str, ...]
-    read: Callable[[dict[str, Any]], Any]
+    read: Callable[[Any, dict[str, Any]], Any]  # Called with the module and the request.
 
 
 class MissingExtensionError(Exception):
@@ -37,15 +37,7 @@ def _concatenated(tables: Iterable[Any]) -> Any:
     return pa.concat_tables(list(tables))
 
 
-def _with_pyarrow(request: dict[str, Any]) -> Any:
-    from pyarrow import parquet
-
-    return _concatenated(parquet.ParquetFile(path).read(columns=request["columns"]) for path in request["paths"])
-
-
-def _with_duckdb(request: dict[str, Any]) -> Any:
-    import duckdb
-
+def _with_duckdb(duckdb: Any, request: dict[str, Any]) -> Any:
     connection = duckdb.connect()
     paths = ", ".join(_literal(path) for path in request["paths"])
     source = f"read_parquet([{paths}], hive_partitioning = false)"
@@ -63,9 +55,7 @@ def _with_duckdb(request: dict[str, Any]) -> Any:
     return relation.to_arrow_table()
 
 
-def _with_polars(request: dict[str, Any]) -> Any:
-    import polars
-
+def _with_polars(polars: Any, request: dict[str, Any]) -> Any:
     if request["kind"] == "parquet":
         frame = polars.concat([polars.read_parquet(path, columns=request["columns"]) for path in request["paths"]])
     elif request["kind"] == "delta":
@@ -76,7 +66,7 @@ def _with_polars(request: dict[str, Any]) -> Any:
     return frame.to_arrow()
 
 
-def _with_spark(request: dict[str, Any]) -> Any:
+def _with_spark(core: Any, request: dict[str, Any]) -> Any:
     from pyspark.sql import SparkSession
 
     options = {
@@ -115,25 +105,22 @@ def _from_spark(spark: Any, request: dict[str, Any]) -> Any:
     return _concatenated(tables)
 
 
-def _with_sail(request: dict[str, Any]) -> Any:
-    from pysail.spark import SparkConnectServer
+def _with_sail(sail: Any, request: dict[str, Any]) -> Any:
     from pyspark.sql.connect.session import SparkSession
 
-    server = SparkConnectServer()
+    server = sail.SparkConnectServer()
     server.start(background=True)
     _, port = server.listening_address
     return _from_spark(SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate(), request)
 
 
-def _with_datafusion(request: dict[str, Any]) -> Any:
-    from datafusion import SessionConfig, SessionContext
-
-    context, names = SessionContext(SessionConfig().with_target_partitions(1)), _quoted(request["columns"], '"')
+def _with_datafusion(datafusion: Any, request: dict[str, Any]) -> Any:
+    context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(1))
+    names = _quoted(request["columns"], '"')
     return _concatenated(context.read_parquet(path).select(*names).to_arrow_table() for path in request["paths"])
 
 
-def _with_chdb(request: dict[str, Any]) -> Any:
-    import chdb
+def _with_chdb(chdb: Any, request: dict[str, Any]) -> Any:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -161,21 +148,7 @@ def _with_strings(kind: Any, stored: Any) -> Any:
     return stored if types.is_binary(kind) and types.is_string(stored) else kind
 
 
-def _with_delta_rs(request: dict[str, Any]) -> Any:
-    from deltalake import DeltaTable
-
-    return DeltaTable(request["paths"][0]).to_pyarrow_table(columns=request["columns"])
-
-
-def _with_pyiceberg(request: dict[str, Any]) -> Any:
-    from pyiceberg.table import StaticTable
-
-    return StaticTable.from_metadata(request["paths"][0]).scan(selected_fields=tuple(request["columns"])).to_arrow()
-
-
-def _with_daft(request: dict[str, Any]) -> Any:
-    import daft
-
+def _with_daft(daft: Any, request: dict[str, Any]) -> Any:
     if request["kind"] == "parquet":
         frame = daft.read_parquet(request["paths"])
     elif request["kind"] == "delta":
@@ -185,27 +158,29 @@ def _with_daft(request: dict[str, Any]) -> Any:
     return frame.select(*request["columns"]).to_arrow()
 
 
-def _with_vortex(request: dict[str, Any]) -> Any:
-    import vortex
-
-    return _concatenated(vortex.open(path).to_arrow(request["columns"]).read_all() for path in request["paths"])
-
-
 _SHOWN_CHARACTERS = 240
 _ALL = ("parquet", "delta", "iceberg")
 ENGINES = {
-    "pyarrow": Engine("pyarrow", "pyarrow", ("parquet",), _with_pyarrow),
-    "delta-rs": Engine("deltalake", "deltalake", ("delta",), _with_delta_rs),
-    "pyiceberg": Engine("pyiceberg", "pyiceberg", ("iceberg",), _with_pyiceberg),
+    "pyarrow": Engine("pyarrow.parquet", "pyarrow", ("parquet",), lambda parquet, request: _concatenated(
+        parquet.ParquetFile(path).read(columns=request["columns"]) for path in request["paths"]
+    )),
+    "delta-rs": Engine("deltalake", "deltalake", ("delta",), lambda deltalake, request: (
+        deltalake.DeltaTable(request["paths"][0]).to_pyarrow_table(columns=request["columns"])
+    )),
+    "pyiceberg": Engine("pyiceberg.table", "pyiceberg", ("iceberg",), lambda table, request: (
+        table.StaticTable.from_metadata(request["paths"][0]).scan(selected_fields=tuple(request["columns"])).to_arrow()
+    )),
     "duckdb": Engine("duckdb", "duckdb", _ALL, _with_duckdb),
     "polars": Engine("polars", "polars", _ALL, _with_polars),
     "spark": Engine("pyspark.core", "pyspark", ("parquet",), _with_spark),
     "datafusion": Engine("datafusion", "datafusion", ("parquet",), _with_datafusion),
     "chdb": Engine("chdb", "chdb", ("parquet",), _with_chdb),
-    "sail": Engine("pysail", "pysail", _ALL, _with_sail),
+    "sail": Engine("pysail.spark", "pysail", _ALL, _with_sail),
     "daft": Engine("daft", "daft", _ALL, _with_daft),
-    "vortex": Engine("vortex", "vortex-data", ("vortex",), _with_vortex),
-}
+    "vortex": Engine("vortex", "vortex-data", ("vortex",), lambda vortex, request: _concatenated(
+        vortex.open(path).to_arrow(request["columns"]).read_all() for path in request["paths"]
+    )),
+}  # fmt: skip
 
 
 def _quoted(names: list[str], quote: str) -> list[str]:
@@ -240,7 +215,8 @@ def main() -> None:
     if answer["version"] is not None and request["paths"]:
         try:
             start = time.perf_counter()
-            table = ENGINES[request["engine"]].read(request)
+            engine = ENGINES[request["engine"]]
+            table = engine.read(importlib.import_module(engine.module), request)
             types = request.get("types") or {field.name: str(field.type) for field in table.schema}
             answer |= {"seconds": request.get("seconds", time.perf_counter() - start), "types": types}
             import pyarrow as pa

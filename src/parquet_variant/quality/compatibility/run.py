@@ -30,7 +30,7 @@ from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.equals import equals
 from parquet_variant.quality.compatibility import engine_programs
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.report_text import Report, counted
+from parquet_variant.support.report_text import Report, counted, shortened
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.table import Table
@@ -106,7 +106,7 @@ def _copied(files: list[str], folder: Path) -> list[str]:
     return copies
 
 
-_SHOWN_CHARACTERS = 60
+_SHOWN = 60  # Characters of a value.
 
 
 def first_difference(subject: Subject, rows: pa.Table) -> str | None:
@@ -140,7 +140,7 @@ def _different_variants(ours: VariantArray, theirs: VariantArray, *, ordered: bo
     if pc.all(same, min_count=0).as_py():
         return None
     count, row = pc.sum(pc.invert(same)).as_py(), pc.index(same, False).as_py()
-    values = [_short(text[row].as_py()) for text in texts]
+    values = [shortened(text[row].as_py(), _SHOWN) for text in texts]
     place = f"row {row}" if ordered else "one row"
     how = " (of another type)" if values[0] == values[1] else ""
     return f"{count:,} of {len(ours):,} values differ: {place} is {values[1]}{how} instead of {values[0]}"
@@ -156,12 +156,8 @@ def _different_column(ours: pa.ChunkedArray, theirs: pa.ChunkedArray) -> str | N
         return None
     for row, (mine, other) in enumerate(zip(ours.to_pylist(), theirs.to_pylist(), strict=True)):
         if mine != other and not (mine != mine and other != other):
-            return f"row {row} is {_short(str(other))} instead of {_short(str(mine))}"
+            return f"row {row} is {shortened(str(other), _SHOWN)} instead of {shortened(str(mine), _SHOWN)}"
     return None
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 
 Verdict: TypeAlias = Literal["equal", "struct", "differs", "refused", "not installed"]

@@ -42,6 +42,7 @@ from parquet_variant.quality.explorer.report import Footers, read_footers
 from parquet_variant.quality.footers import SAMPLE_ROW_GROUPS, SAMPLE_ROWS, evenly, first_rows
 from parquet_variant.quality.sources import DataFile, DataSet, data_of
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.support.report_text import shortened
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types import VariantType
@@ -73,8 +74,7 @@ def examples_of(rows: VariantArray, values: int) -> Examples:
             path, value = remaining.pop()
             of_type = examples.setdefault(path, {}).setdefault(str(value.type), [])
             if len(of_type) < _EXAMPLES:
-                text = value.to_json()
-                text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+                text = shortened(value.to_json(), _TEXT)
                 of_type += [(row, text)] * (text not in (other for _, other in of_type))
             children: Iterable[tuple[Segment, Any]] = ()
             if value.type == VariantType.OBJECT:
