@@ -14,6 +14,7 @@ IMPORTS_BY_STRING = {
     "parquet_variant.support.lazy_names": "loads public names and registered methods on first use",
     "parquet_variant.kernels.machine_code.functions": "discovers the kernels of a package",
     "parquet_variant.kernels.machine_code.frontend": "loads the instructions of intrinsics (Numba)",
+    "parquet_variant.quality.compatibility.engine_programs": "imports an engine, and nothing of this package",
 }
 
 
