@@ -126,9 +126,10 @@ def align_table(
         if stored and (index < 0 or f.type == VOID):
             continue
         chunks = [on_missing(f, len(table))] if index < 0 else table.column(index).chunks
-        aligned = _same_type([alignment.column(chunk, f.type, (f.name,)) for chunk in chunks or [pa.nulls(0)]])
-        fields.append(alignment._field(f, aligned[0].type))
-        columns.append(pa.chunked_array(aligned))
+        aligned = [alignment.column(chunk, f.type, (f.name,)) for chunk in chunks or [pa.nulls(0)]]
+        kind = max((part.type for part in aligned), key=str)  # One of the types of its chunks.
+        fields.append(alignment._field(f, kind))
+        columns.append(pa.chunked_array([part if part.type == kind else part.cast(kind) for part in aligned]))
     return pa.table(columns, schema=pa.schema(fields))
 
 
@@ -260,44 +261,36 @@ def _primitive(array: pa.Array, kind: TableType, place: Place, exact: bool) -> p
         if pa.types.is_fixed_size_binary(array.type):
             array = array.cast(pa.binary())
         if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
-            if exact:
-                _check_timestamps(array, target, place)
-            if array.type.unit == "ns" and target.unit != "ns":
-                return _in_microseconds(array).cast(target)
+            return _timestamps(array, target, place, exact)
         return cast_values(array, target)
     except pa.ArrowException as error:
         problem = f"column {'.'.join(place)} is {array.type} and cannot be converted to {target}: {error}"
         raise TableError(problem, reason="type-mismatch") from error
 
 
-def _check_timestamps(array: pa.Array, target: pa.DataType, place: Place) -> None:
-    """Refuse timestamps that would lose their time zone or nanoseconds."""
+def _timestamps(array: pa.Array, target: pa.DataType, place: Place, exact: bool) -> pa.Array:
+    """Return timestamps in another type, nanoseconds rounded down; `exact`: refuse to lose these or a time zone."""
     name = ".".join(place)
-    if array.type.tz is not None and target.tz is None:
+    if exact and array.type.tz is not None and target.tz is None:
         raise TableError(
             f"column {name} is {array.type}, but the table's column has no time zone (timestamp_ntz): convert the "
             "values to local times first, for example with pyarrow.compute.local_timestamp",
             reason="type-mismatch",
         )
     if array.type.unit != "ns" or target.unit == "ns":
-        return
+        return cast_values(array, target)
     nanos = array.cast(pa.int64())
-    remainders = pc.subtract(nanos, pc.multiply(pc.divide(nanos, 1000), 1000))
-    inexact = pc.fill_null(pc.not_equal(remainders, 0), False)
-    if pc.any(inexact).as_py():
+    truncated = pc.divide(nanos, 1000)
+    inexact = pc.fill_null(pc.not_equal(pc.multiply(truncated, 1000), nanos), False)
+    if exact and pc.any(inexact).as_py():
         row = pc.index(inexact, True).as_py()
         problem = (
             f"column {name} holds nanoseconds ({array[row]}), but the table stores microseconds: round them first, "
             "for example with pyarrow.compute.floor_temporal"
         )
         raise TableError(problem, reason="type-mismatch", row=row)
-
-
-def _in_microseconds(array: pa.Array) -> pa.Array:
-    """Return nanoseconds (INT96 among them) rounded down to microseconds, as casts round."""
-    nanos = array.cast(pa.int64())
-    truncated = pc.divide(nanos, 1000)
-    return pc.subtract(truncated, pc.greater(pc.multiply(truncated, 1000), nanos).cast(pa.int64()))
+    above = pc.greater(pc.multiply(truncated, 1000), nanos)
+    return pc.subtract(truncated, above.cast(pa.int64())).cast(target)
 
 
 def _null_value(what: str) -> TableError:
@@ -306,13 +299,6 @@ def _null_value(what: str) -> TableError:
 
 def _is_list(kind: pa.DataType) -> bool:
     return is_list(kind) or bool(pa.types.is_fixed_size_list(kind))
-
-
-def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
-    if all(a.type == arrays[0].type for a in arrays):
-        return arrays
-    kind = max((a.type for a in arrays), key=str)
-    return [a.cast(kind) for a in arrays]
 
 
 def stored_schema(schema: StructType) -> StructType:

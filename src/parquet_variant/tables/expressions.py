@@ -347,8 +347,6 @@ def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -
 
 def _instants(local: Any, zone: str) -> pa.Array:
     """Return local times as instants, as casts of Variants do: the earlier one of two, and after a gap."""
-    from parquet_variant.ops.variant_get import variant_get
-
     unit = "ns" if local.type.unit == "ns" else "us"
     kind = pa.timestamp(unit, "UTC")
     return variant_get(cast_to_variant(local.cast(pa.timestamp(unit))), "$", kind, zone=zone)

@@ -179,7 +179,6 @@ class _VariantColumn:
         self.schema: ShreddingSchema | None = None
         self.residual_paths: frozenset[VariantPath] = frozenset()
         self.value_statistics: dict[Place, LeafStatistics] | None = None
-        self._is_first = True
 
     def add_rows(self, array: VariantArray) -> None:
         """Add the values of rows that are about to be written."""
@@ -187,11 +186,9 @@ class _VariantColumn:
             self.schema = array.schema
             self.residual_paths |= residual_objects(array)
             return
-        if self._is_first:
-            self._is_first = False
-            self.schema = uniform_schema(array, _MAX_PATHS)
-            self.value_statistics = {}
-        if self.schema is None or self.value_statistics is None:
+        if self.value_statistics is None:
+            self.schema, self.value_statistics = uniform_schema(array, _MAX_PATHS), {}
+        if self.schema is None:
             return
         leaf_statistics = array_statistics(shred_variant(array, self.schema))
         for path, node in self.schema.walk():

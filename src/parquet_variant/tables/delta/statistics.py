@@ -29,6 +29,7 @@ from parquet_variant.errors import TableError
 from parquet_variant.inference.statistics import TEXT_LENGTH, ValueBounds, lower_text, part_at, upper_text
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables import file_metrics, pruning
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.protocol.actions import parse_json
@@ -230,7 +231,6 @@ def dump_stats(value: Any) -> str:
 _CHUNK_ROWS = 1 << 16
 # Arrow parses blocks in parallel.
 _BLOCK = 4 << 20
-# Spark writes times with the zone's offset in whole minutes, although offsets before 1972 may have seconds.
 _OFFSET = r'\d[+-]\d\d:?\d\d"'
 _OFFSET_ERROR = timedelta(minutes=1)
 _SHIFTS = {"minValues": -_OFFSET_ERROR, "maxValues": _OFFSET_ERROR}
@@ -243,6 +243,7 @@ class StatsTable:
     # Columns ``numRecords``, ``minValues``, ``maxValues`` and ``nullCount``; the last three are structs of physical
     # names. Bounds of Variants are Z85 text.
     table: pa.Table
+    texts: pa.Array
     parsed: pa.ChunkedArray | None = None  # The `stats_parsed` column, for files without JSON.
 
     @property
@@ -250,17 +251,26 @@ class StatsTable:
         """The rows of each file, deleted ones included; null if unknown."""
         return self.get("numRecords", ())
 
+    @cached_property
+    def _has_offsets(self) -> pa.Array:
+        """Whether each file has times with an offset: it is in whole minutes, but offsets before 1972 have seconds."""
+        return pc.fill_null(pc.match_substring_regex(self.texts, _OFFSET), False)
+
     def get(self, kind: str, place: Place) -> pa.ChunkedArray:
         """Return one statistic of one column: ``minValues``, ``maxValues``, ``nullCount`` or ``numRecords``."""
         column: Any = part_at(self.table[kind], place)
+        is_zoned = column is not None and pa.types.is_timestamp(column.type) and column.type.tz is not None
+        shift = _SHIFTS.get(kind) if is_zoned else None
+        if shift is not None:
+            column = pc.if_else(self._has_offsets, _shift_times(column, shift), column)
         if self.parsed is None:
             return column
         other: Any = part_at(self.parsed, (kind, *place))
         if other is None or pa.types.is_struct(other.type):
             return column  # The bounds of a Variant in Parquet form: see `parsed_variant`.
         other = other.cast(column.type, safe=False)
-        if kind in _SHIFTS and pa.types.is_timestamp(column.type) and column.type.tz is not None:
-            other = _shift_times(other, _SHIFTS[kind])
+        if shift is not None:
+            other = _shift_times(other, shift)
         return pc.if_else(column.is_null(), other, column)
 
     def parsed_variant(self, kind: str, place: Place) -> pa.Array | None:
@@ -278,7 +288,7 @@ def read_stats(files: pa.Table, schema: StructType, places: Sequence[Place] | No
     parts = [_parse_stats(stats.slice(start, _CHUNK_ROWS), kind) for start in range(0, len(stats), _CHUNK_ROWS)]
     table = pa.concat_tables(parts) if parts else empty_table(pa.schema(list(kind)))
     parsed = files["stats_parsed"] if "stats_parsed" in files.column_names else None
-    return StatsTable(table, parsed)
+    return StatsTable(table, stats, parsed)
 
 
 def stats_type(
@@ -312,9 +322,7 @@ def _parse_stats(stats: pa.Array, kind: pa.StructType) -> pa.Table:
     lines = pc.binary_join_element_wise(filled, empty, newline)
     offsets = np.frombuffer(lines.buffers()[1], dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]
     text = lines.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-    # Times with an offset are read as strings, because their bounds must be widened.
-    has_offsets = _has_times(kind) and pc.any(pc.match_substring_regex(filled, _OFFSET)).as_py()
-    as_read = pa.schema([_read_field(f, has_offsets) for f in kind])
+    as_read = pa.schema([_read_field(f) for f in kind])
     try:
         if not pc.all(pc.starts_with(filled, "{")).as_py():
             # Two objects in one row and none in the next would be read as one object per row.
@@ -326,52 +334,22 @@ def _parse_stats(stats: pa.Array, kind: pa.StructType) -> pa.Table:
         )
         if len(table) != len(stats):
             raise pa.ArrowInvalid("a line break inside statistics")
-        if has_offsets:
-            # Bounds of times whose text has an offset instead of ``Z`` are widened.
-            columns = [
-                pa.chunked_array(
-                    [_widened_array(chunk, f.type, _SHIFTS.get(f.name)) for chunk in table[f.name].chunks], f.type
-                )
-                for f in kind
-            ]
-            return pa.table(columns, schema=pa.schema(list(kind)))
         return table.cast(pa.schema(list(kind)))
     except pa.ArrowException:
         if len(stats) == 1:
             values = parsed_stats(filled[0].as_py())
-            row = {f.name: _value_of(values.get(f.name), f.type, _SHIFTS.get(f.name)) for f in kind}
+            row = {f.name: _value_of(values.get(f.name), f.type) for f in kind}
             return pa.Table.from_pylist([row], schema=pa.schema(list(kind)))
         # Halve until each row that Arrow's parser refuses is alone.
         middle = len(stats) // 2
         return pa.concat_tables([_parse_stats(stats.slice(0, middle), kind), _parse_stats(stats.slice(middle), kind)])
 
 
-def _has_times(kind: pa.DataType) -> bool:
-    """Return whether a struct of statistics has bounds of times with a time zone."""
-    if pa.types.is_struct(kind):
-        return any(_has_times(f.type) for f in kind)
-    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
-
-
-def _read_field(f: pa.Field, times_as_strings: bool) -> pa.Field:
+def _read_field(f: pa.Field) -> pa.Field:
     """Return the type as which a statistic is read: pyarrow's JSON reader has no dates."""
     if pa.types.is_struct(f.type):
-        return pa.field(f.name, pa.struct([_read_field(child, times_as_strings) for child in f.type]))
-    is_string = pa.types.is_date(f.type) or (times_as_strings and _has_times(f.type))
-    return pa.field(f.name, pa.string()) if is_string else f
-
-
-def _widened_array(array: pa.Array, kind: pa.DataType, shift: timedelta | None) -> pa.Array:
-    if pa.types.is_struct(kind):
-        children = [_widened_array(pc.struct_field(array, [f.name]), f.type, shift) for f in kind]
-        mask = array.is_null() if array.null_count else None
-        if not children:
-            return array.cast(kind)
-        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
-    values = array.cast(kind)
-    if shift is None or not _has_times(kind) or not pa.types.is_string(array.type):
-        return values
-    return pc.if_else(pc.ends_with(array, "Z"), values, _shift_times(values, shift))
+        return pa.field(f.name, pa.struct([_read_field(child) for child in f.type]))
+    return pa.field(f.name, pa.string()) if pa.types.is_date(f.type) else f
 
 
 def _shift_times(times: Any, shift: timedelta) -> Any:
@@ -382,19 +360,15 @@ def _shift_times(times: Any, shift: timedelta) -> Any:
         return pa.nulls(len(times), times.type)
 
 
-def _value_of(data: Any, kind: pa.DataType, shift: timedelta | None) -> Any:
+def _value_of(data: Any, kind: pa.DataType) -> Any:
     """Return the parts of parsed JSON that fit a type; None for other parts."""
     if pa.types.is_struct(kind):
-        return {f.name: _value_of(data.get(f.name), f.type, shift) for f in kind} if isinstance(data, dict) else None
+        return {f.name: _value_of(data.get(f.name), f.type) for f in kind} if isinstance(data, dict) else None
     if data is None:
         return None
     try:
         if pa.types.is_temporal(kind):
-            if not isinstance(data, str):
-                return None
-            value = pa.scalar(data, pa.string()).cast(kind).as_py()
-            is_inexact = shift is not None and _has_times(kind) and not data.endswith("Z")
-            return value + shift if is_inexact and shift is not None else value
+            return pa.scalar(data, pa.string()).cast(kind).as_py() if isinstance(data, str) else None
         if pa.types.is_floating(kind) and isinstance(data, (int, Decimal)) and not isinstance(data, bool):
             return float(data)
         if pa.types.is_decimal(kind):

@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -147,7 +148,8 @@ def _counter(f: Field) -> _Counter:
     return _Counter(f.name, start, step, mark, str(metadata.get(_EXPLICIT, False)).lower() == "true")
 
 
-def append(
+def _put_rows(
+    mode: Literal["append", "overwrite"],
     table: Snapshot,
     data: Any,
     *,
@@ -157,39 +159,14 @@ def append(
     file_bytes: int = DEFAULT_FILE_BYTES,
     **options: Any,
 ) -> CommitResult:
-    """Add rows, in one commit; see `Table.append`."""
+    """Add rows, or replace all rows by them, in one commit; see `Table.append` and `Table.overwrite`."""
     if schema_mode not in (None, "merge"):
         raise DeltaError(f"schema_mode is {schema_mode!r}: use 'merge' or None", reason="bad-argument")
     options |= {"schema": schema, "file_bytes": file_bytes}
-    return _put_rows(table, data, "append", txn, options, merges_schema=schema_mode == "merge")
-
-
-def overwrite(
-    table: Snapshot,
-    data: Any,
-    *,
-    txn: tuple[str, int] | None = None,
-    schema: SchemaOption = None,
-    file_bytes: int = DEFAULT_FILE_BYTES,
-    **options: Any,
-) -> CommitResult:
-    """Replace all rows, in one commit; the table's schema is kept; see `Table.overwrite`."""
-    return _put_rows(table, data, "overwrite", txn, {"schema": schema, "file_bytes": file_bytes, **options})
-
-
-def _put_rows(
-    table: Snapshot,
-    data: Any,
-    mode: Literal["append", "overwrite"],
-    txn: tuple[str, int] | None,
-    options: Mapping[str, Any],
-    *,
-    merges_schema: bool = False,
-) -> CommitResult:
     current = planned = writable_snapshot(table)
     if current.has_recorded(txn):
         return CommitResult(current.version, committed=False)
-    if merges_schema:
+    if schema_mode == "merge":
         first, data = first_rows(data)
         metadata, protocol = merging.merged_metadata(
             current.metadata, current.protocol, from_arrow_schema(first.schema)
@@ -212,6 +189,9 @@ def _put_rows(
         return commit(current.storage, transaction, written=paths_of_adds(current.storage, adds))
 
     return planned_again(put, current, lambda old: load_snapshot(old.storage), current.storage.uri)
+
+
+append, overwrite = partial(_put_rows, "append"), partial(_put_rows, "overwrite")
 
 
 def plan(

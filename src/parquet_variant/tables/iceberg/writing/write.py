@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
@@ -189,14 +190,10 @@ def write(
     *,
     mode: IcebergMode = "error",
     catalog: CatalogOption = None,
-    schema: SchemaOption = None,
-    policy: Any = None,
-    batch: tuple[str, int] | None = None,
     partition_by: Names = (),
     sort_by: Names = (),
     properties: Mapping[str, str] | None = None,
     location: str | None = None,
-    file_bytes: int | None = None,
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
@@ -208,32 +205,31 @@ def write(
     check_choice("mode", mode, get_args(IcebergMode), IcebergError)
     asked = TableDefinition.of(partition_by, sort_by, properties, location)
     opened, identifier = find_table(table, catalog, storage_options)
-    first, data = first_rows(data)
-    plan_options = {"schema": schema, "policy": policy, "file_bytes": file_bytes, "options": options}
     former = opened.find(identifier)
     if former is None:
+        first, data = first_rows(data)
         base = newest_snapshot(new_table(opened, identifier, first.schema, asked))
-        return _write_rows(base, data, SnapshotChange("append", batch=batch), **plan_options)
-    base = newest_snapshot(former)
+        return _write_rows(base, data, SnapshotChange("append"), **options)
     if mode == "error":
         raise IcebergError(f"the table {former.name} already exists", reason="table-exists", file=former.name)
+    base = newest_snapshot(former)
     if mode == "ignore":
         return CommitResult(base.snapshot_id, committed=False)
-    check_writable(former.metadata)
-    operation = "append" if mode == "append" else "overwrite"
-    change = SnapshotChange(operation, removes_all=mode == "overwrite", batch=batch)
     if mode != "replace":
-        return _write_rows(base, data, change, **plan_options)
-    steps = replacement(former.metadata, first.schema, asked)
-    requirements = tuple(updates.requires(former.metadata, *updates.SCHEMA_IDS))
-    change = replace(change, is_replacement=True, updates=steps, requirements=requirements)
-    planned_on = newest_snapshot(
-        replace(former, metadata=updates.apply_change(former.metadata, updates.TableChange(steps), None))
+        return _put_rows(mode, base, data, **options)
+    check_writable(former.metadata)
+    first, data = first_rows(data)
+    change = SnapshotChange(
+        "overwrite",
+        is_replacement=True,
+        updates=replacement(former.metadata, first.schema, asked),
+        requirements=tuple(updates.requires(former.metadata, *updates.SCHEMA_IDS)),
     )
-    return _write_rows(base, data, change, planned_on, **plan_options)
+    return _write_rows(base, data, change, **options)
 
 
-def append(
+def _put_rows(
+    mode: Literal["append", "overwrite"],
     table: Snapshot,
     data: Any,
     *,
@@ -244,19 +240,17 @@ def append(
     file_bytes: int | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Add rows, in one commit; see `Table.append`."""
-    base, change = _base_snapshot(table), SnapshotChange("append", batch=batch)
-    columns = None
-    if schema_mode is not None:
-        if schema_mode != "merge":
-            raise IcebergError(f"schema_mode is {schema_mode!r}: use 'merge' or None", reason="bad-option")
+    """Add rows, or replace all rows by them, in one commit; see `Table.append` and `Table.overwrite`."""
+    if schema_mode not in (None, "merge"):
+        raise IcebergError(f"schema_mode is {schema_mode!r}: use 'merge' or None", reason="bad-option")
+    base, change = _base_snapshot(table), SnapshotChange(mode, removes_all=mode == "overwrite")
+    if schema_mode == "merge":
         first, data = first_rows(data)
         metadata = base.metadata
         ids = count(metadata.last_column_id + 1)
-        data_struct = schemas.schema_of_arrow(first.schema).struct
         merged = shared.merged_type(
             metadata.schema.struct,
-            data_struct,
+            schemas.schema_of_arrow(first.schema).struct,
             (),
             lambda old, new, place: _merged_types(old, new, ids, place),
             lambda f: replace(f, field_id=next(ids), type=schemas.with_new_ids(f.type, ids), nullable=True),
@@ -266,14 +260,16 @@ def append(
             columns = replace(metadata.schema, id=max(metadata.schemas) + 1, struct=merged)
             requirements = tuple(updates.requires(metadata, *updates.SCHEMA_IDS))
             change = replace(change, updates=updates.definition_updates(metadata, columns), requirements=requirements)
-    return _write_rows(
-        base, data, change, schema=schema, policy=policy, file_bytes=file_bytes, options=options, columns=columns
-    )
+    return _write_rows(base, data, change, batch=batch, schema=schema, policy=policy, file_bytes=file_bytes, **options)
 
 
-def overwrite(
-    table: Snapshot,
+append, overwrite = partial(_put_rows, "append"), partial(_put_rows, "overwrite")
+
+
+def _write_rows(
+    base: Snapshot,
     data: Any,
+    change: SnapshotChange,
     *,
     batch: tuple[str, int] | None = None,
     schema: SchemaOption = None,
@@ -281,29 +277,20 @@ def overwrite(
     file_bytes: int | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Replace all rows, in one commit; schema, partitioning and properties are kept; see `Table.overwrite`."""
-    change = SnapshotChange("overwrite", removes_all=True, batch=batch)
-    return _write_rows(
-        _base_snapshot(table), data, change, schema=schema, policy=policy, file_bytes=file_bytes, options=options
-    )
-
-
-def _write_rows(
-    base: Snapshot,
-    data: Any,
-    change: SnapshotChange,
-    planned_on: Snapshot | None = None,
-    *,
-    policy: Any,
-    **plan_options: Any,
-) -> CommitResult:
-    """Write rows and commit them; `planned_on`: a table that takes the place of the base, with another definition."""
-    if has_batch(base, change.batch):
+    """Write rows under the definition that a change gives the table, and commit it."""
+    if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
-    first, data = first_rows(data) if policy is not None else (None, data)
-    files_plan = plan_write(planned_on or base, policy=policy, first=first, **plan_options)
+    planned_on, first = base, None
+    if change.updates:
+        metadata = updates.apply_change(base.metadata, updates.TableChange(change.updates), None)
+        planned_on = replace(base, table=replace(base.table, metadata=metadata))
+    if policy is not None:
+        first, data = first_rows(data)
+    files_plan = plan_write(
+        planned_on, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options
+    )
     files = [file for file in files_plan.write_files(data) if file.file.record_count]
-    change = replace(change, added=tuple(file.file for file in files))
+    change = replace(change, added=tuple(file.file for file in files), batch=batch)
     return _committed(base, change, files_plan.spec, [file.path for file in files])
 
 

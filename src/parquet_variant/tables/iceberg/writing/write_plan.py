@@ -425,20 +425,16 @@ def plan_write(
     first: pa.Table | None = None,
     file_bytes: int | None = None,
     options: Mapping[str, Any] | None = None,
-    columns: schemas.Schema | None = None,
 ) -> IcebergWritePlan:
     """Return the plan that writes files for a table under its current schema, spec and sort order.
 
     `schema`: shredding schemas; `policy`, `first`: how other columns are inferred, and from which rows.
-    `columns`: another schema than the current one, which the same commit makes current.
     Raises `IcebergError`: reason ``"unsupported-feature"`` or ``"bad-partitioning"``.
     """
     metadata = snapshot.metadata
-    properties = WriteProperties(metadata.properties)
+    columns, order, properties = metadata.schema, metadata.sort_order, WriteProperties(metadata.properties)
     properties.check()
     metadata.spec.check_writable()
-    columns = columns or metadata.schema
-    order = metadata.sort_order
     is_applicable = all(f.transform.is_known and f.source_id in columns.by_id for f in order.fields)
     if not is_applicable or (options or {}).get("sort_by"):
         order = SortOrder()
