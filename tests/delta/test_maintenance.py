@@ -37,7 +37,7 @@ def test_optimize_puts_files_together_and_changes_no_row(make_table: Callable[..
 
 def test_tasks_are_not_sent_the_list_of_all_files(make_table: Callable[..., Path]) -> None:
     current = pv.open(make_table(5, 5, 5)).snapshot
-    bare = current.without_files()
+    bare = current.for_tasks()
     assert (bare.num_files, bare.files.schema, bare.schema) == (0, current.files.schema, current.schema)
     assert len(pickle.dumps(bare)) < 10_000
 

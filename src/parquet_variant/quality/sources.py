@@ -163,7 +163,7 @@ def _of_table(table: Table, column: str | None) -> DataSet:
     name = f"{without_secrets(table.uri)} ({version})"
     if table.options.partition:
         described = _in_partition(name, table.options.partition, described, plan.partitions())
-    files = [DataFile(plan.source(file), partial(plan.variant_in, file), plan.has_deletes(file)) for file in described]
+    files = [DataFile(plan.source(file), partial(plan.variant_in, file), file.has_deletes) for file in described]
 
     def read() -> Iterator[RowBatch]:
         for file, description in zip(files, described, strict=True):

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -75,11 +75,14 @@ class DataFileColumns(ABC):
 
     arrow: pa.Schema  # Of the file.
     rows: int  # Of the file, deleted ones included.
+    current: Any  # The table at one version, as of `TableScan`.
+    file: Any  # The description of the file.
 
     @property
-    @abstractmethod
     def schema(self) -> StructType:
         """The columns of the table that queries may name."""
+        columns: StructType = self.current.columns
+        return columns
 
     @abstractmethod
     def find(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
@@ -97,9 +100,9 @@ class DataFileColumns(ABC):
     def inherited(self, f: Field) -> pa.Array:
         """Return the values that the rows of the file inherit."""
 
-    @abstractmethod
     def needs_positions(self, missing: Sequence[Selected]) -> bool:
         """Return whether rows are identified by position, so that the scan of the file must not leave out any row."""
+        return bool(self.file.has_deletes)
 
     @abstractmethod
     def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ from parquet_variant.support.report_text import Report
 from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns
 from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type, reachable_variants, variant_paths
+from parquet_variant.tables.storage import LocalStorage
 from parquet_variant.types.path import VariantPath
 
 
@@ -107,7 +108,7 @@ class TableScanReport(Report):
         )
 
 
-# The description of a data file, which has its ``size`` in bytes.
+# The description of a data file, which has its ``size`` in bytes, and whether rows of it are deleted (``has_deletes``).
 File = TypeVar("File", bound=Any)
 
 
@@ -143,7 +144,9 @@ class _Part(NamedTuple):
 class TableScan(PlannedQuery, Generic[File]):
     """A query over a table; it reads only metadata until rows are requested."""
 
-    current: Any  # The table at one version.
+    file_columns: ClassVar[type[DataFileColumns]]
+    # The table at one version: the `columns` that queries may name, its `storage`, and itself `for_tasks`.
+    current: Any
     selection: tuple[Selected, ...]
     hidden: tuple[Selected, ...] = ()  # The columns that only the filter needs.
     predicate: Predicate | None = None  # The bound filter.
@@ -167,7 +170,7 @@ class TableScan(PlannedQuery, Generic[File]):
     ) -> Self:
         """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
         thread_count(threads)
-        schema, question = cls.known_columns(current), Question.of(columns, where)
+        schema, question = current.columns, Question.of(columns, where)
         if column is None and len(list(variant_paths(schema))) > 1:
             # The Variant column that is selected by name; the first of several if no path is selected.
             named = [selected for selected in question.columns if selected.path is None]
@@ -181,11 +184,6 @@ class TableScan(PlannedQuery, Generic[File]):
             places = {".".join(place): place for place in reachable_variants(schema)}
             place = places[chosen_variant(list(places), column, TableError)]
         return cls(current, bound.selection, bound.hidden, bound.predicate, place, skipping, zone, threads)
-
-    @staticmethod
-    @abstractmethod
-    def known_columns(current: Any) -> StructType:
-        """Return the columns of a table that queries may name."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {short_description(self.selection, self.predicate)} over {self.current!r}>"
@@ -202,16 +200,8 @@ class TableScan(PlannedQuery, Generic[File]):
         """Return the descriptions of the files that may hold a match."""
 
     @abstractmethod
-    def _is_local(self) -> bool:
-        """Return whether the files are on this machine, so that opening several at once does not pay."""
-
-    @abstractmethod
     def source(self, file: File) -> ParquetSource:
         """Return the place of a data file."""
-
-    @abstractmethod
-    def has_deletes(self, file: File) -> bool:
-        """Return whether rows of a data file are deleted."""
 
     @abstractmethod
     def partitions(self) -> list[dict[str, str | None]]:
@@ -221,18 +211,14 @@ class TableScan(PlannedQuery, Generic[File]):
         """Open a data file."""
         return open_file(self.source(file))
 
-    @abstractmethod
     def _columns(self, file: File, opened: OpenFile) -> DataFileColumns:
         """Return the columns of an open data file."""
+        return self.file_columns(opened.arrow_schema, opened.rows, self.current, file)
 
     @property
     @abstractmethod
     def pruned(self) -> Pruned:
         """The files that may hold a match, according to the table's metadata."""
-
-    @abstractmethod
-    def _snapshot_for_tasks(self) -> Any:
-        """Return `current` without what tasks do not need."""
 
     # ---- plans
 
@@ -271,7 +257,7 @@ class TableScan(PlannedQuery, Generic[File]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = self.selection, self.hidden, self.predicate, self.place, self.skipping, self.zone, self.threads
-        return type(self), (self._snapshot_for_tasks(), *parts)
+        return type(self), (self.current.for_tasks(), *parts)
 
     # ---- one file
 
@@ -319,7 +305,8 @@ class TableScan(PlannedQuery, Generic[File]):
 
     def _read(self, files: Iterable[File]) -> Iterator[pa.Table]:
         threads = thread_count(self.threads)
-        at_once = 1 if threads == 1 or self._is_local() else FOOTERS
+        # Opening several files of this machine at once does not pay.
+        at_once = 1 if threads == 1 or isinstance(self.current.storage, LocalStorage) else FOOTERS
         return tables_of_parts(in_order(self._parts, files, at_once), self._part, threads)
 
     def _parts(self, file: File) -> tuple[OpenFile, list[_Part]]:

@@ -383,7 +383,7 @@ def erase(
         """Change the files that may hold matching rows, or rows that are only marked as deleted."""
         rows, files = rows_of(table, dry_run), table.to_files(table.files)
         plan, matching = rows.plan, {rows.plan.path(file) for file in table.to_files(rows.files(table, table.files))}
-        mask = [plan.path(file) in matching or bool(plan.with_every_row(file) != file) for file in files]
+        mask = [plan.path(file) in matching or file.has_deletes for file in files]
         opened = table.filtered(table.files, np.array(mask, dtype=bool))
         # The predicate is not recorded, because it may name what is erased.
         return replace(rows.run(table, options.engine, "count" if dry_run else "erase", opened), parameters={})

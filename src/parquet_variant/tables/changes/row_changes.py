@@ -348,7 +348,7 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
     updated = (applied != _NO_CLAUSE) & ~is_delete[applied]
     count = int(updated.sum())
     # An erasure also removes rows that are only marked as deleted.
-    has_deleted = plan.erases and bool(plan.with_every_row(file) != file)
+    has_deleted = plan.erases and file.has_deletes
     if change.dry_run:
         is_changed = has_deleted or bool((deleted | updated).any())
         return FileChange(file, is_changed, rows_deleted=int(deleted.sum()), rows_updated=count, matched=matched)

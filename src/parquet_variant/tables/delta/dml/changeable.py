@@ -147,7 +147,7 @@ class DeltaTable(ChangeableTable[Add]):
         check_change_data_names(self.current.schema, metadata.configuration)
         uses_vectors = metadata.configuration.get("delta.enableDeletionVectors") == "true"
         return DeltaChangePlan(
-            self.current.without_files(),
+            self.current.for_tasks(),
             plan_write(self.current, options=options),
             uses_vectors and has_feature(protocol.writer_features, "deletionVectors"),
             enabled(protocol, metadata, "changeDataFeed", CHANGE_DATA_PROPERTY),

@@ -63,6 +63,11 @@ class Snapshot:
         return features.table_schema(self.protocol, self.metadata)
 
     @property
+    def columns(self) -> StructType:
+        """The columns that queries may name."""
+        return self.schema
+
+    @property
     def partition_columns(self) -> tuple[str, ...]:
         """The names of the partition columns."""
         return self.metadata.partition_columns
@@ -126,7 +131,7 @@ class Snapshot:
             for add in iter_adds(files)
         ]
 
-    def without_files(self) -> Snapshot:
+    def for_tasks(self) -> Snapshot:
         """Return the snapshot without its list of files, for tasks: a large table's list is slow to pickle."""
         # An empty slice would be pickled with the memory that it shares.
         no_files = empty_table(self.files.schema)

@@ -186,6 +186,11 @@ class Add(Action):
     mark: PlanMark | None = field(default=None, compare=False, metadata=_UNLOGGED)
 
     @property
+    def has_deletes(self) -> bool:
+        """Whether rows of the file are deleted."""
+        return self.deletion_vector is not None
+
+    @property
     def num_records(self) -> int | None:
         """The number of rows of the file, including rows that a deletion vector deletes; None if unknown."""
         if self.rows is not None or self.stats is None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import DeltaError, check_count, strings_of
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
+from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
@@ -39,7 +39,7 @@ from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns, in_f
 from parquet_variant.tables.partitions import partition_array
 from parquet_variant.tables.pruning import Pruned, parsed_bounds
 from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, StructType, arrow_schema, fields_at
-from parquet_variant.tables.storage import LocalStorage, Storage
+from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan, named_variant
 
 
@@ -226,65 +226,12 @@ def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Ma
     return mask
 
 
-@dataclass(frozen=True, repr=False)
-class DeltaScan(TableScan[Add]):
-    """A query over a table, made by `scan`; it reads only the log until rows are requested."""
-
-    current: Snapshot
-
-    @staticmethod
-    def known_columns(current: Snapshot) -> StructType:
-        """See `TableScan`."""
-        return current.schema
-
-    @cached_property
-    def pruned(self) -> Pruned:
-        """The files that may hold a match, according to the log."""
-        if not self.skipping:
-            return Pruned(self.current.files, self.current.num_files)
-        return prune_files(
-            self.current, self.predicate, {column.name: column for column in self.every_column}, self.place
-        )
-
-    def _files(self) -> Iterator[Add]:
-        return iter_adds(self.pruned.files.select(PLACES))
-
-    def _is_local(self) -> bool:
-        return isinstance(self.current.storage, LocalStorage)
-
-    def source(self, file: Add) -> ParquetSource:
-        """See `TableScan`."""
-        filesystem, path = self.current.storage.filesystem(relative_path(self.current.storage, file.path))
-        return ParquetSource(path, filesystem, file.size)
-
-    def has_deletes(self, file: Add) -> bool:
-        """See `TableScan`."""
-        return file.deletion_vector is not None
-
-    def partitions(self) -> list[dict[str, str | None]]:
-        """See `TableScan`."""
-        fields = [f for f in self.current.schema.fields if f.name in self.current.partition_columns]
-        names = [f.name for f in fields]
-        return [dict(zip(names, key, strict=True)) for key in partition_keys(self.pruned.files, fields)]
-
-    def _columns(self, file: Add, opened: OpenFile) -> FileColumns:
-        return FileColumns(opened.arrow_schema, opened.rows, self.current, file)
-
-    def _snapshot_for_tasks(self) -> Snapshot:
-        return self.current.without_files()
-
-
 @dataclass(frozen=True)
 class FileColumns(DataFileColumns):
     """The columns of one data file; rows inherit partition values, and row ids where the file has none."""
 
     current: Snapshot
     file: Add
-
-    @property
-    def schema(self) -> StructType:
-        """See `DataFileColumns`."""
-        return self.current.schema
 
     def find(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
         """See `DataFileColumns`; files need not have partition columns."""
@@ -305,10 +252,6 @@ class FileColumns(DataFileColumns):
         base = self.file.base_row_id
         return pa.nulls(self.rows, pa.int64()) if base is None else pa.array(np.arange(base, base + self.rows))
 
-    def needs_positions(self, missing: Sequence[Selected]) -> bool:
-        """Return whether the file has deleted rows."""
-        return self.file.deletion_vector is not None
-
     def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
         """Return the rows that the deletion vector keeps, and the partition columns."""
         fields = {selected.name: self._field(selected) for selected in missing}
@@ -317,6 +260,37 @@ class FileColumns(DataFileColumns):
 
     def _is_partition(self, f: Field) -> bool:
         return f.name.lower() in {name.lower() for name in self.current.partition_columns}
+
+
+@dataclass(frozen=True, repr=False)
+class DeltaScan(TableScan[Add]):
+    """A query over a table, made by `scan`; it reads only the log until rows are requested."""
+
+    current: Snapshot
+    file_columns = FileColumns
+
+    @cached_property
+    def pruned(self) -> Pruned:
+        """The files that may hold a match, according to the log."""
+        if not self.skipping:
+            return Pruned(self.current.files, self.current.num_files)
+        return prune_files(
+            self.current, self.predicate, {column.name: column for column in self.every_column}, self.place
+        )
+
+    def _files(self) -> Iterator[Add]:
+        return iter_adds(self.pruned.files.select(PLACES))
+
+    def source(self, file: Add) -> ParquetSource:
+        """See `TableScan`."""
+        filesystem, path = self.current.storage.filesystem(relative_path(self.current.storage, file.path))
+        return ParquetSource(path, filesystem, file.size)
+
+    def partitions(self) -> list[dict[str, str | None]]:
+        """See `TableScan`."""
+        fields = [f for f in self.current.schema.fields if f.name in self.current.partition_columns]
+        names = [f.name for f in fields]
+        return [dict(zip(names, key, strict=True)) for key in partition_keys(self.pruned.files, fields)]
 
 
 _FileAction = TypeVar("_FileAction", Add, Remove)

@@ -35,7 +35,6 @@ from parquet_variant.tables.iceberg.reading.planning import QueryColumns, plan_f
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, deleted_positions, read_delete_file
 from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
-from parquet_variant.tables.storage import LocalStorage
 from parquet_variant.tables.table_scan import TableScan, named_variant
 
 
@@ -47,7 +46,7 @@ class FileColumns(file_rows.DataFileColumns):
     file has another number of rows than its manifest states.
     """
 
-    snapshot: Snapshot
+    current: Snapshot
     file: TableFile
 
     def __post_init__(self) -> None:
@@ -67,19 +66,14 @@ class FileColumns(file_rows.DataFileColumns):
         return cls(parquet.schema_arrow, parquet.metadata.num_rows, snapshot, file)
 
     @cached_property
-    def schema(self) -> StructType:
-        """The columns of the table, then the metadata columns."""
-        return IcebergScan.known_columns(self.snapshot)
-
-    @cached_property
     def _names(self) -> schemas.NameMapping | None:
         """The names of fields where the file has no field ids; None if it has ids."""
-        return None if has_ids(self.arrow) else self.snapshot.metadata.name_mapping
+        return None if has_ids(self.arrow) else self.current.metadata.name_mapping
 
     @cached_property
     def _partition(self) -> Mapping[int, tuple[Any, PrimitiveType]]:
         """Values of columns that the file's partition knows, by field id."""
-        metadata, file = self.snapshot.metadata, self.file.file
+        metadata, file = self.current.metadata, self.file.file
         spec = metadata.specs[file.spec_id]
         values = zip(spec.fields, file.partition, result_types(spec, metadata.schemas_newest_first), strict=True)
         return {f.source_id: (value, kind) for f, value, kind in values if f.transform.name == "identity"}
@@ -131,14 +125,14 @@ class FileColumns(file_rows.DataFileColumns):
 
     def needs_positions(self, missing: Sequence[Selected]) -> bool:
         """Return whether the file has deleted rows, or a column differs from row to row."""
-        return bool(self.file.deletes) or any(self.is_inherited(self._field(selected)) for selected in missing)
+        return super().needs_positions(missing) or any(self.is_inherited(self._field(selected)) for selected in missing)
 
     def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, file_rows.ColumnOfRows]]:
         """Return the rows that the delete files keep, the metadata columns, and the defaults of other columns."""
         if not self.file.deletes and not missing:
             return None, {}
         fields = {selected.name: self._field(selected) for selected in missing}
-        with opened_file(self.snapshot, self.file) as parquet:
+        with opened_file(self.current, self.file) as parquet:
             rows = self.read(parquet, StructType(tuple({f.id: f for f in fields.values()}.values())))
             return self.live(parquet), {name: one_chunk(rows[f.name]).slice for name, f in fields.items()}
 
@@ -147,7 +141,7 @@ class FileColumns(file_rows.DataFileColumns):
         if not self.file.deletes:
             return None
         live = np.ones(self.rows, dtype=bool)
-        positions = deleted_positions(self.snapshot.table.files, self.file.file, self.file.deletes)
+        positions = deleted_positions(self.current.table.files, self.file.file, self.file.deletes)
         live[positions.astype(np.int64)] = False
         return live & ~_matches_deletes(self, parquet) if self.file.deletes.equalities else live
 
@@ -162,7 +156,7 @@ def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
 
     Raises `IcebergError`: reason ``"bad-delete-file"``.
     """
-    snapshot, file, rows = columns.snapshot, columns.file, columns.rows
+    snapshot, file, rows = columns.current, columns.file, columns.rows
     deleted = np.zeros(rows, dtype=bool)
     by_columns: dict[tuple[int, ...], list[ManifestEntry]] = defaultdict(list)
     for entry in file.deletes.equalities:
@@ -268,13 +262,7 @@ class IcebergScan(TableScan[TableFile]):
     """A query over a table, made by `scan`; it reads only metadata until rows are requested."""
 
     current: Snapshot
-
-    @staticmethod
-    def known_columns(current: Snapshot) -> StructType:
-        """Return the columns of the table, then the metadata columns."""
-        names = current.schema.names
-        extra = tuple(f for name, f in schemas.METADATA_COLUMNS.items() if name not in names)
-        return StructType((*current.schema.fields, *extra))
+    file_columns = FileColumns
 
     @cached_property
     def pruned(self) -> Pruned:
@@ -287,16 +275,9 @@ class IcebergScan(TableScan[TableFile]):
     def _files(self) -> list[TableFile]:
         return self.pruned.files
 
-    def _is_local(self) -> bool:
-        return isinstance(self.current.table.files.root, LocalStorage)
-
     def source(self, file: TableFile) -> ParquetSource:
         """See `TableScan`."""
         return self.current.table.files.source(file.path, file.size)
-
-    def has_deletes(self, file: TableFile) -> bool:
-        """See `TableScan`."""
-        return bool(file.deletes)
 
     def partitions(self) -> list[dict[str, str | None]]:
         """See `TableScan`."""
@@ -312,9 +293,3 @@ class IcebergScan(TableScan[TableFile]):
         check_readable(file)
         with file_rows.data_file_errors(file.path, IcebergError):
             return super()._open(file)
-
-    def _columns(self, file: TableFile, opened: OpenFile) -> FileColumns:
-        return FileColumns(opened.reader.schema_arrow, opened.rows, self.current, file)
-
-    def _snapshot_for_tasks(self) -> Snapshot:
-        return self.current.for_tasks()

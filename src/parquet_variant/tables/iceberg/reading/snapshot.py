@@ -36,10 +36,11 @@ from parquet_variant.tables.iceberg.metadata.manifests import (
     read_manifest,
     read_manifest_list,
 )
-from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS, Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import ENGINE, MAIN, SnapshotInfo, TableMetadata
 from parquet_variant.tables.row_sets import framed, read_bitmap, unframed, write_bitmap
-from parquet_variant.tables.storage import to_millis
+from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.storage import Storage, to_millis
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,17 @@ class Snapshot:
     def properties(self) -> Mapping[str, str]:
         """The table's properties."""
         return self.metadata.properties
+
+    @cached_property
+    def columns(self) -> StructType:
+        """The columns that queries may name: those of the table, then the metadata columns."""
+        extra = tuple(f for name, f in METADATA_COLUMNS.items() if name not in self.schema.names)
+        return StructType((*self.schema.fields, *extra))
+
+    @property
+    def storage(self) -> Storage:
+        """The table's directory."""
+        return self.table.files.root
 
     @cached_property
     def manifests(self) -> tuple[ManifestFile, ...]:
@@ -425,3 +437,8 @@ class TableFile:
     def size(self) -> int:
         """The size of the file in bytes."""
         return self.entry.file.size
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether rows of the file are deleted."""
+        return bool(self.deletes)
