@@ -128,7 +128,9 @@ register_methods(
             "tables.delta.log.snapshot": "checkpoint",
             "tables.changes.operations": "replace_where",
             "ingestion.destinations.delta": "loads:recorded_loads",
-            "tables.delta.reading.read": "added changes data_files read scan:DeltaScan.plan to_arrow:read_table",
+            "tables.delta.reading.read": (
+                "added changes data_files read:DeltaScan.read_column scan:DeltaScan.plan to_arrow:DeltaScan.read_table"
+            ),
         },
         "IcebergTable": {
             "tables.iceberg.reading.planning": "data_files",
@@ -144,7 +146,9 @@ register_methods(
                 "erasable:ErasableIcebergTable expire_snapshots remove_orphan_files"
             ),
             "tables.iceberg.reading.snapshot": "history",
-            "tables.iceberg.reading.scan": "read scan:IcebergScan.plan to_arrow:read_table",
+            "tables.iceberg.reading.scan": (
+                "read:IcebergScan.read_column scan:IcebergScan.plan to_arrow:IcebergScan.read_table"
+            ),
         },
         "ParquetTable VortexTable": {"tables.creating": "rewrite"},
         "ParquetTable VortexTable DeltaTable IcebergTable": {"tables.publishing.publish": "publish"},

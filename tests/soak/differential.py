@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import parquet_variant as pv
+from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.log.file_actions import iter_adds
-from parquet_variant.tables.delta.reading.read import read_file
 from soak.on_table import arrow_columns, perform, plain, rows_of, sql_condition
 from soak.plain_model import Model, Operation, choose, condition, new_rows, truth
 
@@ -191,8 +191,9 @@ class History:
         """Row ids differ, a row keeps its id, and an unchanged row its commit version."""
         current = pv.open(self.table).snapshot
         found: dict[int, tuple[int, int]] = {}
+        plan = DeltaTable(current).plan({})
         for file in iter_adds(current.files):
-            rows = read_file(current, file)
+            rows = plan.read_rows(file, None)
             names = rows.column_names[-2:]
             found |= zip(rows["k"].to_pylist(), zip(*(rows[n].to_pylist() for n in names), strict=True), strict=True)
         assert len({ids[0] for ids in found.values()}) == len(found), "row ids are not unique"

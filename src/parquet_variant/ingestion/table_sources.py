@@ -288,10 +288,10 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
         return
     if part is not None:
         from parquet_variant.tables.delta.log.snapshot import snapshot
-        from parquet_variant.tables.delta.reading.read import read_table
+        from parquet_variant.tables.delta.reading.read import DeltaScan
 
         current = snapshot(file.name, version=part.version)
-        yield read_table(replace(current, files=current.files.slice(part.number, 1)), threads=1)
+        yield DeltaScan.read_table(replace(current, files=current.files.slice(part.number, 1)), threads=1)
         return
     with file.errors():
         if file.head.startswith(_ARROW_FILE):

@@ -7,19 +7,18 @@ Leaves queries to `table_scan`, which uses the same descriptions, and the choice
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.arrays.parts import empty_table, one_chunk
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import TableError, VariantFileError
 from parquet_variant.files.parquet.format.footer_cache import without_views
 from parquet_variant.files.parquet.pages.stored_chunks import rows_of_pages
-from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.selection import Selected
@@ -32,10 +31,9 @@ from parquet_variant.tables.columns import (
     unchanged,
     unshredded,
 )
-from parquet_variant.tables.schema import Field, Place, StructType, arrow_field, arrow_schema, fields_at
-from parquet_variant.tables.storage import LocalStorage, Storage
+from parquet_variant.tables.schema import Field, Place, StructType, arrow_field, fields_at
+from parquet_variant.tables.storage import LocalStorage
 
-_File = TypeVar("_File")
 # Return the values of a column for some rows of a file: the position of the first row, and the number of rows.
 ColumnOfRows: TypeAlias = "Callable[[int, int], pa.Array | pa.ChunkedArray]"
 
@@ -58,17 +56,6 @@ def data_file_errors(path: str, error: type[TableError]) -> Iterator[None]:
         raise problem.at(file=path) from None
 
 
-@contextmanager
-def open_data_file(storage: Storage, path: str, name: str, error: type[TableError]) -> Iterator[pq.ParquetFile]:
-    """Open a data file, which errors call by a name; see `data_file_errors`."""
-    with (
-        data_file_errors(name, error),
-        # As nanoseconds, pyarrow's default for INT96, times outside of 1677 to 2262 would overflow silently.
-        open_parquet(storage.open(path), coerce_int96_timestamp_unit="us") as parquet,
-    ):
-        yield parquet
-
-
 @dataclass(frozen=True)
 class DataFileColumns(ABC):
     """The columns of one data file, under the names and types of the table."""
@@ -77,6 +64,35 @@ class DataFileColumns(ABC):
     rows: int  # Of the file, deleted ones included.
     current: Any  # The table at one version, as of `TableScan`.
     file: Any  # The description of the file.
+    error: ClassVar[type[TableError]]  # The errors of the format.
+
+    @classmethod
+    @contextmanager
+    def opened(cls, current: Any, file: Any) -> Iterator[tuple[Self, pq.ParquetFile]]:
+        """Open a data file to read whole rows; see `data_file_errors`."""
+        storage, path, name = current.place(file)
+        with (
+            data_file_errors(name, cls.error),
+            # As nanoseconds, pyarrow's default for INT96, times outside of 1677 to 2262 would overflow silently.
+            open_parquet(storage.open(path), coerce_int96_timestamp_unit="us") as parquet,
+        ):
+            yield cls(parquet.schema_arrow, parquet.metadata.num_rows, current, file), parquet
+
+    @classmethod
+    def read_file(cls, current: Any, file: Any, fields: StructType, row_mask: Mask | None = None) -> pa.Table:
+        """Return rows of a data file, with Variants as the file stores them.
+
+        `row_mask`: the rows to read, by position (default: the rows that are not deleted).
+        """
+        with cls.opened(current, file) as (columns, parquet):
+            if row_mask is None:
+                return columns.read(parquet, fields, columns.live(parquet))
+            return columns.read(parquet, fields, row_mask, by_pages=True)
+
+    @classmethod
+    def read_unshredded(cls, current: Any, file: Any, fields: StructType) -> pa.Table:
+        """Return the rows of a data file that are not deleted, with unshredded Variants."""
+        return align_table(cls.read_file(current, file, fields), fields, by_logical_name, unshredded)
 
     @property
     def schema(self) -> StructType:
@@ -103,6 +119,10 @@ class DataFileColumns(ABC):
     def needs_positions(self, missing: Sequence[Selected]) -> bool:
         """Return whether rows are identified by position, so that the scan of the file must not leave out any row."""
         return bool(self.file.has_deletes)
+
+    @abstractmethod
+    def live(self, parquet: pq.ParquetFile) -> Mask | None:
+        """Return a mask that is False for the deleted rows of the open file; None if no row is deleted."""
 
     @abstractmethod
     def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
@@ -145,18 +165,18 @@ class DataFileColumns(ABC):
         parquet: pq.ParquetFile,
         fields: StructType,
         mask: Mask | None = None,
-        pages: tuple[Storage, str] | None = None,
+        *,
+        by_pages: bool = False,
     ) -> pa.Table:
         """Return rows (default: all) in the table's types, with Variants as the file stores them.
 
-        `pages`: the storage and path of the file, of which only the pages with rows of the mask are read if it is
-          local and the mask has few rows.
+        `by_pages`: of a local file, read only the pages with rows of the mask if it has few rows.
         """
         places = {f.name: self.find(self.arrow, f) for f in fields.fields}
         names = [self.arrow.field(index).name for index in places.values() if index >= 0]
-        rows = None
-        if pages is not None and mask is not None and names and isinstance(pages[0], LocalStorage):
-            with pages[0].open(pages[1]) as source:
+        rows, (storage, path, _) = None, self.current.place(self.file)
+        if by_pages and mask is not None and names and isinstance(storage, LocalStorage):
+            with storage.open(path) as source:
                 rows = rows_of_pages(source, names, mask)
             kinds = [field.type for field in self.arrow if field.name in names]
             rows = rows if rows is not None and rows.schema.types == kinds else None
@@ -183,18 +203,3 @@ class DataFileColumns(ABC):
             return pa.table({"": pa.nulls(len(rows))})
         types = zip(fields.fields, columns, strict=True)
         return pa.table(columns, schema=pa.schema([arrow_field(f, column.type) for f, column in types]))
-
-
-def in_fields(rows: pa.Table, fields: StructType) -> pa.Table:
-    """Return rows of a data file with unshredded Variants."""
-    return align_table(rows, fields, by_logical_name, unshredded)
-
-
-def read_files(
-    files: Iterable[_File], fields: StructType, read: Callable[[_File], pa.Table], threads: int | None
-) -> pa.Table:
-    """Return the rows of all files, each of which `read` returns."""
-    parts = list(in_order(read, files, thread_count(threads)))
-    if not parts:
-        return in_fields(empty_table(arrow_schema(fields)), fields)
-    return pa.concat_tables(parts, promote_options="permissive")

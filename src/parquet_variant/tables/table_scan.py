@@ -13,7 +13,9 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
-from parquet_variant.errors import TableError, VariantError
+from parquet_variant.arrays.parts import empty_table, one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import TableError, VariantError, strings_of
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.reading.read import plain_field
@@ -24,9 +26,18 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate, joined
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
 from parquet_variant.support.report_text import Report
+from parquet_variant.tables.columns import align_table, by_logical_name, unshredded
 from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns
 from parquet_variant.tables.pruning import Pruned
-from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type, reachable_variants, variant_paths
+from parquet_variant.tables.schema import (
+    VARIANT,
+    Place,
+    StructType,
+    arrow_schema,
+    arrow_type,
+    reachable_variants,
+    variant_paths,
+)
 from parquet_variant.tables.storage import LocalStorage
 from parquet_variant.types.path import VariantPath
 
@@ -49,11 +60,6 @@ def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: s
                 selected = replace(selected, type=arrow_type(stored.type), column=stored.name)
         typed.append(selected)
     return tuple(typed)
-
-
-def named_variant(schema: StructType, column: str | None, error: type[TableError]) -> str:
-    """Return the name of the top-level Variant column that a user chose, or of the only one."""
-    return chosen_variant([f.name for f in schema.fields if f.type == VARIANT], column, error)
 
 
 def chosen_variant(
@@ -145,7 +151,8 @@ class TableScan(PlannedQuery, Generic[File]):
     """A query over a table; it reads only metadata until rows are requested."""
 
     file_columns: ClassVar[type[DataFileColumns]]
-    # The table at one version: the `columns` that queries may name, its `storage`, and itself `for_tasks`.
+    # The table at one version: its columns (`struct`), those that queries may name (`columns`), its `storage`, itself
+    # `for_tasks`, and the `place` of a data file: its storage, its path there, and its name for errors.
     current: Any
     selection: tuple[Selected, ...]
     hidden: tuple[Selected, ...] = ()  # The columns that only the filter needs.
@@ -185,6 +192,28 @@ class TableScan(PlannedQuery, Generic[File]):
             place = places[chosen_variant(list(places), column, TableError)]
         return cls(current, bound.selection, bound.hidden, bound.predicate, place, skipping, zone, threads)
 
+    @classmethod
+    def read_table(cls, current: Any, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
+        """Return whole rows of a table; see `Table.to_arrow`."""
+        fields: StructType = current.struct
+        if columns is not None:
+            fields = current.columns.select(strings_of("columns", columns))
+
+        def read(file: File) -> pa.Table:
+            return cls.file_columns.read_unshredded(current, file, fields)
+
+        parts = list(in_order(read, cls(current, ())._files(), thread_count(threads)))
+        if not parts:
+            return align_table(empty_table(arrow_schema(fields)), fields, by_logical_name, unshredded)
+        return pa.concat_tables(parts, promote_options="permissive")
+
+    @classmethod
+    def read_column(cls, current: Any, column: str | None = None, *, threads: int | None = None) -> VariantArray:
+        """Return a Variant column of all rows of a table; see `Table.read`."""
+        variants = [f.name for f in current.struct.fields if f.type == VARIANT]
+        column = chosen_variant(variants, column, cls.file_columns.error)
+        return VariantArray.from_storage(one_chunk(cls.read_table(current, [column], threads=threads)[column]))
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {short_description(self.selection, self.predicate)} over {self.current!r}>"
 
@@ -199,9 +228,11 @@ class TableScan(PlannedQuery, Generic[File]):
     def _files(self) -> Iterable[File]:
         """Return the descriptions of the files that may hold a match."""
 
-    @abstractmethod
     def source(self, file: File) -> ParquetSource:
         """Return the place of a data file."""
+        storage, path, _ = self.current.place(file)
+        filesystem, full = storage.filesystem(path)
+        return ParquetSource(full, filesystem, file.size)
 
     @abstractmethod
     def partitions(self) -> list[dict[str, str | None]]:

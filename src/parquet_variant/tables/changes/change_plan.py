@@ -30,8 +30,8 @@ from parquet_variant.tables.columns import (
     with_other_columns,
 )
 from parquet_variant.tables.file_metrics import FileMetrics
-from parquet_variant.tables.schema import StructType
-from parquet_variant.tables.storage import Storage
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_field
+from parquet_variant.tables.storage import Storage, open_storage
 from parquet_variant.tables.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.write_plan import File, TableWritePlan
 
@@ -100,40 +100,41 @@ class TableChange(Generic[File]):
 
 
 class _ScansVersion:
-    """Plans scans of `current`, a version of the table, by the function `scan` of the format."""
+    """Plans scans of `current`, a version of the table, of the format's class `scan`."""
 
-    scan: ClassVar[Callable[..., TableScan[Any]]]
+    scan: ClassVar[type[TableScan[Any]]]
     current: Any
 
     def query(self, columns: NeededColumns, variant: str | None, zone: str) -> TableScan[Any]:
         """Return the scan of columns that expressions need; `variant`: the Variant column of their paths."""
-        return self.scan(self.current, columns, column=variant, zone=zone)
+        return self.scan.plan(self.current, columns, column=variant, zone=zone)
 
 
+@dataclass(frozen=True)
 class ChangePlan(ABC, _ScansVersion, Generic[File]):
     """The plan by which every task of a change changes one file; can be pickled.
 
-    Subclasses provide attributes: `write`, the plan by which new files are written; `storage`; `uses_vectors`, whether
-    deletion vectors mark deleted rows; `records_changes`, whether changed rows are also written as change data.
     A plan that `erases` keeps nothing of deleted rows: it rewrites files as a whole, because dictionary pages hold
     values, and infers their schemas from the rows that are left, because schemas and metadata name keys.
     """
 
-    write: TableWritePlan[File]
-    storage: Storage
-    uses_vectors: bool
-    records_changes: bool
+    current: Any  # The table without its list of files.
+    write: TableWritePlan[File]  # The plan by which new files are written.
+    uses_vectors: bool  # Whether deletion vectors mark deleted rows.
+    records_changes: bool = False  # Whether changed rows are also written as change data.
     erases: bool = False
+    # The columns whose change moves a row to another file, such as partition columns, in lower case.
+    fixed_columns: frozenset[str] = frozenset()
+
+    @property
+    def storage(self) -> Storage:
+        """The directory of new files."""
+        return open_storage(self.write.uri, self.write.storage_options)
 
     @property
     def schema(self) -> StructType:
         """The table's columns."""
         return self.write.schema
-
-    @property
-    def fixed_columns(self) -> frozenset[str]:
-        """The columns whose change moves a row to another file, such as partition columns, in lower case."""
-        return frozenset()
 
     # ---- reading a file
 
@@ -149,9 +150,13 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
     def with_every_row(self, file: File) -> File:
         """Return the description of a file without the description of its deleted rows."""
 
-    @abstractmethod
-    def live_rows(self, file: File, rows: int | None) -> Mask:
+    def live_rows(self, file: Any, rows: int | None) -> Mask:
         """Return a mask that is False for deleted rows; `rows`: the number of rows of the file, if it is known."""
+        live = None
+        if rows is None or file.has_deletes:
+            with self.scan.file_columns.opened(self.current, file) as (columns, parquet):
+                rows, live = columns.rows, columns.live(parquet)
+        return np.ones(rows, dtype=bool) if live is None else live
 
     def read_columns(self, file: File, columns: NeededColumns, zone: str) -> tuple[pa.Table, Mask]:
         """Read the columns that expressions need, of all rows of a file, as a `numbered` table, and its `live_rows`."""
@@ -177,12 +182,18 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
         live = self.live_rows(file, len(next(iter(arrays.values()))) if arrays else None)
         return numbered(arrays, len(live)), live
 
-    @abstractmethod
     def read_rows(self, file: File, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
         """Read rows (default: those that are not deleted) with Variants as the file shreds them.
 
         Without `columns`, all columns are read, with the hidden columns that the table needs to keep.
         """
+        known, kind = self.current.columns, PrimitiveType("long")
+        hidden = [] if columns else [known.get(name) or Field(name, kind) for name in self.write.hidden_columns]
+        fields = columns or StructType((*self.schema.fields, *hidden))
+        rows = self.scan.file_columns.read_file(self.current, file, fields, row_mask)
+        for f in hidden:
+            rows = rows.set_column(rows.column_names.index(f.name), arrow_field(f, with_ids=True), rows[f.name])
+        return rows
 
     def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
         """Return rows that `read_rows` returned with their Variants unshredded."""

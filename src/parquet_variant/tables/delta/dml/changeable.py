@@ -18,7 +18,6 @@ from parquet_variant.errors import DeltaError, TableError, check_choice
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.fork_safety import cached_property
@@ -35,10 +34,8 @@ from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_DATA_PRO
 from parquet_variant.tables.delta.reading.read import (
     PLACES,
     DeltaScan,
-    live_rows,
     parquet_files,
     prune_files,
-    read_file,
 )
 from parquet_variant.tables.delta.writing import write as writing
 from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
@@ -58,27 +55,18 @@ if TYPE_CHECKING:
 class DeltaChangePlan(ChangePlan[Add]):
     """The plan of a change to a Delta table, for every task; can be pickled."""
 
-    current: Snapshot  # The table without its list of files.
+    current: Snapshot
     write: WritePlan
-    uses_vectors: bool
-    records_changes: bool
-    erases: bool = False
-
-    scan = DeltaScan.plan
+    scan = DeltaScan
 
     @property
-    def storage(self) -> Storage:  # type: ignore[override]
+    def storage(self) -> Storage:
         """The table's files."""
         return self.current.storage
 
-    @property
-    def fixed_columns(self) -> frozenset[str]:
-        """The partition columns, in lower case."""
-        return frozenset(name.lower() for name in self.current.partition_columns)
-
     def path(self, file: Add) -> str:
         """See `ChangePlan.path`."""
-        return locations.relative_path(self.storage, file.path)
+        return self.current.place(file)[1]
 
     def partition(self, file: Add) -> Mapping[str, str | None]:
         """See `ChangePlan.partition`."""
@@ -87,18 +75,6 @@ class DeltaChangePlan(ChangePlan[Add]):
     def with_every_row(self, file: Add) -> Add:
         """See `ChangePlan.with_every_row`."""
         return replace(file, deletion_vector=None)
-
-    def live_rows(self, file: Add, rows: int | None) -> Mask:
-        """See `ChangePlan.live_rows`."""
-        if rows is None:
-            with open_parquet(self.storage.open(self.path(file))) as parquet:
-                rows = int(parquet.metadata.num_rows)
-        live = live_rows(self.current, file.deletion_vector, rows)
-        return np.ones(rows, dtype=bool) if live is None else live
-
-    def read_rows(self, file: Add, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
-        """See `ChangePlan.read_rows`."""
-        return read_file(self.current, file, columns, row_mask=row_mask)
 
     def with_deleted(self, file: Add, deleted: Mask) -> Add:
         """Return the file with a deletion vector; its bounds stay valid, but may be wider than its rows."""
@@ -129,7 +105,7 @@ class DeltaChangePlan(ChangePlan[Add]):
 class DeltaTable(ChangeableTable[Add]):
     """A Delta table at one version; its sets of files are rows of `Snapshot.files`."""
 
-    scan = DeltaScan.plan
+    scan = DeltaScan
 
     def __init__(self, current: Snapshot, batch: tuple[str, int] | None = None) -> None:
         self.current, self.batch = current, batch
@@ -151,6 +127,7 @@ class DeltaTable(ChangeableTable[Add]):
             plan_write(self.current, options=options),
             uses_vectors and has_feature(protocol.writer_features, "deletionVectors"),
             enabled(protocol, metadata, "changeDataFeed", CHANGE_DATA_PROPERTY),
+            fixed_columns=frozenset(name.lower() for name in self.current.partition_columns),
         )
 
     def prune(self, files: pa.Table, predicate: Predicate, query: TableScan[Any]) -> pa.Table:

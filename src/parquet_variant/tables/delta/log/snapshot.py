@@ -28,7 +28,7 @@ from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.delta import statistics
-from parquet_variant.tables.delta.file_locations import partition_column
+from parquet_variant.tables.delta.file_locations import partition_column, relative_path
 from parquet_variant.tables.delta.log import segment as log
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, iter_adds, log_lines, read_checkpoint_part
 from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG, SIDECARS, classify, commit_times, list_log
@@ -64,8 +64,15 @@ class Snapshot:
 
     @property
     def columns(self) -> StructType:
-        """The columns that queries may name."""
+        """The columns."""
         return self.schema
+
+    struct = columns
+
+    def place(self, file: actions.Add) -> tuple[Storage, str, str]:
+        """Return the storage of a data file, its path there, and its name for errors."""
+        path = relative_path(self.storage, file.path)
+        return self.storage, path, path
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import DeltaError, check_count, strings_of
+from parquet_variant.errors import DeltaError, check_count
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
 from parquet_variant.query.predicate import Predicate, columns_of
@@ -31,16 +31,16 @@ from parquet_variant.tables.delta.file_locations import deleted_rows, partition_
 from parquet_variant.tables.delta.log.file_actions import iter_adds, log_lines, no_files, split_commits
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times, in_commit_time
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Cdc, DeletionVector, Remove, was_float
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Remove, was_float
 from parquet_variant.tables.delta.protocol.features import in_commit_since, partition_names
 from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_COLUMNS
 from parquet_variant.tables.delta.statistics import StatsTable, decode_bounds_array, read_stats
-from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns, in_fields, open_data_file, read_files
+from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns
 from parquet_variant.tables.partitions import partition_array
 from parquet_variant.tables.pruning import Pruned, parsed_bounds
 from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, StructType, arrow_schema, fields_at
 from parquet_variant.tables.storage import Storage
-from parquet_variant.tables.table_scan import TableScan, named_variant
+from parquet_variant.tables.table_scan import TableScan
 
 
 def prune_files(
@@ -144,46 +144,10 @@ def _partition_statistics(current: Snapshot, files: pa.Table, selected: Selected
 PLACES = ["path", "partitionValues", "deletionVector", "size"]
 
 
-def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
-    """Return all rows of a table; see `Table.to_arrow`."""
-    schema = current.schema
-    if columns is not None:
-        schema = schema.select(strings_of("columns", columns))
-    files = iter_adds(current.files.select(PLACES))
-    return read_files(files, schema, lambda file: rows_of_file(current, file, schema), threads)
-
-
-def read(current: Snapshot, column: str | None = None, *, threads: int | None = None) -> VariantArray:
-    """Return a Variant column of all rows; see `Table.read`."""
-    column = named_variant(current.schema, column, DeltaError)
-    return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
-
-
-def read_file(
-    current: Snapshot, file: Add, fields: StructType | None = None, *, row_mask: Mask | None = None
-) -> pa.Table:
-    """Return rows of one data file, with Variants as the file stores them.
-
-    `fields`: the columns (default: all, and those of row tracking).
-    `row_mask`: the rows to read, by position (default: the rows that are not deleted).
-    """
-    path = relative_path(current.storage, file.path)
-    with open_data_file(current.storage, path, path, DeltaError) as parquet:
-        columns = FileColumns(parquet.schema_arrow, parquet.metadata.num_rows, current, file)
-        if current.column_mapping == "id" and not has_ids(columns.arrow):
-            raise DeltaError("the table maps columns by id, but the file has no field ids", reason="bad-data-file")
-        if fields is None:
-            tracked = (Field(name, PrimitiveType("long")) for name in current.row_tracking_columns or ())
-            fields = StructType((*current.schema.fields, *tracked))
-        if row_mask is not None:
-            return columns.read(parquet, fields, row_mask, (current.storage, path))
-        return columns.read(parquet, fields, live_rows(current, file.deletion_vector, columns.rows))
-
-
 def rows_of_file(current: Snapshot, file: Add, columns: StructType | None = None) -> pa.Table:
     """Return the rows of a file that are not deleted, unshredded, in some columns (default: those of the table)."""
     columns = columns or current.schema
-    return in_fields(read_file(current, file, columns), columns)
+    return FileColumns.read_unshredded(current, file, columns)
 
 
 def data_files(current: Snapshot) -> list[str]:
@@ -210,28 +174,17 @@ def parquet_files(current: Snapshot) -> tuple[ParquetSource, ...]:
     return tuple(sources)
 
 
-def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Mask | None:
-    """Return a mask that is False for the rows of a deletion vector; None if there is no vector.
-
-    Raises `TableError`: reason ``"bad-deletion-vector"`` for a damaged vector, or one of another file.
-    """
-    if vector is None:
-        return None
-    deleted = deleted_rows(current.storage, vector) if vector.cardinality <= rows else None
-    if deleted is None or (len(deleted) and int(deleted[-1]) >= rows):
-        problem = f"a deletion vector marks more rows than the {rows} rows of its file"
-        raise DeltaError(problem, reason="bad-deletion-vector")
-    mask = np.ones(rows, dtype=bool)
-    mask[deleted.astype(np.int64)] = False
-    return mask
-
-
 @dataclass(frozen=True)
 class FileColumns(DataFileColumns):
     """The columns of one data file; rows inherit partition values, and row ids where the file has none."""
 
     current: Snapshot
     file: Add
+    error = DeltaError
+
+    def __post_init__(self) -> None:
+        if self.current.column_mapping == "id" and not has_ids(self.arrow):
+            raise DeltaError("the table maps columns by id, but the file has no field ids", reason="bad-data-file")
 
     def find(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
         """See `DataFileColumns`; files need not have partition columns."""
@@ -252,11 +205,24 @@ class FileColumns(DataFileColumns):
         base = self.file.base_row_id
         return pa.nulls(self.rows, pa.int64()) if base is None else pa.array(np.arange(base, base + self.rows))
 
+    def live(self, parquet: Any = None) -> Mask | None:
+        """Return the rows that the deletion vector keeps, which may be damaged, or of another file."""
+        vector = self.file.deletion_vector
+        if vector is None:
+            return None
+        deleted = deleted_rows(self.current.storage, vector) if vector.cardinality <= self.rows else None
+        if deleted is None or (len(deleted) and int(deleted[-1]) >= self.rows):
+            problem = f"a deletion vector marks more rows than the {self.rows} rows of its file"
+            raise DeltaError(problem, reason="bad-deletion-vector")
+        mask = np.ones(self.rows, dtype=bool)
+        mask[deleted.astype(np.int64)] = False
+        return mask
+
     def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
         """Return the rows that the deletion vector keeps, and the partition columns."""
         fields = {selected.name: self._field(selected) for selected in missing}
         columns = {name: self.inherited(f).slice for name, f in fields.items() if self._is_partition(f)}
-        return live_rows(self.current, self.file.deletion_vector, self.rows), columns
+        return self.live(), columns
 
     def _is_partition(self, f: Field) -> bool:
         return f.name.lower() in {name.lower() for name in self.current.partition_columns}
@@ -280,11 +246,6 @@ class DeltaScan(TableScan[Add]):
 
     def _files(self) -> Iterator[Add]:
         return iter_adds(self.pruned.files.select(PLACES))
-
-    def source(self, file: Add) -> ParquetSource:
-        """See `TableScan`."""
-        filesystem, path = self.current.storage.filesystem(relative_path(self.current.storage, file.path))
-        return ParquetSource(path, filesystem, file.size)
 
     def partitions(self) -> list[dict[str, str | None]]:
         """See `TableScan`."""

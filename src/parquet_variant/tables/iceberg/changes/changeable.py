@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
@@ -26,15 +25,13 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileLayout, TableChange
 from parquet_variant.tables.changes.optimizing import optimize
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
-from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.tables.iceberg.reading import planning
 from parquet_variant.tables.iceberg.reading import snapshot as snapshots
 from parquet_variant.tables.iceberg.reading.planning import parquet_files
-from parquet_variant.tables.iceberg.reading.scan import FileColumns, IcebergScan, opened_file, read_file
+from parquet_variant.tables.iceberg.reading.scan import IcebergScan
 from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot, has_batch
 from parquet_variant.tables.iceberg.writing.write_plan import LINEAGE, IcebergWritePlan, WriteProperties, plan_write
-from parquet_variant.tables.schema import StructType, arrow_field, variant_paths
-from parquet_variant.tables.storage import Storage, open_storage
+from parquet_variant.tables.schema import variant_paths
 from parquet_variant.tables.table_scan import TableScan
 
 # The metrics of this many files are kept in memory; those of more files are read from the manifests when needed.
@@ -47,16 +44,7 @@ class IcebergChangePlan(ChangePlan[snapshots.TableFile]):
 
     current: snapshots.Snapshot
     write: IcebergWritePlan
-    uses_vectors: bool
-    records_changes: bool = False
-    erases: bool = False
-
-    scan = IcebergScan.plan
-
-    @property
-    def storage(self) -> Storage:  # type: ignore[override]
-        """The directory of new files."""
-        return open_storage(self.write.uri, self.write.storage_options)
+    scan = IcebergScan
 
     def path(self, file: snapshots.TableFile) -> str:
         """Return the location of a file."""
@@ -69,24 +57,6 @@ class IcebergChangePlan(ChangePlan[snapshots.TableFile]):
     def with_every_row(self, file: snapshots.TableFile) -> snapshots.TableFile:
         """See `ChangePlan.with_every_row`."""
         return snapshots.TableFile(file.entry)
-
-    def live_rows(self, file: snapshots.TableFile, rows: int | None) -> Mask:
-        """See `ChangePlan.live_rows`."""
-        with opened_file(self.current, file) as parquet:
-            live = FileColumns.of(self.current, file, parquet).live(parquet)
-        return np.ones(file.file.record_count, dtype=bool) if live is None else live
-
-    def read_rows(
-        self, file: snapshots.TableFile, row_mask: Mask | None, columns: StructType | None = None
-    ) -> pa.Table:
-        """See `ChangePlan.read_rows`; without `columns`, rows have their row ids and sequence numbers."""
-        fields = columns or StructType((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
-        rows = read_file(self.current, file, fields, row_mask=row_mask)
-        for f in LINEAGE:
-            if f.name in rows.column_names:
-                field = arrow_field(f, with_ids=True)
-                rows = rows.set_column(rows.column_names.index(f.name), field, rows[f.name])
-        return rows
 
     def with_deleted(self, file: snapshots.TableFile, deleted: Mask) -> snapshots.TableFile:
         """Write a deletion vector to a Puffin file of its own; see `ChangePlan.with_deleted`."""
@@ -101,7 +71,7 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
     """An Iceberg table at a snapshot, for one operation: delete, update or merge; its sets of files are lists."""
 
     keeps_schema = True
-    scan = IcebergScan.plan
+    scan = IcebergScan
 
     def __init__(self, current: snapshots.Snapshot, operation: str, batch: tuple[str, int] | None = None) -> None:
         check_writable(current.metadata)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import IcebergError, strings_of
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
+from parquet_variant.errors import IcebergError
+from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
@@ -35,7 +33,7 @@ from parquet_variant.tables.iceberg.reading.planning import QueryColumns, plan_f
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, deleted_positions, read_delete_file
 from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
-from parquet_variant.tables.table_scan import TableScan, named_variant
+from parquet_variant.tables.table_scan import TableScan
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,7 @@ class FileColumns(file_rows.DataFileColumns):
 
     current: Snapshot
     file: TableFile
+    error = IcebergError
 
     def __post_init__(self) -> None:
         if self.rows != self.file.file.record_count:
@@ -59,11 +58,6 @@ class FileColumns(file_rows.DataFileColumns):
                 "columns"
             )
             raise IcebergError(problem, reason="bad-data-file", file=self.file.path)
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> FileColumns:
-        """Return the columns of an open file."""
-        return cls(parquet.schema_arrow, parquet.metadata.num_rows, snapshot, file)
 
     @cached_property
     def _names(self) -> schemas.NameMapping | None:
@@ -132,7 +126,7 @@ class FileColumns(file_rows.DataFileColumns):
         if not self.file.deletes and not missing:
             return None, {}
         fields = {selected.name: self._field(selected) for selected in missing}
-        with opened_file(self.current, self.file) as parquet:
+        with self.opened(self.current, self.file) as (_, parquet):
             rows = self.read(parquet, StructType(tuple({f.id: f for f in fields.values()}.values())))
             return self.live(parquet), {name: one_chunk(rows[f.name]).slice for name, f in fields.items()}
 
@@ -214,49 +208,6 @@ def _comparable_array(array: pa.Array) -> pa.Array:
 METADATA_IDS = {f.id for f in schemas.METADATA_COLUMNS.values()}
 
 
-def opened_file(snapshot: Snapshot, file: TableFile) -> AbstractContextManager[pq.ParquetFile]:
-    """Open a data file; see `data_file_errors`."""
-    check_readable(file)
-    return file_rows.open_data_file(*snapshot.table.files.find(file.path), file.path, IcebergError)
-
-
-def check_readable(file: TableFile) -> None:
-    """Refuse formats and encryption that cannot be read."""
-    if file.file.format != "parquet":
-        problem = f"data files in the format {file.file.format} cannot be read: rewrite the table with Parquet"
-        raise IcebergError(problem, reason="unsupported-feature", file=file.path)
-    if file.file.key_metadata is not None:
-        problem = "the data file is encrypted, which parquet-variant does not read"
-        raise IcebergError(problem, reason="unsupported-feature", file=file.path)
-
-
-def read_file(snapshot: Snapshot, file: TableFile, fields: StructType, *, row_mask: Mask | None = None) -> pa.Table:
-    """Return rows of a data file, with Variants as the file stores them.
-
-    `row_mask`: the rows to read, by position (default: the rows that are not deleted).
-    """
-    with opened_file(snapshot, file) as parquet:
-        columns = FileColumns.of(snapshot, file, parquet)
-        return columns.read(parquet, fields, columns.live(parquet) if row_mask is None else row_mask)
-
-
-def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
-    """Read all rows of a table; see `Table.to_arrow`."""
-    fields = current.schema.struct
-    if columns is not None:
-        fields = fields.select(strings_of("columns", columns), schemas.METADATA_COLUMNS)
-    files = plan_files(current).files
-    return file_rows.read_files(
-        files, fields, lambda file: file_rows.in_fields(read_file(current, file, fields), fields), threads
-    )
-
-
-def read(current: Snapshot, column: str | None = None, *, threads: int | None = None) -> VariantArray:
-    """Read a Variant column of all rows; see `Table.read`."""
-    column = named_variant(current.schema.struct, column, IcebergError)
-    return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
-
-
 @dataclass(frozen=True, repr=False)
 class IcebergScan(TableScan[TableFile]):
     """A query over a table, made by `scan`; it reads only metadata until rows are requested."""
@@ -275,10 +226,6 @@ class IcebergScan(TableScan[TableFile]):
     def _files(self) -> list[TableFile]:
         return self.pruned.files
 
-    def source(self, file: TableFile) -> ParquetSource:
-        """See `TableScan`."""
-        return self.current.table.files.source(file.path, file.size)
-
     def partitions(self) -> list[dict[str, str | None]]:
         """See `TableScan`."""
         metadata, partitions = self.current.metadata, []
@@ -290,6 +237,5 @@ class IcebergScan(TableScan[TableFile]):
         return partitions
 
     def _open(self, file: TableFile) -> OpenFile:
-        check_readable(file)
         with file_rows.data_file_errors(file.path, IcebergError):
             return super()._open(file)

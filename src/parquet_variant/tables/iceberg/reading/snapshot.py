@@ -86,9 +86,24 @@ class Snapshot:
         return StructType((*self.schema.fields, *extra))
 
     @property
+    def struct(self) -> StructType:
+        """The columns of the table."""
+        return self.schema.struct
+
+    @property
     def storage(self) -> Storage:
         """The table's directory."""
         return self.table.files.root
+
+    def place(self, file: TableFile) -> tuple[Storage, str, str]:
+        """Return the storage of a data file, its path there, and its name for errors; refuse what cannot be read."""
+        if file.file.format != "parquet":
+            problem = f"data files in the format {file.file.format} cannot be read: rewrite the table with Parquet"
+            raise IcebergError(problem, reason="unsupported-feature", file=file.path)
+        if file.file.key_metadata is not None:
+            problem = "the data file is encrypted, which parquet-variant does not read"
+            raise IcebergError(problem, reason="unsupported-feature", file=file.path)
+        return *self.table.files.find(file.path), file.path
 
     @cached_property
     def manifests(self) -> tuple[ManifestFile, ...]:
