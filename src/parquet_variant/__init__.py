@@ -98,7 +98,7 @@ register_methods(
         "ParquetTable": {
             "files.parquet.format.files": "data_files",
             "ingestion.destinations.parquet": "append:append_parquet overwrite:overwrite_parquet",
-            "files.parquet.operations.rewrite": "annotate optimize",
+            "files.parquet.operations.rewrite": "annotate optimize:ParquetFiles.optimize",
             "files.parquet.operations.inspect": "inspect",
             "files.parquet.reading.read": "read schema:read_schema to_arrow:read_table",
             "files.parquet.scanning.scan": "scan",
@@ -109,7 +109,7 @@ register_methods(
             "files.vortex.paths": "data_files:vortex_files",
             "ingestion.destinations.parquet": "append:append_vortex overwrite:overwrite_vortex",
             "files.vortex.reader": "inspect read read_json schema:read_schema to_arrow:read_table",
-            "files.vortex.rewriting": "optimize",
+            "files.vortex.rewriting": "optimize:VortexFiles.optimize",
             "files.vortex.scanner": "scan",
         },
         "JsonTable": {"ingestion.json_files": "read:read_values scan:scan_json schema:schema_of to_arrow:read_table"},

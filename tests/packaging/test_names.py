@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import build
-from parquet_variant.files.parquet.operations.rewrite import optimize as optimize_files
+from parquet_variant.files.parquet.operations.rewrite import ParquetFiles
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.ingestion.request import IngestOptions
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
@@ -73,7 +73,7 @@ def test_defaults_of_the_command_line_are_those_of_python() -> None:
     for command in ("optimize", "rewrite", "ingest"):
         for param in commands[command].params:
             assert not (param.name.endswith(("_bytes", "_mb")) and param.default is not None), (command, param.name)
-    assert optimize_files.__kwdefaults__["file_bytes"] == DEFAULT_FILE_BYTES
+    assert ParquetFiles.optimize.__kwdefaults__["file_bytes"] == DEFAULT_FILE_BYTES
 
 
 def test_options_of_an_ingest_are_options_of_the_command() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -107,10 +108,10 @@ def test_a_schema_that_pyarrow_would_read_in_another_way_is_refused(tmp_path: Pa
 def test_a_second_schema_is_refused(tmp_path: Path) -> None:
     """Thrift takes the last one of a field's values."""
     footer = footer_of(tmp_path / "a.parquet", pa.table({"x": [1, 2, 3]}))
-    start = next(field for field in struct_fields(footer, 0) if field.id == 2)
-    stop = next(field for field in struct_fields(footer, 0) if not field.id)
-    again = bytes([LIST]) + zigzag(2) + footer[start.start : start.end]
-    at = stop.start - 1  # The offset of the stop byte.
+    fields = list(struct_fields(footer, 0))
+    start, following = next(pair for pair in pairwise(fields) if pair[0].id == 2)
+    again = bytes([LIST]) + zigzag(2) + footer[start.start : following.header]
+    at = fields[-1].header  # The offset of the stop byte.
     twice = footer[:at] + again + footer[at:]
     schema = parse_schema(footer)
     check_chunks(footer, schema)

@@ -60,7 +60,7 @@ def test_pages_hold_what_pyarrow_reads(tmp_path, monkeypatch, codec, version, nu
     array = variants(3000)
     options = {"compression": codec, "data_page_version": version, "nullable": nullable}
     path = write(tmp_path / "a.parquet", array, data_page_size=8000, dictionary_pagesize_limit=20000, **options)
-    found = spans(path)
+    found = spans(path)(array.storage.field("metadata"))
     raw = [
         ctypes.string_at(at, stop - at) for at, stop in zip(found.starts.tolist(), found.stops.tolist(), strict=True)
     ]

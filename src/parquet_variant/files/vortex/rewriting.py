@@ -7,7 +7,6 @@ form of a Variant, `writer` Vortex files, and `files.parquet.writing.writer` Par
 from __future__ import annotations
 
 import os
-import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,22 +18,17 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError, check_choice
+from parquet_variant.errors import VariantFileError, check_choice, check_names
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.format.files import open_file as open_parquet
 from parquet_variant.files.parquet.operations.rewrite import (
-    DEFAULT_FILE_BYTES,
-    FormatToOptimize,
-    OptimizeOptions,
-    OptimizeResult,
+    FilesToOptimize,
     ShreddedFile,
     new_storage,
-    optimize_directory,
     plan_rewrite,
     profile_task,
-    staged_file,
 )
 from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
@@ -50,11 +44,9 @@ from parquet_variant.files.vortex.reader import (
 )
 from parquet_variant.files.vortex.writer import VortexColumn, VortexFileInfo, check_options, write
 from parquet_variant.inference.infer import infer
-from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, path_text
-from parquet_variant.io.staging import StagedFile, Staging
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
@@ -70,67 +62,43 @@ class VortexFile(NamedTuple):
 SourceFile: TypeAlias = VortexFile | ParquetSource
 
 
-def optimize(
-    path: str | os.PathLike[str],
-    *,
-    file_bytes: int = DEFAULT_FILE_BYTES,
-    reshred: bool = False,
-    schema: ShreddingSchema | str | None = None,
-    policy: str | Policy | None = None,
-    min_saving: float = 0.02,
-    column: str | None = None,
-    dry_run: bool = False,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
-) -> OptimizeResult:
-    """Compact the small Vortex files of a directory, re-shredding files where that saves space; no row changes.
+class VortexFiles(FilesToOptimize):
+    """Vortex files of a directory."""
 
-    See `Table.optimize`.
-    """
-    vortex()
-    files = FormatToOptimize(
-        _files, partial(_described, column=column), partial(_profile, column=column), partial(_merged, column=column)
-    )
-    options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
-    local = path_text(path).removeprefix("file://")
-    return optimize_directory(local, files, options, engine_or_threads(engine, threads, progress))
+    extension = SUFFIX[1:]
 
+    def __init__(self, column: str | None, write: Mapping[str, Any]) -> None:
+        vortex()
+        check_names("option to optimize Vortex files", write, ())
+        super().__init__(column, write)
 
-def _files(root: str) -> list[VortexFile]:
-    if "://" in root:
-        raise VariantFileError(f"{root} is not on a local disk: copy the Vortex files to one", reason="not-found")
-    return [VortexFile(name, Path(name).stat().st_size) for name in some_vortex_files(filesystem_of(root)[1])]
+    def files(self, root: str) -> list[VortexFile]:
+        """See `FilesToOptimize.files`."""
+        if "://" in root.removeprefix("file://"):
+            problem = f"{root} is not on a local disk: copy the Vortex files to one"
+            raise VariantFileError(problem, reason="not-found")
+        return [VortexFile(name, Path(name).stat().st_size) for name in some_vortex_files(filesystem_of(root)[1])]
 
+    def describe(self, source: VortexFile) -> ShreddedFile:
+        """See `FilesToOptimize.describe`."""
+        file = open_file(source.path)
+        name = choose_variant(file, self.column)
+        # The columns that must be equal in files to be merged; of the chosen column only the layout.
+        others = [(field if field.name != name else field.name) for field in file.schema]
+        texts = [note.has_texts for note in file.notes.values()]
+        key = f"{others} {file.layouts} {texts}"
+        return ShreddedFile(source, file.shredding_schema(name), len(file), key)
 
-def _described(source: VortexFile, column: str | None) -> ShreddedFile:
-    file = open_file(source.path)
-    name = choose_variant(file, column)
-    # The columns that must be equal in files to be merged; of the chosen column only the layout.
-    others = [(field if field.name != name else field.name) for field in file.schema]
-    texts = [note.has_texts for note in file.notes.values()]
-    key = f"{others} {file.layouts} {texts}"
-    return ShreddedFile(source, file.shredding_schema(name), len(file), key)
+    def profile(self, task: int, attempt: int, source: VortexFile) -> Profile:
+        """See `FilesToOptimize.profile`."""
+        return _profile(task, attempt, source, column=self.column)
 
-
-def _merged(
-    task: int,
-    attempt: int,
-    sources: Sequence[VortexFile],
-    *,
-    staging: Staging,
-    schema: ShreddingSchema | None,
-    root: str,
-    column: str | None,
-) -> tuple[StagedFile, int, int]:
-    """Write one new file from several; return its staged place, rows and bytes."""
-    folder = posixpath.relpath(posixpath.dirname(sources[0].path), root)
-    staged = staged_file(staging, task, attempt, folder, SUFFIX[1:])
-    first = open_file(sources[0].path)
-    main = choose_variant(first, column)
-    form = _Form("vortex", schema=schema or first.shredding_schema(main), column=main)
-    info = _write_vortex(sources, filesystem_of(staged.path)[1], form, keeps_layouts=True)
-    return staged, info.rows, info.bytes
+    def write(self, sources: Sequence[VortexFile], dest: str, schema: ShreddingSchema | None) -> VortexFileInfo:
+        """See `FilesToOptimize.write`."""
+        first = open_file(sources[0].path)
+        main = choose_variant(first, self.column)
+        form = _Form("vortex", schema=schema or first.shredding_schema(main), column=main)
+        return _write_vortex(sources, filesystem_of(dest)[1], form, keeps_layouts=True)
 
 
 FileFormat: TypeAlias = Literal["parquet", "vortex"]

@@ -90,6 +90,22 @@ def _scalar(raw: Any, arrow: pa.DataType) -> pa.Scalar | None:
         return None
 
 
+def _statistics_of(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStatistics:
+    """Return the statistics of a column chunk, with bounds only if their order is the order of values."""
+    # pyarrow crashes on a damaged footer in which the types of a column contradict each other.
+    statistics = chunk.statistics if chunk.physical_type == node.physical and chunk.is_stats_set else None
+    values, arrow = chunk.num_values, leaf_type(node)
+    if statistics is None:
+        return LeafStatistics(values)
+    nulls = statistics.null_count if statistics.has_null_count and 0 <= statistics.null_count <= values else None
+    if nulls == values and statistics.has_min_max:
+        return LeafStatistics(values)  # bounds without values: the count or the bounds are wrong
+    if statistics.has_min_max and arrow is not None:
+        bounds = _scalar(statistics.min_raw, arrow), _scalar(statistics.max_raw, arrow)
+        return LeafStatistics(values, nulls, *(bounds if None not in bounds else ()))
+    return LeafStatistics(values, nulls)
+
+
 def footer_metadata(footer: bytes) -> pq.FileMetaData:
     """Return pyarrow's metadata of the Thrift bytes of a footer, without reading a file."""
     return open_parquet(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)).metadata
@@ -213,28 +229,8 @@ class FileFacts:
             return reduce(LeafStatistics.merge, of_groups, LeafStatistics(0, 0))
         key = leaf.leaf, group
         if key not in self._statistics:
-            self._statistics[key] = self._statistics_of(self.chunk(leaf, group), leaf)
+            self._statistics[key] = _statistics_of(self.chunk(leaf, group), leaf)
         return self._statistics[key]
-
-    @staticmethod
-    def _statistics_of(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStatistics:
-        """Return the statistics of a column chunk, with bounds only if their order is the order of values."""
-        # pyarrow crashes on a damaged footer in which the types of a column contradict each other.
-        statistics = chunk.statistics if chunk.physical_type == node.physical and chunk.is_stats_set else None
-        values = chunk.num_values
-        if statistics is None:
-            return LeafStatistics(values)
-        nulls = statistics.null_count if statistics.has_null_count else None
-        if nulls is not None and not 0 <= nulls <= values:
-            nulls = None
-        if nulls == values and statistics.has_min_max:
-            return LeafStatistics(values)  # bounds without values: the count or the bounds are wrong
-        arrow = leaf_type(node)
-        if not statistics.has_min_max or arrow is None:
-            return LeafStatistics(values, nulls)
-        lower, upper = _scalar(statistics.min_raw, arrow), _scalar(statistics.max_raw, arrow)
-        bounds = () if lower is None or upper is None else (lower, upper)
-        return LeafStatistics(values, nulls, *bounds)
 
     def is_empty(
         self, residual: SchemaNode, *, variant_nulls: bool = False, groups: Iterable[int] | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 # FileMetaData
@@ -43,12 +44,12 @@ class ThriftError(ValueError):
 
 
 class ThriftField(NamedTuple):
-    """A field of a struct: its id, type code, and the offsets of its value and its end in the buffer."""
+    """A field of a struct: its id, type code, and the offsets of its header and its value in the buffer."""
 
     id: int
     type: int
+    header: int
     start: int
-    end: int
 
 
 _BYTES = [bytes([number]) for number in range(256)]
@@ -174,11 +175,11 @@ def struct_fields(buffer: bytes, position: int) -> Iterator[ThriftField]:
     """
     number, kind = 0, _TRUE
     while kind:
-        number, kind, start = _field_start(buffer, position, number)
-        position = start
+        header = position
+        number, kind, position = _field_start(buffer, header, number)
+        yield ThriftField(number, kind, header, position)
         if kind not in (0, _TRUE, _FALSE):  # The header of a boolean field contains its value.
             _, position = read_value(buffer, position, kind, 1)
-        yield ThriftField(number, kind, start, position)
 
 
 def list_items(buffer: bytes, position: int) -> tuple[int, int, int]:
@@ -270,7 +271,8 @@ def with_fields(buffer: bytes, position: int, changes: Mapping[int, int | bytes 
 
     A struct that is not there yet is added; a number that is not there is not.
     """
-    fields = {field.id: (field.type, buffer[field.start : field.end]) for field in struct_fields(buffer, position)}
+    pairs = pairwise(struct_fields(buffer, position))  # without the stop byte
+    fields = {field.id: (field.type, buffer[field.start : following.header]) for field, following in pairs}
     for number, value in changes.items():
         if value is None:
             fields.pop(number, None)
@@ -278,7 +280,6 @@ def with_fields(buffer: bytes, position: int, changes: Mapping[int, int | bytes 
             fields[number] = STRUCT, value
         elif number in fields:
             fields[number] = fields[number][0], zigzag(value)
-    del fields[0]  # The stop byte.
     out, last = bytearray(), 0
     for number in sorted(fields):
         kind, encoded = fields[number]
@@ -299,9 +300,4 @@ def field_header(number: int, kind: int, last: int) -> bytes:
 
 def find_field(buffer: bytes, position: int, number: int) -> int | None:
     """Return the offset of the value of a field in the struct that starts at `position`; None if it is not set."""
-    last, kind, start = _field_start(buffer, position, 0)
-    while kind and last != number:
-        if kind not in (_TRUE, _FALSE):
-            _, start = read_value(buffer, start, kind)
-        last, kind, start = _field_start(buffer, start, last)
-    return start if kind else None
+    return next((field.start for field in struct_fields(buffer, position) if field.id == number), None)

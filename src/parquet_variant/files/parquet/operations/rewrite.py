@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Collection, Hashable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, Unpack, get_args
+from typing import Any, ClassVar, Unpack, get_args
 
 import pyarrow as pa
 from pyarrow import fs
@@ -281,127 +282,153 @@ class ShreddedFile:
     other_columns: str
 
 
-@dataclass(frozen=True, slots=True)
-class FormatToOptimize:
-    """The functions by which `optimize_directory` finds, describes, profiles and merges the files of a format."""
+class FilesToOptimize(ABC):
+    """The files of a format, of which `optimize` compacts a directory; tasks of other processes call the methods.
 
-    files: Callable[[str], Sequence[Any]]  # The files of a directory.
-    describe: Callable[[Any], ShreddedFile]
-    # Tasks: the profile of a file; and one file from several, as its staged place, rows and bytes.
-    profile: Callable[[int, int, Any], Profile]
-    merge: Callable[..., tuple[StagedFile, int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class OptimizeOptions:
-    """The options of `optimize` that decide which files change."""
-
-    file_bytes: int
-    reshred: bool
-    schema: ShreddingSchema | str | None
-    policy: str | Policy | None
-    min_saving: float
-    dry_run: bool
-
-
-@with_keywords(FileKeywords, WriterOptions)
-def optimize(
-    path: str | os.PathLike[str],
-    *,
-    file_bytes: int = DEFAULT_FILE_BYTES,
-    reshred: bool = False,
-    schema: ShreddingSchema | str | None = None,
-    policy: str | Policy | None = None,
-    min_saving: float = 0.02,
-    column: str | None = None,
-    dry_run: bool = False,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
-    **write: Unpack[FileKeywords],
-) -> OptimizeResult:
-    """Compact the small files of a directory, re-shredding files where that saves space; no row changes.
-
-    See `Table.optimize`.
+    `column`: the name of the Variant column; it is optional if there is only one.
+    `write`: the options of the writer.
     """
-    WriterOptions.of(write)  # Check options before files are read.
-    parquet = FormatToOptimize(
-        locate,
-        partial(_shredded_file, column=column),
-        partial(profile_task, column=column),
-        partial(_rewrite, column=column, write=write),
-    )
-    options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
-    return optimize_directory(path, parquet, options, engine_or_threads(engine, threads, progress))
+
+    extension: ClassVar[str]
+
+    def __init__(self, column: str | None, write: Mapping[str, Any]) -> None:
+        self.column, self._write = column, write
+
+    @abstractmethod
+    def files(self, root: str) -> Sequence[Any]:
+        """Return the files of a directory, with their ``path`` and ``size``."""
+
+    @abstractmethod
+    def describe(self, source: Any) -> ShreddedFile:
+        """Return the description of a file."""
+
+    @abstractmethod
+    def profile(self, task: int, attempt: int, source: Any) -> Profile:
+        """Return the profile of the Variant column of a file."""
+
+    @abstractmethod
+    def write(self, sources: Sequence[Any], dest: str, schema: ShreddingSchema | None) -> Any:
+        """Write one file from several; return its description, with ``rows`` and ``bytes``."""
+
+    def _merge(
+        self, task: int, attempt: int, sources: Sequence[Any], *, staging: Staging, schema: Any, root: str
+    ) -> tuple[StagedFile, int, int]:
+        """Write one file from several; return its staged place, rows and bytes."""
+        folder = posixpath.relpath(posixpath.dirname(sources[0].path), root)
+        name = staging.file_name(task, extension=self.extension, prefix=COMPACTED)
+        staged = StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
+        info = self.write(sources, staged.path, schema)
+        return staged, info.rows, info.bytes
+
+    @classmethod
+    @with_keywords(FileKeywords, WriterOptions)
+    def optimize(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        file_bytes: int = DEFAULT_FILE_BYTES,
+        reshred: bool = False,
+        schema: ShreddingSchema | str | None = None,
+        policy: str | Policy | None = None,
+        min_saving: float = 0.02,
+        column: str | None = None,
+        dry_run: bool = False,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        engine: Engine | None = None,
+        **write: Unpack[FileKeywords],
+    ) -> OptimizeResult:
+        """Compact the small files of a directory, re-shredding files where that saves space; no row changes.
+
+        See `Table.optimize`.
+        """
+        self, engine = cls(column, write), engine_or_threads(engine, threads, progress)
+        root = path_text(path).rstrip("/")
+        if info_of(*filesystem_of(root)).type != fs.FileType.Directory:
+            problem = f"{root} is not a directory: pass a directory of Parquet files, or a Delta table"
+            raise VariantFileError(problem, reason="not-found", file=root)
+        if (table_format := format_of_directory(root)) is not None:
+            problem = f"{root} is {A_TABLE[table_format]}: open it with pv.open"
+            raise VariantFileError(problem, reason=f"{table_format}-table", file=root)
+        if not dry_run:
+            sweep(root)
+        sources = self.files(root)
+        files = [self.describe(source) for source in sources]
+        drift: DriftReport | None = None
+        target: ShreddingSchema | None = None
+        shredded = [file for file in files if file.schema is not None]
+        if not shredded:
+            reshreds = False
+        elif schema is None:
+            profile = engine.reduce("profile", self.profile, [file.source for file in shredded], Profile.merge)
+            infos = filesystem_of(root)[0].get_file_info([file.source.path for file in shredded])
+            pairs = zip(shredded, infos, strict=True)
+            rows = [(file.schema, file.rows, info.mtime) for file, info in pairs if file.schema]
+            drift, current = find_drift_of_files(rows, profile, policy, min_saving)
+            target = drift.to_shred(current, reshred=reshred)
+            reshreds = reshred or drift.pays
+        else:
+            target = ShreddingSchema.of(schema)
+            reshreds = True
+        packed = pack_files(
+            [((posixpath.dirname(file.source.path), file.other_columns), file.source.size) for file in files],
+            file_bytes,
+            [reshreds and file.schema not in (None, target) for file in files],
+        )
+        packs = [[files[at] for at in pack] for pack in packed]
+        if dry_run or not packs:
+            return OptimizeResult(schema=target, drift=drift)
+        opened = open_staging(root, "append")
+        assert opened is not None
+        staging = opened.begin()
+        base = filesystem_of(root)[1].rstrip("/")
+        old = [file.source for pack in packs for file in pack]
+        try:
+            work = partial(self._merge, staging=staging, schema=target, root=base)
+            results = engine.run("optimize", work, [[file.source for file in pack] for pack in packs])
+            before, after = sum(file.rows for pack in packs for file in pack), sum(rows for _, rows, _ in results)
+            if before != after:
+                problem = f"{root} changed while it was read ({before:,} rows, then {after:,}): try again"
+                raise VariantFileError(problem, reason="files-changed", file=root)
+            replaced = [file.path[len(base) :].strip("/") for file in old]
+            staging.commit([file for file, _, _ in results], marker=False, replaced=replaced)
+        except BaseException:
+            staging.abort()
+            raise
+        added = sum(size for _, _, size in results)
+        return OptimizeResult(len(old), len(results), sum(file.size for file in old), added, target, drift)
 
 
-def optimize_directory(
-    path: str | os.PathLike[str], format: FormatToOptimize, options: OptimizeOptions, engine: Engine
-) -> OptimizeResult:
-    """Compact and re-shred the files of a directory, in any file format; see `optimize`."""
-    root = path_text(path).rstrip("/")
-    if info_of(*filesystem_of(root)).type != fs.FileType.Directory:
-        problem = f"{root} is not a directory: pass a directory of Parquet files, or a Delta table"
-        raise VariantFileError(problem, reason="not-found", file=root)
-    if (table_format := format_of_directory(root)) is not None:
-        problem = f"{root} is {A_TABLE[table_format]}: open it with pv.open"
-        raise VariantFileError(problem, reason=f"{table_format}-table", file=root)
-    if not options.dry_run:
-        sweep(root)
-    sources = format.files(root)
-    files = [format.describe(source) for source in sources]
-    drift = None
-    schema = None
-    shredded = [file for file in files if file.schema is not None]
-    if not shredded:
-        reshreds = False
-    elif options.schema is None:
-        profile = engine.reduce("profile", format.profile, [file.source for file in shredded], Profile.merge)
-        infos = filesystem_of(root)[0].get_file_info([file.source.path for file in shredded])
-        rows = [(file.schema, file.rows, info.mtime) for file, info in zip(shredded, infos, strict=True) if file.schema]
-        drift, current = find_drift_of_files(rows, profile, options.policy, options.min_saving)
-        schema = drift.to_shred(current, reshred=options.reshred)
-        reshreds = options.reshred or drift.pays
-    else:
-        schema = ShreddingSchema.of(options.schema)
-        reshreds = True
-    packed = pack_files(
-        [((posixpath.dirname(file.source.path), file.other_columns), file.source.size) for file in files],
-        options.file_bytes,
-        [reshreds and file.schema not in (None, schema) for file in files],
-    )
-    packs = [[files[at] for at in pack] for pack in packed]
-    if options.dry_run or not packs:
-        return OptimizeResult(schema=schema, drift=drift)
-    opened = open_staging(root, "append")
-    assert opened is not None
-    staging = opened.begin()
-    base = filesystem_of(root)[1].rstrip("/")
-    old = [file.source for pack in packs for file in pack]
-    try:
-        work = partial(format.merge, staging=staging, schema=schema, root=base)
-        results = engine.run("optimize", work, [[file.source for file in pack] for pack in packs])
-        before, after = sum(file.rows for pack in packs for file in pack), sum(rows for _, rows, _ in results)
-        if before != after:
-            problem = f"{root} changed while it was read ({before:,} rows, then {after:,}): try again"
-            raise VariantFileError(problem, reason="files-changed", file=root)
-        replaced = [file.path[len(base) :].strip("/") for file in old]
-        staging.commit([file for file, _, _ in results], marker=False, replaced=replaced)
-    except BaseException:
-        staging.abort()
-        raise
-    added = sum(size for _, _, size in results)
-    return OptimizeResult(len(old), len(results), sum(file.size for file in old), added, schema, drift)
+class ParquetFiles(FilesToOptimize):
+    """Parquet files of a directory."""
 
+    extension = "parquet"
 
-def _shredded_file(source: ParquetSource, column: str | None) -> ShreddedFile:
-    with open_file(source) as file:
-        variant_column = choose_column(file.schema, column, file.name)
-        table = empty_table(file.arrow_schema)
-        other_fields = [str(field) for field in table.schema if field.name != variant_column.path[0]]
-        array = next(array for _, array in row_group_arrays(file, variant_column))
-        schema = array.schema if array.schema is not None else ShreddingSchema.variant()
-        return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {other_fields}")
+    def __init__(self, column: str | None, write: Mapping[str, Any]) -> None:
+        WriterOptions.of(write)  # Check options before files are read.
+        super().__init__(column, write)
+
+    def files(self, root: str) -> Sequence[ParquetSource]:
+        """See `FilesToOptimize.files`."""
+        return locate(root)
+
+    def describe(self, source: ParquetSource) -> ShreddedFile:
+        """See `FilesToOptimize.describe`."""
+        with open_file(source) as file:
+            variant_column = choose_column(file.schema, self.column, file.name)
+            table = empty_table(file.arrow_schema)
+            other_fields = [str(field) for field in table.schema if field.name != variant_column.path[0]]
+            array = next(array for _, array in row_group_arrays(file, variant_column))
+            schema = array.schema if array.schema is not None else ShreddingSchema.variant()
+            return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {other_fields}")
+
+    def profile(self, task: int, attempt: int, source: ParquetSource) -> Profile:
+        """See `FilesToOptimize.profile`."""
+        return profile_task(task, attempt, source, column=self.column)
+
+    def write(self, sources: Sequence[ParquetSource], dest: str, schema: ShreddingSchema | None) -> FileInfo:
+        """See `FilesToOptimize.write`."""
+        return VariantForm("final", schema, self.column, "error", keeps_others=True).write(sources, dest, **self._write)
 
 
 def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, rewritten: Sequence[bool]) -> list[list[int]]:
@@ -422,26 +449,3 @@ def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, rewritten
             pack.append(number)
             filled[key] = pack, total + size
     return [pack for pack in packs if len(pack) > 1 or rewritten[pack[0]]]
-
-
-def staged_file(staging: Staging, task: int, attempt: int, folder: str, extension: str = "parquet") -> StagedFile:
-    """Return the place of a new file for a folder below the directory."""
-    name = staging.file_name(task, extension=extension, prefix=COMPACTED)
-    return StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
-
-
-def _rewrite(
-    task: int,
-    attempt: int,
-    sources: list[ParquetSource],
-    *,
-    staging: Staging,
-    schema: ShreddingSchema,
-    column: str | None,
-    root: str,
-    write: FileKeywords,
-) -> tuple[StagedFile, int, int]:
-    """Write one new file; return its staged place, rows and bytes."""
-    staged = staged_file(staging, task, attempt, posixpath.relpath(posixpath.dirname(sources[0].path), root))
-    info = VariantForm("final", schema, column, "error", keeps_others=True).write(sources, staged.path, **write)
-    return staged, info.rows, info.bytes

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -341,23 +341,14 @@ def _chunk_strings(chunk: ChunkPages, as_dictionary: bool, mask: Mask | None) ->
     return strings, is_sound
 
 
-class Spans(NamedTuple):
-    """Absolute start and end addresses of values, and the objects that own their memory."""
-
-    starts: Int64s
-    stops: Int64s
-    owner: list[object]
-
-    def value_positions(self, metadata: pa.Array) -> ValuePositions:
-        """Return the positions of the values, with the metadata column of the same rows."""
-        from parquet_variant.arrays.value_positions import ValuePositions
-
-        parts = metadata_parts(metadata)
-        return ValuePositions.at(self.starts, self.stops, parts, self.owner)
+# Returns the values of the rows of a column, from their metadata.
+UnshreddedValues: TypeAlias = "Callable[[pa.Array], ValuePositions]"
 
 
-def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans | None:
-    """Return the spans of values of an unshredded top-level column; None if pyarrow must read it."""
+def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> UnshreddedValues | None:
+    """Return the values of an unshredded top-level column, in its pages; None if pyarrow must read it."""
+    from parquet_variant.arrays.value_positions import ValuePositions
+
     value = column.node.child("value")
     if value is None or value.leaf is None or len(column.path) != 1 or value.physical != "BYTE_ARRAY":
         return None
@@ -375,7 +366,8 @@ def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans 
         return None
     if pages.present < pages.rows:  # The null count in the statistics is wrong.
         return None
-    return Spans(starts, starts + sizes, [*pages.owner, pages.strings])
+    owner = [*pages.owner, pages.strings]
+    return lambda metadata: ValuePositions.at(starts, starts + sizes, metadata_parts(metadata), owner)
 
 
 # The bytes of a block of a Bloom filter, and the bytes of a filter that are read at most.

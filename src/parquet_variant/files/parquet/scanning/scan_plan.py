@@ -44,7 +44,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.value_positions import ValuePositions
-    from parquet_variant.files.parquet.reading.column_values import Spans
+    from parquet_variant.files.parquet.reading.column_values import UnshreddedValues
     from parquet_variant.ops.columns.extract_path import Group
 
 
@@ -389,7 +389,7 @@ class FilePart:
                     if spans is None:
                         group = storage_group(storage)
                     else:
-                        group = spans.value_positions(storage.field("metadata"))
+                        group = spans(storage.field("metadata"))
                         group.look_up(path.segments for at in outputs if (path := selection[at].path) is not None)
                 assert group is not None
                 if selected.output is None and selected.type is None:
@@ -401,7 +401,7 @@ class FilePart:
                     )
         return columns
 
-    def _spans(self, selected: Sequence[Selected], leaves: list[int]) -> tuple[Spans | None, list[int]]:
+    def _spans(self, selected: Sequence[Selected], leaves: list[int]) -> tuple[UnshreddedValues | None, list[int]]:
         """Return the spans of unshredded values, if they need not be copied, and the leaves that pyarrow must read."""
         column = self.plan.column
         if column is None or column.layout != "unshredded" or len(self.groups) > 1:

@@ -168,10 +168,8 @@ class FilePatch:
         order = np.arange(len(before))
         order[changed] = np.arange(len(before), len(before) + len(after))
         rows = pa.concat_tables([before, after]).combine_chunks().take(from_numpy(order))
-        leaves: set[Place] = set()
         old = before.filter(from_numpy(changed))
-        _find_differences(old.to_struct_array(), after.to_struct_array(), (), leaves)
-        part = _with_leaves(rows.to_struct_array().combine_chunks(), leaves)
+        part = _changed_leaves(*(table.to_struct_array().combine_chunks() for table in (old, after, rows)))
         part_table = rows.select([]) if part is None else pa.Table.from_struct_array(part)
         return cls(file, rows, places, changed, part_table)
 
@@ -301,7 +299,8 @@ def _has_same_leaves(file: StoredFile, schema: pa.Schema) -> bool:
     return {elements[leaf.path] for leaf in new_schema.leaves} <= set(new_schema.elements)
 
 
-def _find_differences(before: pa.Array, after: pa.Array, place: Place, places: set[Place]) -> None:
+def _changed_leaves(before: pa.Array, after: pa.Array, rows: pa.Array) -> pa.Array | None:
+    """Return `rows` with only the leaves whose values differ before and after; None if it has none of them."""
     before, after = (
         array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
         for array in (one_chunk(before), one_chunk(after))
@@ -310,29 +309,17 @@ def _find_differences(before: pa.Array, after: pa.Array, place: Place, places: s
         if pa.types.is_floating(before.type):  # Arrow's `equals` ignores the sign of zeros.
             bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[before.type.bit_width]
             before, after = before.view(bits), after.view(bits)
-        if not before.equals(after) or may_have_nan(before.type):
-            places.add(place)
-    elif before.is_valid().equals(after.is_valid()):
-        for index, child in enumerate(before.type):
-            _find_differences(before.field(index), after.field(index), (*place, child.name), places)
-    else:  # The levels of every leaf inside differ.
-        places.add(place)
-
-
-def _with_leaves(array: pa.Array, leaves: set[Place], place: Place = ()) -> pa.Array | None:
-    """Return a struct with only some leaves; None if it has none of them."""
-    if place in leaves:
-        return array
-    if not pa.types.is_struct(array.type):
-        return None
-    arrays, fields = [], []
-    for index, child in enumerate(array.type):
-        part = _with_leaves(array.field(index), leaves, (*place, child.name))
-        if part is not None:
-            arrays.append(part)
-            fields.append(child.with_type(part.type))
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask) if arrays else None
+        return None if before.equals(after) and not may_have_nan(before.type) else rows
+    if not before.is_valid().equals(after.is_valid()):  # The levels of every leaf inside differ.
+        return rows
+    parts = {
+        child.name: part
+        for index, child in enumerate(before.type)
+        if (part := _changed_leaves(before.field(index), after.field(index), rows.field(index))) is not None
+    }
+    fields = [field.with_type(parts[field.name].type) for field in rows.type if field.name in parts]
+    mask = rows.is_null() if rows.null_count else None
+    return pa.StructArray.from_arrays(list(parts.values()), fields=fields, mask=mask) if parts else None
 
 
 @dataclass(frozen=True)
