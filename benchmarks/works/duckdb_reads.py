@@ -17,7 +17,7 @@ from typing import Any
 import parquet_variant as pv
 from benchmarks.data import ROOT, data_sets, scratch
 from benchmarks.peers import duckdb
-from parquet_variant.inference.columns import has_scalar_column
+from parquet_variant.inference.columns import best_column
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.types.path import WILDCARD
 
@@ -85,7 +85,8 @@ def _row(name: str, source: Path, rounds: int) -> str:
 def frequent_paths(source: Path) -> list[tuple[str, ...]]:
     """Return the most frequent paths outside of arrays whose values are mostly scalars."""
     profile = pv.profile(str(source))
-    scalars = [path for path in profile if WILDCARD not in path.path.segments and has_scalar_column(path)]
+    columns = [(path, best_column(path)) for path in profile if WILDCARD not in path.path.segments]
+    scalars = [path for path, column in columns if column is not None and column.arrow is not None]
     scalars.sort(key=lambda path: (-path.rows, str(path.path)))
     return [tuple(map(str, path.path.segments)) for path in scalars[:_PATHS]]
 

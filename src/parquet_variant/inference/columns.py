@@ -69,7 +69,7 @@ def best_column(path_profile: PathProfile) -> ColumnType | None:
     groups = type_groups(path_profile)
     if not groups:
         return None
-    name = _largest(groups)
+    name = max(groups, key=lambda group: (groups[group], group))
     typed = groups.pop(name)
     if name == "number":
         arrow, held = exact_numeric(path_profile)
@@ -77,12 +77,6 @@ def best_column(path_profile: PathProfile) -> ColumnType | None:
             groups[f"number beyond {ddl_name(arrow)}"] = typed - held
         return ColumnType(ddl_name(arrow), arrow, held, groups)
     return ColumnType(*_COLUMN_OF_TYPE[VariantType(name)], typed, groups)
-
-
-def has_scalar_column(path_profile: PathProfile) -> bool:
-    """Return whether the best column is one of scalars."""
-    groups = type_groups(path_profile)
-    return bool(groups) and _largest(groups) not in ("array", "object")
 
 
 def typed_leaves(
@@ -112,10 +106,6 @@ def type_groups(path_profile: PathProfile) -> dict[str, int]:
             name = "number" if variant_type in EXACT_NUMERIC else str(variant_type)
             groups[name] = groups.get(name, 0) + count
     return groups
-
-
-def _largest(groups: dict[str, int]) -> str:
-    return max(groups, key=lambda group: (groups[group], group))
 
 
 def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:

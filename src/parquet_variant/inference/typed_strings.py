@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
+from shlex import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
 from parquet_variant.types import INTEGER_IDS, PrimitiveId
-from parquet_variant.types.path import VariantPath, Wildcard, parse_pattern
+from parquet_variant.types.path import VariantPath, Wildcard, depth_first, parse_pattern
 
 # Takes the place of all types: each path whose strings all have the form of one type gets that type.
 AUTO = "auto!"
@@ -71,6 +72,9 @@ class TypeSuggestion:
     """A path at which all strings are written in the form of another type, both in the notation of ``types=``.
 
     Or at which all values are integers that count the time since 1970, by their size and the name of the path.
+
+    >>> print(TypeSuggestion("$['it''s']", "uuid!", 2))
+    all 2 strings at $['it''s'] are UUIDs: type them with --type '$['"'"'it'"'"''"'"'s'"'"']:uuid!'
     """
 
     path: str
@@ -84,7 +88,7 @@ class TypeSuggestion:
 
     def __str__(self) -> str:
         noun = {"uuid!": "UUID"}.get(self.type, self.type.removesuffix("!"))
-        option = f"--type {shown_option(self.path, self.type)}"
+        option = f"--type {quote(f'{self.path}:{self.type}')}"
         if self.counts_time:
             unit = {6: "seconds", 3: "milliseconds", 0: "microseconds"}[_EPOCHS[self.type]]
             values = "the only number" if self.strings == 1 else f"all {self.strings:,} numbers"
@@ -93,16 +97,6 @@ class TypeSuggestion:
         if self.strings == 1:
             return f"the only string at {self.path} is a {noun}: type it with {option}"
         return f"all {self.strings:,} strings at {self.path} are {noun}s: type them with {option}"
-
-
-def shown_option(path: str, kind: str) -> str:
-    """Return the value of ``--type`` for a path, quoted for a shell.
-
-    >>> print(shown_option("$.at", "timestamp!"), shown_option("$['it''s']", "uuid!"))
-    '$.at:timestamp!' '$['"'"'it'"'"''"'"'s'"'"']:uuid!'
-    """
-    quoted = f"{path}:{kind}".replace("'", "'\"'\"'")
-    return f"'{quoted}'"
 
 
 def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
@@ -119,24 +113,12 @@ def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
     table = profile.table
     strings = table.kinds[:, PrimitiveId.STRING]
     forms = table.counts[:, list(FORM_COLUMNS.values())].max(axis=1, initial=0)
-    candidates = [
-        PathProfile(profile, number) for number in np.flatnonzero((strings > 0) & (forms == strings)).tolist()
-    ]
-    return tuple(
-        TypeSuggestion(
-            path_profile.path.shorthand,
-            "date" if path_profile.string_form == "date" else f"{path_profile.string_form}!",
-            path_profile.kind_count(PrimitiveId.STRING),
-        )
-        for path_profile in sorted(candidates, key=_place)
-        if path_profile.string_form is not None and path_profile.segment is not None
-    )
-
-
-def _place(path_profile: PathProfile) -> list[tuple[bool, bytes]]:
-    """Return a key that sorts paths as the tree has them: fields in byte order before elements."""
-    segments = path_profile.path.segments
-    return [(False, s.encode("utf-8", "replace")) if isinstance(s, str) else (True, b"") for s in segments]
+    found: dict[VariantPath, TypeSuggestion] = {}
+    for number in np.flatnonzero((strings > 0) & (forms == strings)).tolist():
+        path = (of_path := PathProfile(profile, number)).path
+        if (form := of_path.string_form) is not None and path.segments:
+            found[path] = TypeSuggestion(path.shorthand, form if form == "date" else f"{form}!", int(strings[number]))
+    return tuple(found[path] for path in sorted(found, key=depth_first))
 
 
 def suggest_epochs(profile: Profile) -> tuple[TypeSuggestion, ...]:
@@ -147,19 +129,18 @@ def suggest_epochs(profile: Profile) -> tuple[TypeSuggestion, ...]:
     >>> print(*suggest_epochs(Profile.of_array(rows)))
     all 2 numbers at $.created_at count seconds since 1970: for timestamps use --type '$.created_at:timestamp_s!'
     """
-    table, found = profile.table, list[tuple[PathProfile, str]]()
+    table, found = profile.table, dict[VariantPath, TypeSuggestion]()
     counts = table.kinds[:, list(INTEGER_IDS)].sum(axis=1)
     is_counted = (counts > 0) & (counts == table.value_counts - table.kinds[:, PrimitiveId.NULL])
     smallest, largest = table.counts[:, INT_MIN], table.counts[:, INT_MAX]
     for kind, digits in _EPOCHS.items():  # A number is of these years in one unit at most.
         unit = 10 ** (6 - digits)
         is_time = is_counted & (smallest >= _FIRST_SECOND * unit) & (largest < _LAST_SECOND * unit)
-        found += [(PathProfile(profile, number), kind) for number in np.flatnonzero(is_time).tolist()]
-    return tuple(
-        TypeSuggestion(of_path.path.shorthand, kind, of_path.count - of_path.null_count)
-        for of_path, kind in sorted(found, key=lambda candidate: _place(candidate[0]))
-        if isinstance(of_path.segment, str) and _TIME_NAME.search(of_path.segment)
-    )
+        for number in np.flatnonzero(is_time).tolist():
+            path = PathProfile(profile, number).path
+            if path.segments and isinstance(name := path.segments[-1], str) and _TIME_NAME.search(name):
+                found[path] = TypeSuggestion(path.shorthand, kind, int(counts[number]))
+    return tuple(found[path] for path in sorted(found, key=depth_first))
 
 
 def schema_and_types(schema: ShreddingSchema | str | None) -> tuple[ShreddingSchema | None, dict[str, str]]:

@@ -8,7 +8,7 @@ example rows to `findings`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import sqrt
@@ -58,12 +58,11 @@ class Thresholds:
 
     def __post_init__(self) -> None:
         for name in ("factor", "min_change", "min_share"):
-            check_number(name, getattr(self, name))
-        if not self.factor > 1:
-            raise bad_option(f"factor is {self.factor}: it must be above 1")
-        for name in ("min_change", "min_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise bad_option(f"{name} is {getattr(self, name)}: it must be from 0 to 1")
+            check_number(name, number := getattr(self, name))
+            if name == "factor" and not number > 1:
+                raise bad_option(f"factor is {number}: it must be above 1")
+            if name != "factor" and not 0 <= number <= 1:
+                raise bad_option(f"{name} is {number}: it must be from 0 to 1")
 
 
 def compare(before: Summary, after: Summary, thresholds: Thresholds) -> list[Finding]:
@@ -110,20 +109,17 @@ class _Comparison:
                 self.explained[path] = path
                 yield missing
             return
+        counts, places = (old.count, new.count), (old.places, new.places)
         if not path.segments:
-            sides = self.before, self.after
-            evidence = _weaker(*(side.rows_evidence for side in sides))
+            evidence = _weaker(self.before.rows_evidence, self.after.rows_evidence)
             nulls, rows = (self.before.null_rows, self.after.null_rows), (self.before.rows, self.after.rows)
             if self._differs(nulls, rows):
                 yield _share_change("presence", old, new, nulls, rows, ["rows are NULL in"] * 2, "all rows", evidence)
-        elif old.places and new.places:
-            counts, places = (old.count, new.count), (old.places, new.places)
-            if self._differs(counts, places):
-                words = ["became sparse: in", "became frequent: in"]
-                yield _share_change("presence", old, new, counts, places, words, "its parents")
-        nulls, counts = (old.nulls, new.nulls), (old.count, new.count)
-        is_only_null = [side.nulls == side.count for side in (old, new)]
-        if is_only_null[0] != is_only_null[1] or self._differs(nulls, counts):
+        elif all(places) and self._differs(counts, places):
+            words = ["became sparse: in", "became frequent: in"]
+            yield _share_change("presence", old, new, counts, places, words, "its parents")
+        nulls = old.nulls, new.nulls
+        if (old.nulls == old.count) != (new.nulls == new.count) or self._differs(nulls, counts):
             words = ["is no longer null: null in", "became null: null in"]
             yield _share_change("nulls", old, new, nulls, counts, words, "its values")
         # The paths inside of objects, or of arrays, that exist on one side only are not findings of their own.
@@ -190,9 +186,8 @@ class _Comparison:
         arrays, objects = (_share(theirs, kind) - _share(mine, kind) for kind in ("array", "object"))
         if arrays * objects < 0 and min(abs(arrays), abs(objects)) > abs(arrays + objects):
             change = "array-to-object" if objects > 0 else "object-to-array"
-        shown = [_without_null(side.types) for side in (old, new)]
-        text = f"{type_shares(shown[0])} -> {type_shares(shown[1])} ({counted(count, 'value')})"
-        return _finding(change, count, old, new, text)
+        shown = " -> ".join(type_shares(_without_null(side.types)) for side in (old, new))
+        return _finding(change, count, old, new, f"{shown} ({counted(count, 'value')})")
 
     def _type_change(self, mine: Mapping[str, int], theirs: Mapping[str, int], name: str) -> int:
         """Return the number of values by which a type differs, counted on the side where it is more frequent."""
@@ -200,11 +195,9 @@ class _Comparison:
         counts = mine.get(name, 0), theirs.get(name, 0)
         shares = counts[0] / totals[0], counts[1] / totals[1]
         if 0 in counts:
-            more = max(counts)
-            is_new = bool(counts[1])
             # A type that is gone is counted only if no new type replaced it.
-            gone_with_successor = not is_new and any(kind not in mine for kind in theirs)
-            return 0 if max(shares) < self.thresholds.min_share or gone_with_successor else more
+            has_successor = not counts[1] and any(kind not in mine for kind in theirs)
+            return 0 if max(shares) < self.thresholds.min_share or has_successor else max(counts)
         if not self._differs(counts, totals):
             return 0
         rise = shares[1] - shares[0]
@@ -341,15 +334,9 @@ def _cardinality(old: PathSummary, new: PathSummary, factor: float) -> Finding |
     return _finding("cardinality", new.count, old, new, text, evidence)
 
 
-_LENGTHS: tuple[tuple[str, str, Callable[[PathSummary], float | None]], ...] = (
-    ("string", "bytes", lambda side: side.mean_string_bytes),
-    ("array", "elements", lambda side: side.mean_elements),
-)
-
-
 def _length(old: PathSummary, new: PathSummary, factor: float) -> Finding | None:
-    for kind, unit, mean in _LENGTHS:
-        before, after = mean(old), mean(new)
+    for kind, unit, mean in (("string", "bytes", "mean_string_bytes"), ("array", "elements", "mean_elements")):
+        before, after = getattr(old, mean), getattr(new, mean)
         if before is None or after is None:
             continue
         counts = [side.types.get(kind, 0) for side in (old, new)]

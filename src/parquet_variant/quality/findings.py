@@ -6,7 +6,7 @@ data, and the values of residual columns, whose rows are known. Leaves finding d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -171,20 +171,19 @@ class _Search:
     `needs_rows`: whether whole rows are needed, because values lack a field.
     """
 
-    number: int
     side: Side
     path: VariantPath
-    types: frozenset[str] | None
-    matches: Callable[[Variant], bool]
+    types: Collection[str] | None = None
+    matches: Callable[[Variant], bool] = lambda _: True
     needs_rows: bool = False
     rows: list[Example] = field(default_factory=list)
 
 
 def with_examples(findings: Sequence[Finding], before: Summary, after: Summary) -> list[Finding]:
     """Return findings with example rows, as far as the searched rows have any."""
-    searches = [search for number, finding in enumerate(findings[:_FINDINGS]) for search in _searches(number, finding)]
+    searches = [list(_searches(finding)) for finding in findings[:_FINDINGS]]
     for side, summary in (("before", before), ("after", after)):
-        remaining = [search for search in searches if search.side == side]
+        remaining = [search for search in chain.from_iterable(searches) if search.side == side]
         if not remaining:
             continue
         batches = (
@@ -198,49 +197,46 @@ def with_examples(findings: Sequence[Finding], before: Summary, after: Summary) 
             remaining = [search for search in remaining if len(search.rows) < _EXAMPLES]
             if not remaining:
                 break
-    examples: list[list[Example]] = [[] for _ in findings]
-    for search in searches:
-        summary = before if search.side == "before" else after
-        is_whole = summary.sample is None or not any(is_within(path, search.path) for path in summary.sample.omitted)
-        examples[search.number] += (one if is_whole else replace(one, value=None) for one in search.rows)
-    return [replace(finding, examples=tuple(rows)) for finding, rows in zip(findings, examples, strict=True)]
+    shown = list(findings)
+    for number, of_finding in enumerate(searches):
+        examples: list[Example] = []
+        for search in of_finding:
+            sample = (before if search.side == "before" else after).sample
+            is_whole = sample is None or not any(is_within(path, search.path) for path in sample.omitted)
+            examples += (one if is_whole else replace(one, value=None) for one in search.rows)
+        shown[number] = replace(shown[number], examples=tuple(examples))
+    return shown
 
 
 # ---- what to search
 
 
-def _searches(number: int, finding: Finding) -> Iterator[_Search]:
-    old, new = finding.before, finding.after
-
-    def search(
-        side: Side, types: Iterable[str] | None = None, matches: Callable[[Variant], bool] = lambda value: True
-    ) -> _Search:
-        return _Search(number, side, finding.path, None if types is None else frozenset(types), matches)
-
+def _searches(finding: Finding) -> Iterator[_Search]:
+    old, new, path = finding.before, finding.after, finding.path
     if old is None or new is None:
-        yield search("before" if new is None else "after")
+        yield _Search("before" if new is None else "after", path)
     elif finding.change in ("type", "array-to-object", "object-to-array"):
         shares = [{name: count / side.count for name, count in side.types.items()} for side in (old, new)]
         risen = {name for name, share in shares[1].items() if share > shares[0].get(name, 0) and name != "null"}
         fallen = {name for name, share in shares[0].items() if share > shares[1].get(name, 0) and name != "null"}
-        yield search("before", fallen - risen)
-        yield search("after", risen)
+        yield _Search("before", path, fallen - risen)
+        yield _Search("after", path, risen)
     elif finding.change == "nulls":
-        yield search("after" if new.null_share > old.null_share else "before", ["null"])
-    elif finding.change == "presence" and finding.path.segments:
-        side: Side = "after" if new.share < old.share else "before"
-        name = finding.path.segments[-1]
+        yield _Search("after" if new.null_share > old.null_share else "before", path, {"null"})
+    elif finding.change == "presence" and path.segments:
+        name = path.segments[-1]
 
         def lacks_field(value: Variant) -> bool:
             return value.type == VariantType.OBJECT and name not in dict(value.items())
 
-        yield replace(search(side, matches=lacks_field), path=finding.path.parent, needs_rows=True)
+        side: Side = "after" if new.share < old.share else "before"
+        yield _Search(side, path.parent, matches=lacks_field, needs_rows=True)
     elif finding.change == "range":
-        yield search("after", None, _outside(old))
-        yield search("before", None, _outside(new))
+        yield _Search("after", path, matches=_outside(old))
+        yield _Search("before", path, matches=_outside(new))
     elif finding.change in ("cardinality", "length"):
-        yield search("before")
-        yield search("after")
+        yield _Search("before", path)
+        yield _Search("after", path)
 
 
 def _outside(other: PathSummary) -> Callable[[Variant], bool]:

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
+from itertools import starmap
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -45,20 +46,7 @@ from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, outer
 _MAX_FILES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class _Coverage:
-    """The shredded paths of a file, those with incomplete figures, and those below which other paths are unknown."""
-
-    shredded: frozenset[VariantPath]
-    unproved: frozenset[VariantPath]
-    unknown_below: frozenset[VariantPath]
-
-    def proves(self, path: VariantPath) -> bool:
-        """Return whether the file proves the figures of a path, shredded or not."""
-        if path in self.shredded:
-            return path not in self.unproved
-        outer = next((outer for outer in reversed(outer_paths(path)) if outer in self.shredded), None)
-        return outer is not None and outer not in self.unknown_below
+_Paths: TypeAlias = frozenset[VariantPath]
 
 
 @dataclass(slots=True)
@@ -73,19 +61,27 @@ class FooterFigures:
     footer_bytes: int = 0
     residual_bytes: int = 0
     is_complete: bool = True  # Whether the footers of all files were read, and all have a known layout.
-    coverages: set[_Coverage] = field(default_factory=set)
+    # Of each file the shredded paths, those with incomplete figures, and those below which other paths are unknown.
+    coverages: set[tuple[_Paths, _Paths, _Paths]] = field(default_factory=set)
     # The paths whose ``value`` columns were read, and their values.
     read_paths: set[VariantPath] = field(default_factory=set)
     residuals: list[PathValues] = field(default_factory=list)
 
     def is_proved(self, path: VariantPath) -> bool:
         """Return whether the figures of a path are complete; of a path without figures, that it does not exist."""
-        return self.is_complete and all(coverage.proves(path) for coverage in self.coverages)
+
+        def proves(shredded: _Paths, unproved: _Paths, unknown_below: _Paths) -> bool:
+            if path in shredded:
+                return path not in unproved
+            outer = next((outer for outer in reversed(outer_paths(path)) if outer in shredded), None)
+            return outer is not None and outer not in unknown_below
+
+        return self.is_complete and all(starmap(proves, self.coverages))
 
     @property
     def is_closed(self) -> bool:
         """Whether every path that exists has figures."""
-        return self.is_complete and not any(coverage.unproved or coverage.unknown_below for coverage in self.coverages)
+        return self.is_complete and not any(unproved or unknown for _, unproved, unknown in self.coverages)
 
 
 def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
@@ -155,7 +151,7 @@ def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
         result.residuals.append(residual)
         if not _add_residual(result.figures, residual, facts.paths[residual.path]):
             unproved.add(residual.path)
-    result.coverages.add(_Coverage(frozenset(facts.paths), frozenset(unproved), frozenset(unknown_below)))
+    result.coverages.add((frozenset(facts.paths), frozenset(unproved), frozenset(unknown_below)))
 
 
 def _add_residual(figures: dict[VariantPath, PathSummary], residual: PathValues, facts: PathFacts) -> bool:

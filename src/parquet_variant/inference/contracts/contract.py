@@ -13,14 +13,7 @@ from typing import Any
 
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.inference.contracts import standards, yaml_format
-from parquet_variant.inference.contracts.path_rules import (
-    ANY,
-    PathRules,
-    bad_contract,
-    check_place,
-    checked_path,
-    rules_of,
-)  # fmt: skip
+from parquet_variant.inference.contracts.path_rules import ANY, PathRules, bad_contract, checked_path, checked_rules
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.report_text import Printed
@@ -69,8 +62,7 @@ class Contract(Printed):
         for name, value in self.paths.items():
             path = checked_path(name)
             try:
-                rules = value if isinstance(value, PathRules) else rules_of(value)
-                check_place(path, rules)
+                rules = checked_rules(path, value)
             except VariantError as error:
                 raise error.at(path=path.shorthand) from None
             if path in paths:

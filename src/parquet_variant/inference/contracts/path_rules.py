@@ -1,7 +1,7 @@
 """`PathRules`: the rules for the values at one path, and the checks of the rules themselves.
 
-Owns the names of types and rules. `contract` combines the rules of all paths, and `rule_tables` puts them in the form
-of the kernel.
+Owns the names of types and rules. `contract` combines the rules of all paths, and `contract_check` puts them in the
+form of the kernel.
 """
 
 from __future__ import annotations
@@ -129,20 +129,14 @@ class PathRules:
             nullable = True
         types = tuple(name for name in TYPES if name in names and not (name == "null" and len(set(names)) > 1))
         _set(self, types=types, nullable=None if nullable is bool(not types) else nullable)
-        for name in ("required", "extra_fields"):
-            if not isinstance(getattr(self, name), bool):
-                raise bad_contract(f"{name} is {getattr(self, name)!r}: write true or false")
-        if not isinstance(self.nullable, bool | None):
-            raise bad_contract(f"nullable is {self.nullable!r}: write true or false")
-        if not isinstance(self.description, str | None):
-            raise bad_contract(f"description is {self.description!r}: write text")
+        for name, (kind, form) in _FORMS.items():
+            if not isinstance(getattr(self, name), kind):
+                raise bad_contract(f"{name} is {getattr(self, name)!r}: write {form}")
         self._check_counts()
         self._check_bounds()
         if self.format is not None:
             check_choice("format", self.format, FORMATS, reason="bad-contract")
         if self.pattern is not None:
-            if not isinstance(self.pattern, str):
-                raise bad_contract(f"pattern is {self.pattern!r}: write a regular expression")
             _check_pattern(self.pattern)
         if self.values is not None:
             if isinstance(self.values, Mapping | bytes) or not isinstance(self.values, Iterable):
@@ -155,10 +149,10 @@ class PathRules:
 
     def _check_counts(self) -> None:
         if self.presence is not None:
-            if isinstance(self.presence, bool) or not isinstance(self.presence, int | float | Decimal):
-                raise bad_contract(f"presence is {self.presence!r}: write a share above 0 and up to 1")
-            if not 0 < self.presence <= 1:
-                raise bad_contract(f"presence is {self.presence}: write a share above 0 and up to 1")
+            is_number = isinstance(self.presence, int | float | Decimal) and not isinstance(self.presence, bool)
+            if not is_number or not 0 < self.presence <= 1:
+                shown = self.presence if is_number else repr(self.presence)
+                raise bad_contract(f"presence is {shown}: write a share above 0 and up to 1")
             if self.required:
                 raise bad_contract("required and presence are both set: required means a presence of 1")
             _set(self, presence=float(self.presence))
@@ -224,6 +218,13 @@ class PathRules:
         return _EXPECTED[rule].format(", ".join(map(repr_of, value)) if rule == "values" else value)
 
 
+_FORMS: dict[str, tuple[Any, str]] = {
+    "required": (bool, "true or false"),
+    "extra_fields": (bool, "true or false"),
+    "nullable": (bool | None, "true or false"),
+    "description": (str | None, "text"),
+    "pattern": (str | None, "a regular expression"),
+}
 _EXPECTED = {
     "nullable": "no null",
     "required": "present",
@@ -281,18 +282,13 @@ def as_scalar(name: str, value: Any) -> Scalar:
 
 
 def order_of(bound: Bound) -> Any:
-    """Return a number with the order of the bounds: dates and timestamps in microseconds."""
+    """Return a number with the order of the bounds: dates and timestamps as microseconds since 1970, local or UTC."""
     if isinstance(bound, dt.datetime):
-        return micros_of(bound)
+        epoch = dt.datetime(1970, 1, 1, tzinfo=None if bound.tzinfo is None else dt.UTC)
+        return (bound - epoch) // dt.timedelta(microseconds=1)
     if isinstance(bound, dt.date):
         return (bound - dt.date(1970, 1, 1)).days * 86_400_000_000
     return bound
-
-
-def micros_of(time: dt.datetime) -> int:
-    """Return the microseconds since 1970; of local time if there is no zone."""
-    epoch = dt.datetime(1970, 1, 1, tzinfo=None if time.tzinfo is None else dt.UTC)
-    return (time - epoch) // dt.timedelta(microseconds=1)
 
 
 def scalar_key(value: Any) -> tuple[str, Any]:
@@ -304,7 +300,7 @@ def scalar_key(value: Any) -> tuple[str, Any]:
     if isinstance(value, int | Decimal):
         return "number", Decimal(value)
     if isinstance(value, dt.datetime):
-        return "timestamp" if value.tzinfo else "timestamp_ntz", micros_of(value)
+        return "timestamp" if value.tzinfo else "timestamp_ntz", order_of(value)
     return type(value).__name__, value
 
 
@@ -350,7 +346,9 @@ def rules_of(rules: Any) -> PathRules:
     return PathRules(**parameters)
 
 
-def check_place(path: VariantPath, rules: PathRules) -> None:
-    """Raise an error for a rule that cannot apply to a path."""
+def checked_rules(path: VariantPath, rules: Any) -> PathRules:
+    """Return the rules of a path. Raises `VariantError` for a rule that cannot apply to the path."""
+    rules = rules if isinstance(rules, PathRules) else rules_of(rules)
     if path.segments and path.segments[-1] is WILDCARD and (rules.required or rules.presence):
         raise bad_contract("elements cannot be required: use min_items at the path of the array")
+    return rules

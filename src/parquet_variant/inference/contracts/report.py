@@ -1,7 +1,7 @@
 """`ContractReport`: the violations of a contract in some data.
 
 Owns counts that merge, the violations that readers see, and the forms of the report (text, JSON, JUnit XML and GitHub
-annotations). `tape_check` makes the counts.
+annotations). `contract_check` makes the counts.
 """
 
 from __future__ import annotations
@@ -131,9 +131,8 @@ class ContractCounts:
             expected = rules.describe(rule)
             violations.append(Violation(path, rule, expected, count.count, count.rows, share, count.examples))
         order = {path: number for number, path in enumerate(contract.paths)}
-        return tuple(
-            sorted(violations, key=lambda violation: (order.get(violation.path, 0), RULES.index(violation.rule)))
-        )
+        violations.sort(key=lambda violation: (order.get(violation.path, 0), RULES.index(violation.rule)))
+        return tuple(violations)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -177,16 +176,11 @@ class ContractReport(Report):
 
     def renamed(self, file: str, name: str) -> ContractReport:
         """Return the report with another name for a file, such as a copy of standard input."""
-        violations = tuple(
-            replace(
-                violation,
-                examples=tuple(
-                    replace(example, file=name) if example.file == file else example for example in violation.examples
-                ),
-            )
-            for violation in self.violations
-        )
-        return replace(self, source=self.source.replace(file, name), violations=violations)
+        violations = []
+        for violation in self.violations:
+            examples = (replace(one, file=name) if one.file == file else one for one in violation.examples)
+            violations.append(replace(violation, examples=tuple(examples)))
+        return replace(self, source=self.source.replace(file, name), violations=tuple(violations))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report in types that JSON can represent."""
@@ -202,11 +196,8 @@ class ContractReport(Report):
         if self:
             yield f"{self.source}: {self.rows:,} {'row satisfies' if self.rows == 1 else 'rows satisfy'} the contract"
         else:
-            count = len(self.violations)
-            yield (
-                f"{self.source}: {count:,} {'rule is' if count == 1 else 'rules are'} broken in {self.bad_rows:,} of "
-                f"{self.rows:,} rows"
-            )
+            rules = f"{len(self.violations):,} {'rule is' if len(self.violations) == 1 else 'rules are'}"
+            yield f"{self.source}: {rules} broken in {self.bad_rows:,} of {self.rows:,} rows"
         for violation in self.violations:
             yield f"  {violation}"
             yield from (f"    {example}" for example in violation.examples)

@@ -18,7 +18,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.inference.contracts.path_rules import ANY, PathRules, as_bound, bad_contract, rules_of
 from parquet_variant.inference.contracts.yaml_format import dump_yaml, plain_rules, read_yaml
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.types.path import WILDCARD, VariantPath, is_within
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath, outer_paths
 
 Rules: TypeAlias = "Mapping[VariantPath, PathRules]"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -44,32 +44,27 @@ _NOTES = ("$schema", "$id", "$comment", "title", "default", "examples", "depreca
 
 def to_json_schema(paths: Rules, texts: Mapping[str, str]) -> dict[str, Any]:
     """Return a contract as a JSON Schema."""
-    root = _schema_of(paths.get(VariantPath(), ANY), is_root=True)
-    for path, rules in paths.items():
-        if path.segments:
-            _place(root, path, rules)
+    root = _schema_of(paths, _children(paths), VariantPath())
     if "description" in texts:
         root.setdefault(EXTENSION, {})["contract_description"] = texts["description"]
     return {"$schema": DIALECT, **({"title": texts["name"]} if "name" in texts else {}), **root}
 
 
-def _place(root: dict[str, Any], path: VariantPath, rules: PathRules) -> None:
-    """Add the rules of a path to the schema of its parents, which are made if the contract does not name them."""
-    schema = root
-    for number, segment in enumerate(path.segments):
-        is_last = number + 1 == len(path.segments)
-        if segment is WILDCARD:
-            inner = schema.setdefault("items", {})
-        else:
-            inner = schema.setdefault("properties", {}).setdefault(str(segment), {})
-            if is_last and rules.required:
-                schema.setdefault("required", []).append(str(segment))
-        if is_last:
-            inner |= _schema_of(rules)
-        schema = inner
+def _children(paths: Rules) -> dict[VariantPath, dict[Segment, VariantPath]]:
+    """Return the paths directly below each path by their last segment, also those that the contract does not name."""
+    children: dict[VariantPath, dict[Segment, VariantPath]] = {}
+    for named in paths:
+        for path in [*outer_paths(named), named]:
+            if path.segments:
+                children.setdefault(path.parent, {})[path.segments[-1]] = path
+    return children
 
 
-def _schema_of(rules: PathRules, *, is_root: bool = False) -> dict[str, Any]:
+def _schema_of(
+    paths: Rules, children: Mapping[VariantPath, Mapping[Segment, VariantPath]], path: VariantPath
+) -> dict[str, Any]:
+    """Return the schema of a path, with those of the paths below it."""
+    rules = paths.get(path, ANY)
     schema, plain = dict[str, Any](), plain_rules(rules)
     is_required = plain.pop("required", False)
     plain.pop("nullable", None)
@@ -91,9 +86,17 @@ def _schema_of(rules: PathRules, *, is_root: bool = False) -> dict[str, Any]:
             del plain["values"]
     if not plain.pop("extra_fields", True):
         schema["additionalProperties"] = False
-    if is_root and is_required:
+    if not path.segments and is_required:
         plain["required"] = True
-    return schema | ({EXTENSION: _json(plain)} if plain else {})
+    schema |= {EXTENSION: _json(plain)} if plain else {}
+    below = dict(children.get(path, {}))
+    if (element := below.pop(WILDCARD, None)) is not None:
+        schema["items"] = _schema_of(paths, children, element)
+    if below:
+        schema["properties"] = {str(name): _schema_of(paths, children, inner) for name, inner in below.items()}
+    if required := [str(name) for name, inner in below.items() if paths.get(inner, ANY).required]:
+        schema["required"] = required
+    return schema
 
 
 def _keywords_of(plain: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +140,7 @@ def _add_extension(rules: dict[str, Any], extension: Mapping[str, Any]) -> None:
         if name in ("min", "max"):
             rules[name] = as_bound(name, value)
         elif name == "values" and isinstance(value, list):
-            rules[name] = [_with_dates(item) for item in value]
+            rules[name] = list(map(_with_dates, value))
         elif name == "type" and not value:
             rules.pop("type", None)
         else:
@@ -268,20 +271,22 @@ def to_odcs(paths: Rules, texts: Mapping[str, str]) -> str:
         "description": texts.get("description"),
         "customProperties": _custom_properties(plain),
         "logicalType": "object",
-        "properties": _property_of(paths, VariantPath()).get("properties"),
+        "properties": _property_of(paths, _children(paths), VariantPath()).get("properties"),
     }
     document = {"version": "1.0.0", "kind": "DataContract", "apiVersion": API_VERSION, "id": name, "name": name}
-    return dump_yaml(document | {"status": "active", "schema": [_without_empty(variant)]})
+    variant = {name: value for name, value in variant.items() if value}
+    return dump_yaml(document | {"status": "active", "schema": [variant]})
 
 
-def _property_of(paths: Rules, path: VariantPath) -> dict[str, Any]:
+def _property_of(
+    paths: Rules, children: Mapping[VariantPath, Mapping[Segment, VariantPath]], path: VariantPath
+) -> dict[str, Any]:
     """Return the property of a path, with those of the paths below it."""
     rules = paths.get(path, ANY)
     plain = plain_rules(rules)
     types = plain.pop("type", None)
-    below = [inner.segments[len(path)] for inner in paths if inner != path and is_within(inner, path)]
-    names = dict.fromkeys(str(segment) for segment in below if segment is not WILDCARD)
-    is_array = WILDCARD in below
+    below = dict(children.get(path, {}))
+    element = below.pop(WILDCARD, None)
     if types is not None and types not in _LOGICAL:
         plain["type"] = types
     options = _keywords_of(plain)
@@ -293,22 +298,18 @@ def _property_of(paths: Rules, path: VariantPath) -> dict[str, Any]:
             plain["nullable"] = rules.allows_null
     if "values" in plain and not any(isinstance(value, dt.date) for value in plain["values"]):
         enum = [{"value": value} for value in _json(plain.pop("values"))]
-    if is_array and types is None:
+    if element is not None and types is None:
         plain["type"] = []
     fields = {
         "description": description,
         "customProperties": _custom_properties(plain),
-        "logicalType": types if types in _LOGICAL else "array" if is_array else None,
+        "logicalType": types if types in _LOGICAL else None if element is None else "array",
         "logicalTypeOptions": options,
         "required": required,
-        "properties": [{"name": name, **_property_of(paths, path / name)} for name in names],
-        "items": _property_of(paths, path / WILDCARD) if is_array else None,
+        "properties": [{"name": str(name)} | _property_of(paths, children, inner) for name, inner in below.items()],
+        "items": None if element is None else _property_of(paths, children, element),
         "enum": enum,
     }
-    return _without_empty(fields)
-
-
-def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 

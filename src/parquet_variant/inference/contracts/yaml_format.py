@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any, ClassVar
 
 from parquet_variant.errors import VariantError, choice_of
-from parquet_variant.inference.contracts.path_rules import PathRules, bad_contract, check_place, checked_path, rules_of
+from parquet_variant.inference.contracts.path_rules import PathRules, bad_contract, checked_path, checked_rules
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.types.path import VariantPath
 
@@ -145,8 +145,7 @@ def from_yaml(text: str) -> dict[str, Any]:
             of_path = _mapping(LinedDict() if value is None else value, "the rules of a path")
             for rule in of_path:
                 line, rules[rule] = of_path.lines[rule], of_path[rule]
-                paths[path] = rules_of(rules)
-                check_place(path, paths[path])
+                paths[path] = checked_rules(path, rules)
     except VariantError as error:
         raise bad_contract(f"line {line}: {error.message}", path=name) from None
     return {"paths": paths, **{key: contract[key] for key in ("name", "description") if key in contract}}

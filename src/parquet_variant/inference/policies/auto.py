@@ -33,7 +33,6 @@ from parquet_variant.inference.columns import (
     ColumnType,
     best_column,
     bytes_saved,
-    has_scalar_column,
     is_unreadable_by_spark,
     type_groups,
 )
@@ -253,7 +252,11 @@ class _Walk:
         reason = map_reason(path_profile, self.policy.maps)
         if reason is not None:
             common = self.policy.maps.common
-            fields = [child for child in fields if child.share >= common and has_scalar_column(child)]
+            fields = [
+                child
+                for child in fields
+                if child.share >= common and (best := best_column(child)) is not None and best.arrow is not None
+            ]
             words = f"{reason}; only keys in {common:.0%} of them have columns"
         if path_profile.key_count > limit:
             words = f"{words}; of {path_profile.key_count:,} fields, only the {limit:,} in most rows are considered"

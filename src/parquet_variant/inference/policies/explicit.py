@@ -175,6 +175,8 @@ class HintsPolicy:
     maps: MapRules = field(default_factory=MapRules)
     string_types: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
     _typed: dict[VariantPath, ShreddingSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _skipped: tuple[VariantPath, ...] = field(init=False, repr=False, compare=False, default=())
+    _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
         check_constants(self)
@@ -202,39 +204,28 @@ class HintsPolicy:
             if path_depth(leaf) > MAX_PHYSICAL_DEPTH:
                 raise too_deep(leaf)
         object.__setattr__(self, "_typed", typed)
-        self._read_skips()
-
-    def _read_skips(self) -> tuple[list[VariantPath], list[re.Pattern[str]]]:
-        """Return the paths and patterns to skip. Raises `PathError` or `VariantError` for an invalid one."""
+        object.__setattr__(self, "_skipped", tuple(map(VariantPath.parse, self.skip)))
         try:
-            return list(map(VariantPath.parse, self.skip)), list(map(re.compile, self.skip_regexp))
+            object.__setattr__(self, "_patterns", tuple(map(re.compile, self.skip_regexp)))
         except re.error as error:
-            raise VariantError(
-                f"invalid regular expression {error.pattern!r} in skip_regexp: {error}", reason="bad-policy"
-            ) from None
+            problem = f"invalid regular expression {error.pattern!r} in skip_regexp: {error}"
+            raise VariantError(problem, reason="bad-policy") from None
 
     def choose(self, profile: Profile) -> InferenceResult:
         """Return the schema for data with this profile, and the reasons."""
         reasons: dict[VariantPath, str] = dict.fromkeys(self._typed, "hint")
         leaves = dict(self._typed)
-        skipped, patterns = self._read_skips()
-
-        def skip_reason(path: VariantPath) -> str | None:
-            if (outer := next((outer for outer in skipped if is_within(path, outer)), None)) is not None:
-                return f"SKIP {outer}"
-            dotted = ".".join(segment if isinstance(segment, str) else "[*]" for segment in path.segments)
-            found = (pattern.pattern for pattern in patterns if dotted and pattern.search(dotted))
-            return next((f"SKIP REGEXP {text!r}" for text in found), None)
 
         def is_left_out(path_profile: PathProfile, column: ColumnType | None) -> bool:
             path = path_profile.path
             if path in leaves:
                 return True
-            reason = skip_reason(path)
-            if column is None:
-                reason = reason or "only Variant nulls"
-            elif column.name == "object":
-                reason = reason or map_reason(path_profile, self.maps)
+            dotted = ".".join(segment if isinstance(segment, str) else "[*]" for segment in path.segments)
+            skips = [f"SKIP {outer}" for outer in self._skipped if is_within(path, outer)]
+            skips += [f"SKIP REGEXP {p.pattern!r}" for p in self._patterns if dotted and p.search(dotted)]
+            reason = skips[0] if skips else "only Variant nulls" if column is None else None
+            if reason is None and column is not None and column.name == "object":
+                reason = map_reason(path_profile, self.maps)
             if reason is not None:
                 reasons[path] = reason
             return reason is not None

@@ -77,7 +77,12 @@ def copy_of(table: Table) -> Iterator[Subject]:
         else:
             is_vortex = table.format == "vortex"
             files = vortex_files(str(source)) if is_vortex else [file.path for file in locate(str(source))]
-            paths = _copied(files, Path(folder))
+            paths, size = [], 0
+            for number, file in enumerate(files):
+                size += Path(file).stat().st_size
+                if paths and size > MAX_COPY_BYTES:
+                    break
+                paths.append(str(shutil.copyfile(file, Path(folder, f"{number:05}-{Path(file).name}"))))
             copied = open_any(folder if is_vortex else paths, format=table.format)
         rows = copied.to_arrow()
         variants = tuple(field.name for field in rows.schema if is_variant_field(field))
@@ -92,18 +97,6 @@ def copy_of(table: Table) -> Iterator[Subject]:
 
 def _engines_of(kind: str) -> list[str]:
     return [name for name, engine in engine_programs.ENGINES.items() if kind in engine.kinds]
-
-
-def _copied(files: list[str], folder: Path) -> list[str]:
-    """Copy the first files, at least one, and return the paths of the copies."""
-    copies: list[str] = []
-    size = 0
-    for number, file in enumerate(files):
-        size += Path(file).stat().st_size
-        if copies and size > MAX_COPY_BYTES:
-            break
-        copies.append(shutil.copyfile(file, folder / f"{number:05}-{Path(file).name}").as_posix())
-    return copies
 
 
 _SHOWN = 60  # Characters of a value.
@@ -234,7 +227,7 @@ class _Trial:
         """Run an engine and return its result. If an extension is missing, try the next Python that has the engine."""
         result = EngineResult(engine, "not installed", f"pip install {engine_programs.ENGINES[engine].package}")
         for python in self.pythons:
-            version = self._ask(engine, python, {"kind": "parquet", "paths": [], "columns": []})[0].get("version")
+            version = self._ask(engine, python, {"kind": "parquet", "paths": [], "columns": []}).get("version")
             if not version:
                 continue
             verdict, detail = self._run(engine, python, self.subject)
@@ -251,9 +244,9 @@ class _Trial:
         columns = subject.rows.column_names
         out = str(self.folder / "rows.arrow")
         request = {"kind": subject.kind, "paths": subject.paths, "columns": columns, "out": out}
-        answer, failure = self._ask(engine, python, request)
-        if failure or "error" in answer:
-            return "refused", failure or str(answer["error"])
+        answer = self._ask(engine, python, request)
+        if "error" in answer:
+            return "refused", str(answer["error"])
         if "missing" in answer:
             return "not installed", str(answer["missing"])
         with pa.OSFile(out) as file:
@@ -267,8 +260,8 @@ class _Trial:
             return "equal", f"as Variant, {took}"
         return "struct", f"as the struct of the physical columns, with equal values, {took}"
 
-    def _ask(self, engine: str, python: str, request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Run the program of an engine; return its answer, and the failure of the process as text."""
+    def _ask(self, engine: str, python: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the program of an engine; return its answer, or the failure of the process as its error."""
         command = [python, engine_programs.__file__, json.dumps({"engine": engine, **request})]
         environment = {**os.environ, "PYSPARK_PYTHON": python, "PYTHONWARNINGS": "ignore"}
         environment.pop("PYTHONPATH", None)
@@ -277,13 +270,13 @@ class _Trial:
                 command, capture_output=True, text=True, timeout=self.timeout, env=environment, check=False
             )
         except subprocess.TimeoutExpired:
-            return {}, f"no answer within {self.timeout:g} seconds"
+            return {"error": f"no answer within {self.timeout:g} seconds"}
         lines = done.stdout.splitlines()
         if not lines:
             reason = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-            return {}, f"the process ended without an answer ({reason})"
+            return {"error": f"the process ended without an answer ({reason})"}
         answer: dict[str, Any] = json.loads(lines[-1])
-        return answer, ""
+        return answer
 
     def _remedy(self, engine: str, python: str, accepted: tuple[Verdict, ...]) -> str | None:
         """Return the options of `variant rewrite` after which the engine has one of some verdicts."""

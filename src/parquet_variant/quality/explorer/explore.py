@@ -253,7 +253,7 @@ class Exploration:
 
     def save(self, file: str | os.PathLike[str]) -> Path:
         """Write the page to a file, which appears only when it is complete."""
-        return _saved(self.to_html(), file)
+        return _saved(self.to_dict(), file)
 
     def sql(self, query: str, *, rows: int | None = None, seconds: float | None = None) -> pa.Table:
         """Run SQL over the table, which is called ``t``; see `pv.sql`. Other files and tables cannot be read.
@@ -388,11 +388,10 @@ def save_diff(differences: DataDiff, file: str | os.PathLike[str]) -> Path:
     ...     save_diff(differences, f"{folder}/diff.html").stat().st_size > 10_000
     True
     """
-    return _saved(page(differences.to_dict()), file)
+    return _saved(differences.to_dict(), file)
 
 
-def _saved(document: str, file: str | os.PathLike[str]) -> Path:
-    target = Path(file)
-    with atomic_file(target) as staged:
-        staged.write_bytes(document.encode())
+def _saved(document: dict[str, Any], file: str | os.PathLike[str]) -> Path:
+    with atomic_file(target := Path(file)) as staged:
+        staged.write_bytes(page(document).encode())
     return target

@@ -217,24 +217,18 @@ def _bound(bound: pa.Scalar | None, *, cut: bool) -> Any:
     """Return a bound as a JSON value with the order of the column; None without one."""
     if bound is None:
         return None
-    value, kind = bound.as_py() if not pa.types.is_temporal(bound.type) else None, bound.type
+    kind = bound.type
     # Dates and timestamps are strings of a fixed width, which are ordered as the values.
-    if pa.types.is_date(kind):
-        text = str(bound.as_py())
-        return text if len(text) == 10 else None
-    if pa.types.is_timestamp(kind) and kind.unit == "us":
-        text = str(pc.strftime(bound, "%Y-%m-%d %H:%M:%S").as_py())
-        return text if len(text) == 26 else None
+    if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us"):
+        text = str(bound.as_py() if pa.types.is_date(kind) else pc.strftime(bound, "%Y-%m-%d %H:%M:%S").as_py())
+        return text if len(text) == (10 if pa.types.is_date(kind) else 26) else None
+    value = None if pa.types.is_temporal(kind) else bound.as_py()
     if isinstance(value, str):
         return value if len(value) <= _TEXT else value[:_TEXT] if cut else None
-    if isinstance(value, bool):
-        return value
     if isinstance(value, Decimal):
         # The nearest double may be inside the bounds, so the next one outside is used.
         nearest = float(value)
         return math.nextafter(nearest, -math.inf if cut else math.inf)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, int):
-        return value if abs(value) < _EXACT else None
-    return None
+    return value if isinstance(value, int) and abs(value) < _EXACT else None
