@@ -229,3 +229,13 @@ def _comparable(answer: pa.Array) -> list[Any]:
         return [plain(item) for item in value] if isinstance(value, list) else value
 
     return [plain(item) for item in answer.to_pylist()]
+
+
+@pytest.mark.parametrize("path", ["$.a", "$.bc", "$.b", "$.x"])
+@pytest.mark.parametrize("metadata", ["010200010361" + "62", "0100"])
+def test_a_name_that_is_cut_off_is_the_name_of_no_field(metadata: str, path: str) -> None:
+    """docs/reliability.md: metadata is checked only for the names that are needed."""
+    value = pv.Variant(bytes.fromhex(metadata), bytes.fromhex("02010000020c01"))  # the first field is 1
+    expected = pv.variant_get(value, path, "int")
+    assert expected == (1 if path == "$.a" and len(metadata) > 4 else None)
+    assert pv.variant_get(pv.VariantArray.from_variants([value, None]), path, "int").to_pylist() == [expected, None]

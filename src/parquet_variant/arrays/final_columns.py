@@ -37,7 +37,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_nu
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.memory import address_of, buffer_address, copy_spans
 from parquet_variant.kernels.operations.edit import least_metadata, metadata_sizes
-from parquet_variant.kernels.shredding.schema_table import BUFFERS, S, SchemaTable, schema_table
+from parquet_variant.kernels.shredding.schema_table import FilledBuffers, S, SchemaTable, ShreddedRows, schema_table
 from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedColumns, assemble
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, mark_lacking, name_table
 from parquet_variant.kernels.values.value_nodes import RAW, value_array
@@ -88,9 +88,7 @@ def with_minimal_metadata(spans: ValuePositions, names: NameTable) -> tuple[pa.A
 def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     """Return an unshredded storage in the final layout; see `storages.shredded_storage`."""
     # Imported here because readers do not need the kernels that write.
-    from parquet_variant.kernels.shredding.growing_columns import GROWN
-    from parquet_variant.kernels.shredding.schema_table import ShreddedRows
-    from parquet_variant.kernels.shredding.shred import FilledBuffers, shred_rows
+    from parquet_variant.kernels.shredding.shred import shred_rows
 
     table = schema_table(schema)
     metadata = metadata_parts(storage.field("metadata"))
@@ -99,11 +97,9 @@ def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.Struc
     valid, rows = valid_bytes(storage), len(storage)
     values = EncodedValues(valid, value.offsets, value.address, metadata.indices)
     refused = np.zeros(rows, np.uint8)
-    counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
-    addresses = np.zeros((len(table.nodes), len(GROWN)), np.int64)
-    shred_rows(values, table.named, names, refused, FilledBuffers(counts, levels, addresses))
-    exported, is_valid = addresses[:, : len(BUFFERS)].copy(), valid if len(valid) else None
-    shredded = ShreddedRows(table, metadata.column, is_valid, counts, levels, exported).storage()
+    filled = FilledBuffers.of(table)
+    shred_rows(values, table.named, names, refused, filled)
+    shredded = ShreddedRows(table, metadata.column, valid if len(valid) else None, filled).storage()
 
     def by_fallback(row: int) -> pa.StructArray:
         return scalar.shredded_storage(variants_of(storage.slice(row, 1)), schema, "final")

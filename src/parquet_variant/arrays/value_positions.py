@@ -293,7 +293,6 @@ class ValuePositions:
                 np.stack([self.dictionaries.ids(key) for key in keys.values()]),
                 np.array([address_of(key) for key in raw]),
                 np.array([len(key) for key in keys.values()]),
-                np.zeros(len(keys), np.int64),
             ), parts.offsets, parts.address, starts, stops,
         )  # fmt: skip
         for number, name in enumerate(keys):

@@ -31,8 +31,6 @@ MISSING, MALFORMED = 254, 255
 _NOT_THERE, _NO_DICTIONARY, _TWICE = -1, -2, -3
 
 _MAX_SCALE = 38
-# For up to this many ids, a scan is faster than a binary search.
-_SCAN_FIELDS = 24
 
 
 @kernel
@@ -40,11 +38,10 @@ def resolve_key(meta_offsets: Int64s, meta_address: int, key_address: int, key_s
     """Fill the id of a key in each metadata; negative for a missing key, malformed metadata or a duplicate key."""
     for m in range(len(ids)):
         at, stop = meta_address + meta_offsets[m], meta_address + meta_offsets[m + 1]
-        ok, size, offsets_at, width, names_at, _ = metadata_header(at, stop)
-        ids[m] = _NOT_THERE if ok else _NO_DICTIONARY
-        if not ok:
-            continue
-        low = load_uint(offsets_at, width)
+        _, size, offsets_at, width, names_at, _ = metadata_header(at, stop)
+        # As in the scalar form, only the offsets must be complete: names after the end are no key.
+        ids[m] = _NOT_THERE if names_at else _NO_DICTIONARY
+        low = load_uint(offsets_at, width) if size else 0
         for i in range(size):
             high = load_uint(offsets_at + (i + 1) * width, width)
             if high - low == key_size and names_at + high <= stop and equal(names_at + low, key_address, key_size):
@@ -54,6 +51,8 @@ def resolve_key(meta_offsets: Int64s, meta_address: int, key_address: int, key_s
 
 # Index of a field whose key is duplicated.
 _REPEATED = -2
+# One match of an id.
+_MATCH = 1 << 32
 # Number of children of a value of another type, and of a malformed container.
 _OTHER_TYPE, _BAD_CONTAINER = -1, -2
 
@@ -65,7 +64,6 @@ class Keys(NamedTuple):
     # Where the UTF-8 bytes of each key are.
     addresses: Int64s
     sizes: Int64s
-    guesses: Int64s  # Index of each key in the previous object; initially zeros.
 
 
 @helper
@@ -86,58 +84,22 @@ def _child(children: Container, index: int) -> int:
 
 
 @helper(inline=True)
-def _scan(ids_at: int, id_size: int, count: int, field_id: int) -> int:
-    """Return the index of an id in a list of ids, or -1."""
-    if id_size == 1:
-        for i in range(count):
-            if load_u8(ids_at + i) == field_id:
-                return i
-        return -1
-    for i in range(count):
-        if load_uint(ids_at + i * id_size, id_size) == field_id:
-            return i
-    return -1
-
-
-@helper(inline=True)
 def _field(ids_at: int, id_size: int, count: int, field_id: int) -> int:
-    """Return the index of the field with an id, or -1: ids ascend in a sorted dictionary, but writers need not sort."""
-    if count > _SCAN_FIELDS:
-        low, high = 0, count
-        while low < high:
-            middle = (low + high) >> 1
-            if load_uint(ids_at + middle * id_size, id_size) < field_id:
-                low = middle + 1
-            else:
-                high = middle
-        if low < count and load_uint(ids_at + low * id_size, id_size) == field_id:
-            return low
-    return _scan(ids_at, id_size, count, field_id)
-
-
-@helper(inline=True)
-def _is_at(ids_at: int, id_size: int, count: int, guess: int, field_id: int) -> bool:
-    """Return whether an id is at the index that it had in the previous object, for the first time."""
-    if guess >= count or load_uint(ids_at + guess * id_size, id_size) != field_id:
-        return False
-    return guess == 0 or load_uint(ids_at + (guess - 1) * id_size, id_size) != field_id
-
-
-@helper(inline=True)
-def _is_repeated(ids_at: int, id_size: int, count: int, field_id: int) -> bool:
-    """Return whether an object has more than one field with an id; a loop without an early exit is vectorized."""
-    matches = 0
+    """Return the index of the field with an id, -1 or _REPEATED; a loop without an early exit is vectorized."""
+    found = 0  # the number of matches, and in the lower half the sum of their indices
     if id_size == 1:
         for i in range(count):
-            matches += load_u8(ids_at + i) == field_id
+            found += _MATCH + i if load_u8(ids_at + i) == field_id else 0
     elif id_size == 2:
         signed_id = field_id - (1 << 16) if field_id >= 1 << 15 else field_id
         for i in range(count):
-            matches += load_s16(ids_at + 2 * i) == signed_id
+            found += _MATCH + i if load_s16(ids_at + 2 * i) == signed_id else 0
     else:
         for i in range(count):
-            matches += load_uint(ids_at + i * id_size, id_size) == field_id
-    return matches > 1
+            found += _MATCH + i if load_uint(ids_at + i * id_size, id_size) == field_id else 0
+    if found < 2 * _MATCH:
+        return found - _MATCH if found else -1
+    return _REPEATED
 
 
 @helper
@@ -196,14 +158,11 @@ def find_keys(
                     ids_at, id_size, count, meta_address + meta_offsets[meta], meta_address + meta_offsets[meta + 1],
                     keys.addresses[k], keys.sizes[k],
                 )  # fmt: skip
-            elif _is_at(ids_at, id_size, count, keys.guesses[k], key_id):
-                index = keys.guesses[k]
             else:
                 index = _field(ids_at, id_size, count, key_id)
-            if index == _REPEATED or (index >= 0 and key_id != _TWICE and _is_repeated(ids_at, id_size, count, key_id)):
+            if index == _REPEATED:
                 out_starts[k, i] = BROKEN  # the specification does not allow duplicate keys
             elif index >= 0:
-                keys.guesses[k] = index
                 out_starts[k, i] = _child(children, index)
                 out_stops[k, i] = children.values + children.size
 

@@ -1,30 +1,23 @@
 """Typed columns that grow while a kernel fills them, so that values are walked once.
 
 Owns the memory of the columns: making room for entries and bytes, and cutting the buffers to their contents. Columns
-are consistent after every addition, so that a walk may end in the middle of a row. Leaves the walk to `shred`, and
-Arrow arrays to `schema_table`.
+are consistent after every addition, so that a walk may end in the middle of a row. Leaves the walks to `shred` and
+`shred_tape`, and Arrow arrays to `schema_table`.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from parquet_variant.kernels.machine_code.functions import helper, numbered
+from parquet_variant.kernels.machine_code.functions import helper
+from parquet_variant.kernels.machine_code.signatures import Int64Table
 from parquet_variant.kernels.memory import KIND, copy, get, put, store_u8, store_u32, store_u64
-from parquet_variant.kernels.native_vectors import Memory, allocate, disown, reallocate
-from parquet_variant.kernels.shredding.schema_table import COUNTS, S
+from parquet_variant.kernels.native_vectors import Memory, address_in, allocate, disown, reallocate
+from parquet_variant.kernels.shredding.schema_table import BUFFERS, FilledBuffers, S
 from parquet_variant.kernels.values.scalar_slots import store_slot
 
-# Columns of the records of buffers, one record per schema node. First the addresses of the buffers in the order of
-# `schema_table.BUFFERS`, 0 for missing buffers; VALUE_DATA and TYPED_DATA are the addresses of the next bytes. Then the
-# numbers of entries that have room and that are set, and the limits of the room for bytes.
-GROWN = numbered(
-    "VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID SLOTS TYPED_DATA "
-    "VALUE_ROOM TYPED_ROOM VALUE_COUNT TYPED_COUNT VALUE_BEGIN VALUE_END TYPED_BEGIN TYPED_END"
-)
-_BUFFER_COUNT = GROWN.TYPED_DATA + 1
 _FEWEST_ENTRIES, _FEWEST_BYTES = 64, 512
-_GROWN_BYTES, _SCHEMA_BYTES, _COUNT_BYTES = 8 * len(GROWN), 8 * len(S), 8 * len(COUNTS)
+_RECORD_BYTES, _SCHEMA_BYTES = 8 * len(BUFFERS), 8 * len(S)
 
 
 class GrowingColumns(NamedTuple):
@@ -36,9 +29,15 @@ class GrowingColumns(NamedTuple):
     memory: Memory
     nodes: int  # The nodes of the schema.
     node_count: int
-    records: int  # The buffers of each schema node, `GROWN`.
+    records: int  # The buffers of each schema node, `BUFFERS`.
     entries: int  # The number of entries of each level; in the first level, of the rows so far.
     rows: int
+
+
+@helper
+def new_columns(memory: Memory, nodes: Int64Table, out: FilledBuffers, rows: int) -> GrowingColumns:
+    """Return the columns of some nodes of a schema, without entries."""
+    return GrowingColumns(memory, address_in(nodes), len(nodes), address_in(out.records), address_in(out.levels), rows)
 
 
 @helper
@@ -50,7 +49,7 @@ def node_of(columns: GrowingColumns, s: int) -> int:
 @helper
 def _record_of(columns: GrowingColumns, s: int) -> int:
     """Return the address of the buffers of a schema node."""
-    return columns.records + s * _GROWN_BYTES
+    return columns.records + s * _RECORD_BYTES
 
 
 @helper
@@ -77,22 +76,22 @@ def _resize(memory: Memory, record: int, buffer: int, used: int, size: int) -> N
 def _resize_values(columns: GrowingColumns, s: int, room: int) -> None:
     """Make room for some entries of a ``value`` column."""
     record = _record_of(columns, s)
-    used = get(record, GROWN.VALUE_ROOM)
-    _resize(columns.memory, record, GROWN.VALUE_LENGTHS, used * 4, room * 4)
-    _resize(columns.memory, record, GROWN.VALUE_VALID, used, room)
-    put(record, GROWN.VALUE_ROOM, room)
+    used = get(record, BUFFERS.VALUE_ROOM)
+    _resize(columns.memory, record, BUFFERS.VALUE_LENGTHS, used * 4, room * 4)
+    _resize(columns.memory, record, BUFFERS.VALUE_VALID, used, room)
+    put(record, BUFFERS.VALUE_ROOM, room)
 
 
 @helper
 def _resize_typed(columns: GrowingColumns, s: int, room: int) -> None:
     """Make room for some entries of a ``typed_value`` column."""
     record = _record_of(columns, s)
-    used = get(record, GROWN.TYPED_ROOM)
-    _resize(columns.memory, record, GROWN.TYPED_VALID, used, room)
+    used = get(record, BUFFERS.TYPED_ROOM)
+    _resize(columns.memory, record, BUFFERS.TYPED_VALID, used, room)
     width = get(node_of(columns, s), S.SLOT_BYTES)
     if width > 0:
-        _resize(columns.memory, record, GROWN.SLOTS, used * width, room * width)
-    put(record, GROWN.TYPED_ROOM, room)
+        _resize(columns.memory, record, BUFFERS.SLOTS, used * width, room * width)
+    put(record, BUFFERS.TYPED_ROOM, room)
 
 
 @helper
@@ -107,13 +106,15 @@ def _larger_room(columns: GrowingColumns, s: int, room: int, at: int) -> int:
 def _grow_bytes(columns: GrowingColumns, record: int, data: int, begin: int, size: int) -> None:
     """Make room for ``size`` more bytes at the column ``data``; the limits are the columns ``begin`` and the next.
 
-    The room is enough for all rows, if they are like the rows so far, but at most eight times the earlier room, because
-    a first row may be far larger than the others.
+    The room is the expected one, or enough for all rows, if they are like the rows so far, but at most eight times the
+    earlier room, because a first row may be far larger than the others.
     """
     address = get(record, begin)
     used, room = get(record, data) - address, get(record, begin + 1) - address
     expected = (used + size) * columns.rows // max(get(columns.entries, 0), 1)
-    room = max(used + size, 2 * room, min(expected + expected // 8, 8 * room), _FEWEST_BYTES)
+    guess = max(2 * room, min(expected + expected // 8, 8 * room), _FEWEST_BYTES)
+    known = get(record, BUFFERS.VALUE_BYTES) if data == BUFFERS.VALUE_DATA else 0
+    room = max(used + size, known if known > 0 else guess)
     address = reallocate(address, room) if address != 0 else allocate(columns.memory, room)
     put(record, begin, address)
     put(record, begin + 1, address + room)
@@ -124,15 +125,15 @@ def _grow_bytes(columns: GrowingColumns, record: int, data: int, begin: int, siz
 def put_value(columns: GrowingColumns, s: int, at: int, size: int) -> int:
     """Add an entry to the ``value`` column of a schema node; return the address for its bytes."""
     record = _record_of(columns, s)
-    if at >= get(record, GROWN.VALUE_ROOM):
-        _resize_values(columns, s, _larger_room(columns, s, get(record, GROWN.VALUE_ROOM), at))
-    if size > get(record, GROWN.VALUE_END) - get(record, GROWN.VALUE_DATA):
-        _grow_bytes(columns, record, GROWN.VALUE_DATA, GROWN.VALUE_BEGIN, size)
-    put(record, GROWN.VALUE_COUNT, get(record, GROWN.VALUE_COUNT) + 1)
-    store_u32(get(record, GROWN.VALUE_LENGTHS) + at * 4, size)
-    store_u8(get(record, GROWN.VALUE_VALID) + at, 1)
-    target = get(record, GROWN.VALUE_DATA)
-    put(record, GROWN.VALUE_DATA, target + size)
+    if at >= get(record, BUFFERS.VALUE_ROOM):
+        _resize_values(columns, s, _larger_room(columns, s, get(record, BUFFERS.VALUE_ROOM), at))
+    if size > get(record, BUFFERS.VALUE_END) - get(record, BUFFERS.VALUE_DATA):
+        _grow_bytes(columns, record, BUFFERS.VALUE_DATA, BUFFERS.VALUE_BEGIN, size)
+    put(record, BUFFERS.VALUE_COUNT, get(record, BUFFERS.VALUE_COUNT) + 1)
+    store_u32(get(record, BUFFERS.VALUE_LENGTHS) + at * 4, size)
+    store_u8(get(record, BUFFERS.VALUE_VALID) + at, 1)
+    target = get(record, BUFFERS.VALUE_DATA)
+    put(record, BUFFERS.VALUE_DATA, target + size)
     return target
 
 
@@ -140,17 +141,17 @@ def put_value(columns: GrowingColumns, s: int, at: int, size: int) -> int:
 def put_object(columns: GrowingColumns, s: int, at: int) -> None:
     """Add an entry to the ``typed_value`` column of a schema node, whose slot, if it has one, is set by the caller."""
     record = _record_of(columns, s)
-    if at >= get(record, GROWN.TYPED_ROOM):
-        _resize_typed(columns, s, _larger_room(columns, s, get(record, GROWN.TYPED_ROOM), at))
-    put(record, GROWN.TYPED_COUNT, get(record, GROWN.TYPED_COUNT) + 1)
-    store_u8(get(record, GROWN.TYPED_VALID) + at, 1)
+    if at >= get(record, BUFFERS.TYPED_ROOM):
+        _resize_typed(columns, s, _larger_room(columns, s, get(record, BUFFERS.TYPED_ROOM), at))
+    put(record, BUFFERS.TYPED_COUNT, get(record, BUFFERS.TYPED_COUNT) + 1)
+    store_u8(get(record, BUFFERS.TYPED_VALID) + at, 1)
 
 
 @helper
 def put_array(columns: GrowingColumns, s: int, at: int, count: int) -> None:
     """Add an array of ``count`` elements."""
     put_object(columns, s, at)
-    store_u32(get(_record_of(columns, s), GROWN.SLOTS) + at * 4, count)
+    store_u32(get(_record_of(columns, s), BUFFERS.SLOTS) + at * 4, count)
 
 
 @helper
@@ -158,11 +159,11 @@ def put_bytes(columns: GrowingColumns, s: int, at: int, begin: int, size: int) -
     """Add a string or binary value."""
     put_array(columns, s, at, size)
     record = _record_of(columns, s)
-    if size > get(record, GROWN.TYPED_END) - get(record, GROWN.TYPED_DATA):
-        _grow_bytes(columns, record, GROWN.TYPED_DATA, GROWN.TYPED_BEGIN, size)
-    target = get(record, GROWN.TYPED_DATA)
+    if size > get(record, BUFFERS.TYPED_END) - get(record, BUFFERS.TYPED_DATA):
+        _grow_bytes(columns, record, BUFFERS.TYPED_DATA, BUFFERS.TYPED_BEGIN, size)
+    target = get(record, BUFFERS.TYPED_DATA)
     copy(target, begin, size)
-    put(record, GROWN.TYPED_DATA, target + size)
+    put(record, BUFFERS.TYPED_DATA, target + size)
 
 
 @helper
@@ -171,7 +172,7 @@ def put_slot(columns: GrowingColumns, s: int, at: int, low: int, high: int) -> N
     put_object(columns, s, at)
     node = node_of(columns, s)
     width = get(node, S.WIDTH)
-    target = get(_record_of(columns, s), GROWN.SLOTS) + at * width
+    target = get(_record_of(columns, s), BUFFERS.SLOTS) + at * width
     if get(node, S.CODE) == KIND.UUID:
         copy(target, low, 16)
     else:
@@ -189,27 +190,26 @@ def _cut_bytes(record: int, data: int, begin: int) -> int:
 
 
 @helper
-def finish(columns: GrowingColumns, counts: int) -> None:
-    """Cut all buffers to their contents, fill the counts, and export the buffers that `ShreddedRows` needs."""
+def finish(columns: GrowingColumns, out: FilledBuffers) -> None:
+    """Cut all buffers to their contents, and export the buffers that `ShreddedRows` needs."""
+    out.levels[0] = columns.rows
     for s in range(columns.node_count):
-        record, count = _record_of(columns, s), counts + s * _COUNT_BYTES
+        record = _record_of(columns, s)
         entries = get(columns.entries, get(node_of(columns, s), S.LEVEL))
-        values, typed = get(record, GROWN.VALUE_COUNT), get(record, GROWN.TYPED_COUNT)
-        put(count, COUNTS.VALUE_COUNT, values)
-        put(count, COUNTS.TYPED_COUNT, typed)
+        values, typed = get(record, BUFFERS.VALUE_COUNT), get(record, BUFFERS.TYPED_COUNT)
         if values > 0:
             _resize_values(columns, s, entries)
         if typed > 0:
             _resize_typed(columns, s, entries)
-        put(count, COUNTS.VALUE_BYTES, _cut_bytes(record, GROWN.VALUE_DATA, GROWN.VALUE_BEGIN))
-        put(count, COUNTS.TYPED_BYTES, _cut_bytes(record, GROWN.TYPED_DATA, GROWN.TYPED_BEGIN))
+        put(record, BUFFERS.VALUE_BYTES, _cut_bytes(record, BUFFERS.VALUE_DATA, BUFFERS.VALUE_BEGIN))
+        put(record, BUFFERS.TYPED_BYTES, _cut_bytes(record, BUFFERS.TYPED_DATA, BUFFERS.TYPED_BEGIN))
     # Exported at the end, when nothing can fail any more.
     for s in range(columns.node_count):
         record = _record_of(columns, s)
         entries = get(columns.entries, get(node_of(columns, s), S.LEVEL))
-        for buffer in range(_BUFFER_COUNT):
-            count = get(record, GROWN.VALUE_COUNT if buffer <= GROWN.VALUE_DATA else GROWN.TYPED_COUNT)
-            if count == 0 or (buffer == GROWN.TYPED_VALID and count == entries):
+        for buffer in range(BUFFERS.TYPED_DATA + 1):
+            count = get(record, BUFFERS.VALUE_COUNT if buffer <= BUFFERS.VALUE_DATA else BUFFERS.TYPED_COUNT)
+            if count == 0 or (buffer == BUFFERS.TYPED_VALID and count == entries):
                 put(record, buffer, 0)  # freed with the other memory of the kernel
             elif get(record, buffer) != 0:
                 disown(get(record, buffer))

@@ -20,7 +20,7 @@ from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.buffer_pool import acquire, adopt, adopt_bytes, release
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.memory import HASH_SEED, address_of
-from parquet_variant.kernels.shredding.schema_table import SchemaTable, ShreddedRows, schema_table
+from parquet_variant.kernels.shredding.schema_table import FilledBuffers, SchemaTable, ShreddedRows, schema_table
 from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, measure
 from parquet_variant.kernels.tapes.dictionaries import metadata_column
 from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, TextSpans, parse_rows
@@ -193,9 +193,9 @@ def shredded_rows(
         np.empty(tape.rows, np.int32),
     )  # fmt: skip
     sizes, places = acquire(np.int32, len(tape.nodes)), acquire(np.int64, len(tape.nodes))
-    counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
+    filled = FilledBuffers.of(table)
     status, row, count, numbers, data = measure(
-        shredded, tape.keys, _name_keys(table, tape), per_batch, MAX_OFFSET, sizes, counts, levels
+        shredded, tape.keys, _name_keys(table, tape), per_batch, MAX_OFFSET, sizes, filled
     )
     if status != STATUS.OK and row < 0:
         raise VariantError("the metadata of these rows exceeds 2 GiB: parse fewer rows at a time", reason="too-large")
@@ -208,7 +208,6 @@ def shredded_rows(
     keys = RowKeys(key_numbers[ranks:starts], key_numbers[starts:], key_numbers[:ranks])
     null = tape.row_start[1:] == tape.row_start[:-1]
     valid = (~null).astype(np.uint8) if null.any() else None
-    rows = ShreddedRows(table, metadata, valid, counts, levels)
-    fill(shredded, keys, sizes, places, rows.addresses, table.levels)
+    fill(shredded, keys, sizes, places, filled)
     release(sizes, places)
-    return rows
+    return ShreddedRows(table, metadata, valid, filled)

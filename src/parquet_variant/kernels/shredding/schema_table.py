@@ -34,11 +34,14 @@ _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_N
 # its Arrow array, 0 for strings and binary; SLOT_BYTES those of an entry of the buffer SLOTS, 0 if there is none; END
 # the first node after the subtree; LEVEL where the node's entries count.
 S = numbered("KIND CODE PRECISION SCALE WIDTH SLOT_BYTES LEVEL PARENT END")
-# Columns of the table of counts, which has one row per schema node.
-COUNTS = numbered("VALUE_COUNT VALUE_BYTES TYPED_COUNT TYPED_BYTES")
-# Columns of the table of addresses of the buffers of each schema node; 0 for missing buffers. SLOTS has values of a
-# fixed width, or the lengths of strings, binary and arrays.
-BUFFERS = numbered("VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID SLOTS TYPED_DATA")
+# Columns of the records of buffers, one record per schema node: the addresses of the buffers, 0 for missing buffers
+# (SLOTS has values of a fixed width, or the lengths of strings, binary and arrays); the numbers of entries and bytes.
+# While buffers grow (`growing_columns`), VALUE_DATA and TYPED_DATA are the addresses of the next bytes, VALUE_BYTES is
+# the expected number of bytes, ROOM is the number of entries that have room, BEGIN and END limit the room for bytes.
+BUFFERS = numbered(
+    "VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID SLOTS TYPED_DATA VALUE_COUNT VALUE_BYTES TYPED_COUNT TYPED_BYTES "
+    "VALUE_ROOM TYPED_ROOM VALUE_BEGIN VALUE_END TYPED_BEGIN TYPED_END"
+)
 _OFFSET_BYTES = 4
 
 
@@ -180,6 +183,18 @@ def schema_table(schema: ShreddingSchema) -> SchemaTable:
     return SchemaTable(schema, nodes, names, tuple(node for _, node in walked), levels)
 
 
+class FilledBuffers(NamedTuple):
+    """The columns that a kernel fills: the records of their buffers (`BUFFERS`), and the entries of each level."""
+
+    records: Int64Table
+    levels: Int64s
+
+    @classmethod
+    def of(cls, table: SchemaTable) -> FilledBuffers:
+        """Return empty columns for the nodes of a schema."""
+        return cls(np.zeros((len(table.nodes), len(BUFFERS)), np.int64), np.zeros(table.levels, np.int64))
+
+
 _BLOB = pa.binary()
 _NOTHING = np.zeros(0, np.uint8)
 
@@ -200,10 +215,11 @@ class NodeColumn(NamedTuple):
         return self.slots - self.present
 
 
+_BYTES = (BUFFERS.VALUE_BYTES, BUFFERS.TYPED_BYTES)
 # Buffers of the columns ``value`` and ``typed_value``: validity, lengths and bytes, and the number of values.
 _PARTS = (
-    (BUFFERS.VALUE_VALID, BUFFERS.VALUE_LENGTHS, BUFFERS.VALUE_DATA, COUNTS.VALUE_COUNT),
-    (BUFFERS.TYPED_VALID, BUFFERS.SLOTS, BUFFERS.TYPED_DATA, COUNTS.TYPED_COUNT),
+    (BUFFERS.VALUE_VALID, BUFFERS.VALUE_LENGTHS, BUFFERS.VALUE_DATA, BUFFERS.VALUE_COUNT),
+    (BUFFERS.TYPED_VALID, BUFFERS.SLOTS, BUFFERS.TYPED_DATA, BUFFERS.TYPED_COUNT),
 )
 
 
@@ -216,10 +232,8 @@ def _offset_buffer(lengths: npt.NDArray[np.int32]) -> pa.Buffer:
 class ShreddedRows:
     """Rows under a schema, in buffers that become either an Arrow storage or the leaves of a file.
 
-    `valid` is one byte per row, 0 for SQL NULL, or None if no row is NULL. `counts` is ``int64[schema nodes, 4]``, as
-    `measure` fills it. `levels` has the entries of each level. `exported` has the addresses of buffers that `shred` has
-    filled; without it, buffers are allocated for `shred_tape.fill`. Raises `VariantError` with reason ``too-large`` if
-    one column would hold more than 2 GiB: the caller works on fewer rows.
+    `valid` is one byte per row, 0 for SQL NULL, or None if no row is NULL; `filled` are the buffers of a kernel. Raises
+    `VariantError` with reason ``too-large`` if a column holds more than 2 GiB: the caller works on fewer rows.
     """
 
     def __init__(
@@ -227,60 +241,45 @@ class ShreddedRows:
         table: SchemaTable,
         metadata: pa.DictionaryArray,
         valid: npt.NDArray[np.uint8] | None,
-        counts: Int64s,
-        levels: Int64s,
-        exported: npt.NDArray[np.int64] | None = None,
+        filled: FilledBuffers,
     ) -> None:
         self.metadata, self.valid = metadata, valid
         self.table = table
-        self._count_table, self._slots = counts, levels
-        self.counts: list[list[int]] = counts.tolist()
         # Lists, because indexing a NumPy array from Python is five times slower.
-        self._entries: list[int] = levels[table.nodes[:, S.LEVEL]].tolist()
+        self._records: list[list[int]] = filled.records.tolist()
+        self._entries: list[int] = filled.levels[table.nodes[:, S.LEVEL]].tolist()
         self._nulls: dict[tuple[int, int], pa.Array] = {}
-        self.addresses = np.zeros((len(table.nodes), len(BUFFERS)), np.int64) if exported is None else exported
-        # Each buffer is released when it becomes part of an array. Exported buffers are adopted first, because the
-        # check may raise.
-        self._buffers: dict[tuple[int, int], npt.NDArray[Any]] = {} if exported is None else self._adopted()
-        if counts.max(initial=0) > MAX_OFFSET or levels.max() > MAX_OFFSET:
+        # Each buffer is released when it becomes part of an array. All are adopted first, because the check may raise.
+        self._buffers: dict[tuple[int, int], npt.NDArray[Any]] = {
+            (s, column): adopt_bytes(self._records[s][column], size * np.dtype(dtype).itemsize).view(dtype)
+            if self._records[s][column]
+            else np.zeros(size, dtype)
+            for s, column, dtype, size in self._needed()
+        }
+        if max(filled.records[:, _BYTES].max(), filled.levels.max()) > MAX_OFFSET:
             raise VariantError(
                 "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
                 reason="too-large",
             )
-        for s, column, dtype, size in self._needed():
-            if (s, column) not in self._buffers:
-                # The bytes of strings and values need not be zero.
-                is_bytes = column in (BUFFERS.VALUE_DATA, BUFFERS.TYPED_DATA)
-                self._buffers[s, column] = np.empty(size, dtype) if is_bytes else np.zeros(size, dtype)
-                self.addresses[s, column] = address_of(self._buffers[s, column])
 
     def _needed(self) -> Iterator[tuple[int, int, type[np.generic], int]]:
         """Yield schema node, column, type and size of each buffer that is needed."""
-        nodes = zip(self.table.kinds, self.table.widths, self._entries, self.counts, strict=True)
-        for s, (kind, width, entries, sizes) in enumerate(nodes):
-            if sizes[COUNTS.VALUE_COUNT] or self.is_required(s):
+        nodes = zip(self.table.kinds, self.table.widths, self._entries, self._records, strict=True)
+        for s, (kind, width, entries, record) in enumerate(nodes):
+            if record[BUFFERS.VALUE_COUNT] or self.is_required(s):
                 yield s, BUFFERS.VALUE_LENGTHS, np.int32, entries
                 yield s, BUFFERS.VALUE_VALID, np.uint8, entries
-                yield s, BUFFERS.VALUE_DATA, np.uint8, sizes[COUNTS.VALUE_BYTES]
-            if not sizes[COUNTS.TYPED_COUNT]:
+                yield s, BUFFERS.VALUE_DATA, np.uint8, record[BUFFERS.VALUE_BYTES]
+            if not record[BUFFERS.TYPED_COUNT]:
                 continue
-            if sizes[COUNTS.TYPED_COUNT] < entries:
+            if record[BUFFERS.TYPED_COUNT] < entries:
                 yield s, BUFFERS.TYPED_VALID, np.uint8, entries
             if width:
                 yield s, BUFFERS.SLOTS, np.uint8, entries * width
             elif kind != OBJECT_NODE:
                 yield s, BUFFERS.SLOTS, np.int32, entries
             if kind == PRIMITIVE_NODE and not width:
-                yield s, BUFFERS.TYPED_DATA, np.uint8, sizes[COUNTS.TYPED_BYTES]
-
-    def _adopted(self) -> dict[tuple[int, int], npt.NDArray[Any]]:
-        """Return the buffers that a kernel has exported."""
-        addresses = self.addresses.tolist()
-        return {
-            (s, column): adopt_bytes(addresses[s][column], size * np.dtype(dtype).itemsize).view(dtype)
-            for s, column, dtype, size in self._needed()
-            if addresses[s][column]
-        }
+                yield s, BUFFERS.TYPED_DATA, np.uint8, record[BUFFERS.TYPED_BYTES]
 
     def is_required(self, s: int) -> bool:
         """Return whether the ``value`` column must not be null, because nothing is shredded."""
@@ -289,7 +288,7 @@ class ShreddedRows:
     def column(self, s: int, is_typed: bool) -> NodeColumn:
         """Return the column ``value`` or ``typed_value`` of a schema node, whose buffers the caller gets."""
         valid, lengths, data, count = _PARTS[is_typed]
-        slots, present = self._entries[s], self.counts[s][count]
+        slots, present = self._entries[s], self._records[s][count]
         width = self.table.widths[s] if is_typed else 0
         bits, slots_or_lengths = self._buffers.pop((s, valid), None), self._buffers.pop((s, lengths), None)
         validity = bitmap(bits) if 0 < present < slots else None
@@ -348,6 +347,5 @@ class ShreddedRows:
     @property
     def nbytes(self) -> int:
         """Approximate bytes of the Arrow storage."""
-        entries = self._slots[self.table.nodes[:, S.LEVEL]]
-        data = self._count_table[:, (COUNTS.VALUE_BYTES, COUNTS.TYPED_BYTES)].sum()
-        return int(entries @ self.table.slot_bytes) + int(data) + int(self.metadata.nbytes)
+        data = sum(record[column] for record in self._records for column in _BYTES)
+        return int(self._entries @ self.table.slot_bytes) + data + int(self.metadata.nbytes)

@@ -13,12 +13,13 @@ from typing import NamedTuple
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.machine_code.functions import helper, kernel, numbered
-from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
+from parquet_variant.kernels.machine_code.signatures import Int64s, UInt8s
 from parquet_variant.kernels.memory import KIND, copy, get, load_u8, load_uint, put, store_uint
 from parquet_variant.kernels.native_vectors import Memory, address_in, allocate, filled_vector, new_vector, reallocate
 from parquet_variant.kernels.shredding.growing_columns import (
     GrowingColumns,
     finish,
+    new_columns,
     node_of,
     put_array,
     put_bytes,
@@ -26,7 +27,14 @@ from parquet_variant.kernels.shredding.growing_columns import (
     put_slot,
     put_value,
 )
-from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, NamedNodes, S
+from parquet_variant.kernels.shredding.schema_table import (
+    ARRAY_NODE,
+    OBJECT_NODE,
+    PRIMITIVE_NODE,
+    FilledBuffers,
+    NamedNodes,
+    S,
+)
 from parquet_variant.kernels.values.reading import (
     FIELD,
     FIELD_BYTES,
@@ -53,17 +61,6 @@ FRAME = numbered("SCHEMA AT LEFT OFFSETS OFFSET_WIDTH VALUES END ROOM IDS ID_WID
 STATE = numbered("FRAMES FRAME_ROOM DEPTH FIELDS FIELD_ROOM OBJECTS RANKS NAME_COUNT")
 _FRAME_BYTES = 8 * len(FRAME)
 _FEWEST_FRAMES = 64
-
-
-class FilledBuffers(NamedTuple):
-    """The buffers to fill: zeros, which `shred_rows` replaces.
-
-    ``counts`` and ``levels`` as `shred_tape.measure` fills them, and the addresses and sizes of the buffers (`GROWN`).
-    """
-
-    counts: Int64Table
-    levels: Int64s
-    buffers: Int64Table
 
 
 class _Fields(NamedTuple):
@@ -318,13 +315,11 @@ def shred_rows(
     schema: NamedNodes,
     names: NameTable,
     refused: UInt8s,
-    shredded: FilledBuffers,
+    out: FilledBuffers,
 ) -> None:
     """Fill the columns, and mark malformed rows in ``refused``, of which any part may have been added."""
-    nodes, levels, rows = schema.nodes, shredded.levels, len(values.dictionary_of)
-    columns = GrowingColumns(
-        memory, address_in(nodes), len(nodes), address_in(shredded.buffers), address_in(levels), rows
-    )
+    nodes, rows = schema.nodes, len(values.dictionary_of)
+    columns = new_columns(memory, nodes, out, rows)
     ids, field_ranks = filled_vector(memory, len(nodes), -1), new_vector(memory, len(nodes))
     fields = _Fields(
         address_in(filled_vector(memory, widest_dictionary(names), -1)),
@@ -350,8 +345,7 @@ def shred_rows(
             put(state, STATE.RANKS, address_in(names.rank) + 8 * names.starts[d])
             put(state, STATE.NAME_COUNT, names.starts[d + 1] - names.starts[d])
         begin, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
-        levels[0] = row + 1
+        out.levels[0] = row + 1
         if not _put_row(columns, state, fields, row, begin, end):
             refused[row] = 1
-    levels[0] = rows
-    finish(columns, address_in(shredded.counts))
+    finish(columns, out)

@@ -20,11 +20,9 @@ from parquet_variant.kernels.memory import (
     KIND,
     NODE,
     NODE_BYTES,
-    copy,
     get,
     load_s32,
     put,
-    store_u8,
     store_u32,
     store_uint,
 )
@@ -38,7 +36,24 @@ from parquet_variant.kernels.native_vectors import (
     sort_with,
     vector_at,
 )
-from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, BUFFERS, COUNTS, OBJECT_NODE, PRIMITIVE_NODE, S
+from parquet_variant.kernels.shredding.growing_columns import (
+    GrowingColumns,
+    finish,
+    new_columns,
+    put_array,
+    put_bytes,
+    put_object,
+    put_slot,
+    put_value,
+)
+from parquet_variant.kernels.shredding.schema_table import (
+    ARRAY_NODE,
+    BUFFERS,
+    OBJECT_NODE,
+    PRIMITIVE_NODE,
+    FilledBuffers,
+    S,
+)
 from parquet_variant.kernels.tapes.dictionaries import assign_dictionaries
 from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of
 from parquet_variant.kernels.values.scalar_slots import (
@@ -48,14 +63,12 @@ from parquet_variant.kernels.values.scalar_slots import (
     exact_slot,
     object_size,
     scalar_size,
-    store_slot,
     write_scalar,
 )
 
 # Size of a node that is stored in typed columns only.
 _TYPED = -1
 _PATH_BYTES, _SCHEMA_BYTES = 8 * len(PATH), 8 * len(S)
-_COUNT_BYTES, _BUFFER_BYTES = 8 * len(COUNTS), 8 * len(BUFFERS)
 
 
 class ShreddedTape(NamedTuple):
@@ -178,30 +191,13 @@ def _field_ids(dictionary: int, keys: RowKeys, local: Int64s) -> None:
 
 
 @helper
-def _measure_typed(tape: _Tape, i: int, s: int, count: int, levels: int) -> tuple[bool, bool]:
-    """Count a node of a schema node in the record ``count``; return ``(typed, partial)``.
-
-    ``typed``: the node is stored in typed columns only. ``partial``: the node is an object that is shredded in part.
-    """
+def _is_typed(tape: _Tape, i: int, s: int) -> tuple[bool, bool]:
+    """Return whether a node is stored in typed columns only, and whether it is an object that is shredded in part."""
     node, schema = _node(tape, i), _schema_node(tape, s)
-    tag = get(node, NODE.TAG)
-    kind, shape = kind_of(tag), get(schema, S.KIND)
-    if s > 0 and _key_of(tape, tag) < 0:
-        level = get(schema, S.LEVEL)
-        put(levels, level, get(levels, level) + 1)
-    typed = partial = False
+    kind, shape = kind_of(get(node, NODE.TAG)), get(schema, S.KIND)
     if shape == PRIMITIVE_NODE:
-        if kind < KIND.ARRAY:
-            typed, _, _ = _exact_slot_of(node, schema)
-            if typed and (get(schema, S.CODE) == KIND.STRING or get(schema, S.CODE) == KIND.BINARY):
-                put(count, COUNTS.TYPED_BYTES, get(count, COUNTS.TYPED_BYTES) + get(node, NODE.B))
-    elif shape == ARRAY_NODE:
-        typed = kind == KIND.ARRAY
-    else:
-        partial = shape == OBJECT_NODE and kind == KIND.OBJECT
-    if typed or partial:
-        put(count, COUNTS.TYPED_COUNT, get(count, COUNTS.TYPED_COUNT) + 1)
-    return typed, partial
+        return kind < KIND.ARRAY and _exact_slot_of(node, schema)[0], False
+    return shape == ARRAY_NODE and kind == KIND.ARRAY, shape == OBJECT_NODE and kind == KIND.OBJECT
 
 
 @helper
@@ -236,10 +232,9 @@ def measure(
     per_batch: bool,
     max_size: int,
     sizes: Int32s,
-    counts: Int64Table,
-    levels: Int64s,
+    out: FilledBuffers,
 ) -> tuple[int, int, int, tuple[int, int], tuple[int, int]]:
-    """Fill ``schema_of``, ``of_row``, ``sizes`` (one per node), ``counts`` (one row per schema node) and ``levels``.
+    """Fill ``schema_of``, ``of_row``, ``sizes`` (the bytes of each node in a blob) and the bytes of ``value`` columns.
 
     ``name_keys`` is the key id of each schema node's name, -1 for elements, -2 for names that the batch lacks.
     Returns ``(status, row, dictionaries, numbers, data)``: the row is the first one that is too large, -1 for the
@@ -264,7 +259,6 @@ def measure(
         address_in(shredded.table), address_in(local),
     )  # fmt: skip
     current = -1
-    levels[0] = len(row_start) - 1
     for row in range(len(row_start) - 2, -1, -1):
         if row_start[row] == row_start[row + 1]:
             continue
@@ -273,17 +267,15 @@ def measure(
             _field_ids(current, keys, local)
         for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
             s = get(tape.schema_of, path_of(get(_node(tape, i), NODE.TAG)))
-            count = address_in(counts) + s * _COUNT_BYTES
             typed = partial = False
             if s >= 0:
-                typed, partial = _measure_typed(tape, i, s, count, address_in(levels))
+                typed, partial = _is_typed(tape, i, s)
             size = _TYPED if typed else _blob_size(tape, i, partial)
             if size > max_size:
                 return STATUS.SIZE, row, 0, (0, 0), (0, 0)
             store_u32(tape.sizes + 4 * i, size)
             if s >= 0 and size != _TYPED:
-                put(count, COUNTS.VALUE_COUNT, get(count, COUNTS.VALUE_COUNT) + 1)
-                put(count, COUNTS.VALUE_BYTES, get(count, COUNTS.VALUE_BYTES) + size)
+                out.records[s, BUFFERS.VALUE_BYTES] += size
     disown(numbers[0])
     disown(data[0])
     return STATUS.OK, 0, dictionaries, numbers, data
@@ -352,47 +344,26 @@ def _write_array(tape: _Tape, i: int) -> None:
 
 
 @helper
-def _store_typed(node: int, schema: int, buffers: int, at: int) -> None:
-    """Write a node to the typed column of a schema node, as entry ``at``."""
-    shape = get(schema, S.KIND)
-    if get(buffers, BUFFERS.TYPED_VALID) != 0:
-        store_u8(get(buffers, BUFFERS.TYPED_VALID) + at, 1)
-    if shape == ARRAY_NODE:
-        store_u32(get(buffers, BUFFERS.SLOTS) + at * 4, get(node, NODE.A))
-    elif shape == PRIMITIVE_NODE:
-        width = get(schema, S.WIDTH)
-        if width == 0:
-            size, target = get(node, NODE.B), get(buffers, BUFFERS.TYPED_DATA)
-            store_u32(get(buffers, BUFFERS.SLOTS) + at * 4, size)
-            copy(target, get(node, NODE.A), size)
-            put(buffers, BUFFERS.TYPED_DATA, target + size)
-        elif kind_of(get(node, NODE.TAG)) == KIND.UUID:
-            copy(get(buffers, BUFFERS.SLOTS) + at * 16, get(node, NODE.A), 16)
+def _put_entry(columns: GrowingColumns, tape: _Tape, i: int, s: int) -> bool:
+    """Add a node to the columns of a schema node, and set its place; return whether it is shredded in part."""
+    node, schema, size = _node(tape, i), _schema_node(tape, s), _size_of(tape, i)
+    tag, level, shape = get(node, NODE.TAG), get(schema, S.LEVEL), get(schema, S.KIND)
+    if s > 0 and _key_of(tape, tag) < 0:
+        put(columns.entries, level, get(columns.entries, level) + 1)
+    at = get(columns.entries, level) - 1
+    partial = shape == OBJECT_NODE and kind_of(tag) == KIND.OBJECT
+    if partial:
+        put_object(columns, s, at)
+    elif size == _TYPED:
+        if shape == ARRAY_NODE:
+            put_array(columns, s, at, get(node, NODE.A))
+        elif get(schema, S.WIDTH) == 0:
+            put_bytes(columns, s, at, get(node, NODE.A), get(node, NODE.B))
         else:
             _, low, high = _exact_slot_of(node, schema)
-            store_slot(get(buffers, BUFFERS.SLOTS) + at * width, width, low, high)
-
-
-@helper
-def _store_entry(tape: _Tape, i: int, s: int, buffers: int, entry: int) -> bool:
-    """Write what a node has in the columns of a schema node, and set its place; return whether it is shredded in part.
-
-    ``entry`` is the address of the number of entries of each level so far.
-    """
-    node, schema, size = _node(tape, i), _schema_node(tape, s), _size_of(tape, i)
-    tag, level = get(node, NODE.TAG), get(schema, S.LEVEL)
-    if s > 0 and _key_of(tape, tag) < 0:
-        put(entry, level, get(entry, level) + 1)
-    at = get(entry, level) - 1
-    partial = get(schema, S.KIND) == OBJECT_NODE and kind_of(tag) == KIND.OBJECT
-    if size == _TYPED or partial:
-        _store_typed(node, schema, buffers, at)
+            put_slot(columns, s, at, low, high)
     if size != _TYPED:
-        store_u32(get(buffers, BUFFERS.VALUE_LENGTHS) + at * 4, size)
-        store_u8(get(buffers, BUFFERS.VALUE_VALID) + at, 1)
-        target = get(buffers, BUFFERS.VALUE_DATA)
-        put(tape.places, i, target)
-        put(buffers, BUFFERS.VALUE_DATA, target + size)
+        put(tape.places, i, put_value(columns, s, at, size))
     return partial
 
 
@@ -403,11 +374,11 @@ def fill(
     keys: RowKeys,
     sizes: Int32s,
     places: Int64s,
-    addresses: Int64Table,
-    level_count: int,
+    out: FilledBuffers,
 ) -> None:
-    """Write every node to the buffers at ``addresses``, which advance as blobs are written."""
+    """Add every node to the columns. A blob is complete before the next one of its column, which may move it."""
     row_start, shapes, rank = shredded.row_start, shredded.shapes, keys.rank
+    columns = new_columns(memory, shredded.table, out, len(row_start) - 1)
     local = filled_vector(memory, len(keys.rank) + 1, 0)
     tape = _Tape(
         address_in(shredded.nodes), address_in(sizes), address_in(places), address_in(shredded.paths),
@@ -416,7 +387,6 @@ def fill(
     order_start = filled_vector(memory, len(shapes), -1)
     orders, kids = new_vector(memory, 256), new_vector(memory, 256)
     order_count = 0
-    entry = filled_vector(memory, level_count, 0)
     current = -1
     for row in range(len(row_start) - 1):
         if row_start[row] == row_start[row + 1]:
@@ -424,14 +394,14 @@ def fill(
         if shredded.of_row[row] != current:
             current = shredded.of_row[row]
             _field_ids(current, keys, local)
-        entry[0] = row + 1
+        out.levels[0] = row + 1
         for i in range(row_start[row], row_start[row + 1]):
             node = _node(tape, i)
             tag = get(node, NODE.TAG)
             kind, s = kind_of(tag), get(tape.schema_of, path_of(tag))
             partial = False
             if s >= 0:
-                partial = _store_entry(tape, i, s, address_in(addresses) + s * _BUFFER_BYTES, address_in(entry))
+                partial = _put_entry(columns, tape, i, s)
                 if _size_of(tape, i) == _TYPED:
                     continue
             if kind == KIND.OBJECT:
@@ -444,3 +414,4 @@ def fill(
                 _write_array(tape, i)
             else:
                 write_scalar(get(tape.places, i), kind, get(node, NODE.A), get(node, NODE.B), scale_of(tag))
+    finish(columns, out)

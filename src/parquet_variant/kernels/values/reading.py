@@ -198,9 +198,9 @@ def load_fixed(kind: int, at: int) -> int:
 
 @helper
 def metadata_header(at: int, end: int) -> tuple[bool, int, int, int, int, int]:
-    """Return ``(ok, count, offsets, width, names, size)`` of metadata.
+    """Return ``(ok, count, offsets, width, names, size)`` of metadata: addresses of offsets and names, and its bytes.
 
-    Addresses of offsets and names, and its bytes.
+    It is not ok if the last name ends too late. If the offsets do, all numbers are 0; an empty dictionary needs none.
     """
     if end - at < 1:
         return False, 0, 0, 0, 0, 0
@@ -210,9 +210,9 @@ def metadata_header(at: int, end: int) -> tuple[bool, int, int, int, int, int]:
         return False, 0, 0, 0, 0, 0
     count = load_uint(at + 1, width)
     offsets = at + 1 + width
-    if (count + 1) * width > end - offsets:
-        return False, 0, 0, 0, 0, 0
     names = offsets + (count + 1) * width
+    if (count + 1) * width > end - offsets:
+        return (False, 0, 0, 0, 0, 0) if count > 0 else (False, 0, offsets, width, names, 0)
     size = load_uint(offsets + count * width, width)
     return size <= end - names, count, offsets, width, names, names + size - at
 
