@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.ingestion.option_paths import table_schema
+from parquet_variant.ingestion.task import table_schema
 
 FORMATS = ["parquet", "delta", "iceberg"]
 

@@ -30,16 +30,6 @@ from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.ingestion.destination import FileDestination, new_files
-from parquet_variant.ingestion.option_paths import (
-    check_bloom_filters,
-    check_paths,
-    keep_types,
-    option_paths,
-    partition_warnings,
-    root_hints,
-    string_types,
-    table_schema,
-)
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
@@ -52,7 +42,20 @@ from parquet_variant.ingestion.table_sources import (
     split_rows,
     with_inferred_types,
 )
-from parquet_variant.ingestion.task import TaskPlan, WrittenSplits, first_rows, profile_splits, read_arrays
+from parquet_variant.ingestion.task import (
+    TaskPlan,
+    WrittenSplits,
+    check_paths,
+    first_rows,
+    kept_types,
+    option_paths,
+    partition_warnings,
+    profile_splits,
+    read_arrays,
+    root_hints,
+    string_types,
+    table_schema,
+)
 from parquet_variant.io.engine import Engine
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
@@ -134,9 +137,11 @@ class IngestJob:
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
             if table is not None:
-                schema = keep_types(schema, table)
+                schema = ShreddingSchema.from_tree(kept_types(table.type_tree(), schema.type_tree()))
             if inference is not None:
-                check_bloom_filters(self._request, (decision.path for decision in inference.decisions))
+                sampled = [decision.path for decision in inference.decisions]
+                missing = option_paths(self._request).keys() - sampled
+                check_paths(self._request, missing, (path.segments for path in sampled), sampled=True)
             check_bloom_paths(schema, strings_of("bloom_filters", self._request.write.get("bloom_filters") or ()))
             tasks = self._write_tasks(engine, tasks)
             for warning in partition_warnings(self._request, tasks):
@@ -170,7 +175,8 @@ class IngestJob:
                 report = check.report(", ".join(self._source_names), written.counts.broken)
                 check.raise_for(report)
             if written.rows:
-                hints += [*written.findings.notes(), *check_paths(self._request, written.findings)]
+                found = written.findings
+                hints += [*found.notes(), *check_paths(self._request, found.missing, found.other_paths)]
             if self._has_unknown:
                 hints.append(
                     f"{destination.dest} held rows before its first load with only_new=, and does not remember their "

@@ -127,15 +127,10 @@ def _partition_column(column: Selected) -> Selected:
     """Return the column with its type, string by default; raise `VariantError` if it cannot be a partition column."""
     if column.path is None:
         raise bad_option(f"partition_by= has no path for {column.name}: write NAME=PATH:TYPE, such as day=$.ts:date")
-    column_type = pa.string() if column.type is None else column.type
-    if not (
-        pa.types.is_string(column_type)
-        or pa.types.is_signed_integer(column_type)
-        or pa.types.is_boolean(column_type)
-        or pa.types.is_decimal(column_type)
-        or pa.types.is_date(column_type)
-        or (pa.types.is_timestamp(column_type) and column_type.unit == "us")
-    ):
+    column_type, types = pa.string() if column.type is None else column.type, pa.types
+    tests = (types.is_string, types.is_signed_integer, types.is_boolean, types.is_decimal, types.is_date)
+    is_micros = types.is_timestamp(column_type) and column_type.unit == "us"
+    if not (is_micros or any(test(column_type) for test in tests)):
         raise bad_option(
             f"partition_by= cannot use {column.name} of type {column_type}: partition by string, integer, boolean, "
             "decimal, date or timestamp"

@@ -120,14 +120,11 @@ def _rows(file: str, columns: Mapping[str, Any]) -> pa.Table:
         if hint.get("data_type") == "json":
             made[name] = parse_json(rows[name])
         elif base != name and columns.get(base, {}).get("data_type") == "json":
-            made[base] = _first_present(made[base], cast_to_variant(rows[name]))
+            is_present = made[base].storage.is_valid().to_numpy(zero_copy_only=False)
+            places, others = np.arange(len(rows)), cast_to_variant(rows[name])
+            made[base] = VariantArray.concat([made[base], others]).take(
+                np.where(is_present, places, places + len(rows))
+            )
         else:
             made[name] = rows[name]
     return variant_table(made)
-
-
-def _first_present(values: VariantArray, others: VariantArray) -> VariantArray:
-    """Return the values of one column, and those of another where they are NULL."""
-    is_present = values.storage.is_valid().to_numpy(zero_copy_only=False)
-    rows = np.arange(len(values))
-    return VariantArray.concat([values, others]).take(np.where(is_present, rows, rows + len(values)))

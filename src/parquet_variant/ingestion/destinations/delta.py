@@ -68,7 +68,8 @@ class DeltaDestination(TableDestination):
 
     def _commit_files(self, files: list[Add], batch: Batch | None) -> bool:
         current, mode = self._table(), self.request.mode
-        actions, overwrites = load_actions(self.records), mode == "overwrite" and self.holds_data
+        now, overwrites = now_millis(), mode == "overwrite" and self.holds_data
+        actions = [Txn(f"{LOAD_ID}{replace(file, loaded=None).to_text()}", 1, now) for file in self.records]
         if overwrites:
             actions += forgotten_loads(current.txns, {action.app_id for action in actions})
         if self.holds_data and not (files or actions or overwrites or batch):
@@ -127,9 +128,3 @@ def recorded_loads(table: Snapshot) -> list[LoadedFile]:
         if name.startswith(LOAD_ID) and txn.version == 1
         for file in LoadedFile.from_text(name.removeprefix(LOAD_ID), iso_time((txn.last_updated or 0) / 1000))
     ]
-
-
-def load_actions(files: Iterable[LoadedFile]) -> list[Txn]:
-    """Return the actions that record source files."""
-    now = now_millis()
-    return [Txn(f"{LOAD_ID}{replace(file, loaded=None).to_text()}", 1, now) for file in files]

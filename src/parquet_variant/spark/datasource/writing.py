@@ -161,10 +161,6 @@ class _Writer:
             warn_of_null_partitions(values, rows)
         self.destination.commit(files, batch=batch)
 
-    def _abort(self, messages: Messages) -> None:
-        """Remove the files of this job. If all tasks had ended, the commit failed, and may contain the files."""
-        self.destination.abort(_files(messages), may_be_committed=None not in messages)
-
     def _columns(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[dict[str, Any]]:
         """Yield the columns to write by name: VARIANTs and the JSON text as `VariantArray`, `column` shredded."""
         tables, shredding = _combine_batches(batches, _BATCH_BYTES), self.shredding
@@ -218,8 +214,8 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         self._commit(messages, self.transaction)
 
     def abort(self, messages: Messages) -> None:
-        """Remove the files of this job."""
-        self._abort(messages)
+        """Remove the files of this job. If all tasks had ended, the commit failed, and may contain the files."""
+        self.destination.abort(_files(messages), may_be_committed=None not in messages)
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -244,5 +240,5 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         self._commit(messages, (self.stream, batchId))
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - the name in Spark's interface
-        """Remove the files of a micro-batch."""
-        self._abort(messages)
+        """Remove the files of a micro-batch, as those of a batch."""
+        self.destination.abort(_files(messages), may_be_committed=None not in messages)
