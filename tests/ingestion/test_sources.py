@@ -160,9 +160,9 @@ def test_an_array_must_end_with_its_bracket() -> None:
         (b"[1] x", b"1\n", "text follows the end"),
     ):
         splitter = ArraySplitter()
-        assert splitter.feed(text) == lines
         with pytest.raises(JsonError, match=words):
-            splitter.finish()
+            splitter.feed(text)
+        assert splitter.remaining() == lines
 
 
 @given(

@@ -8,6 +8,7 @@ kernels to `machine_code`.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -202,6 +203,7 @@ def doctor(as_json: AsJson = False) -> int:
     """Report what is installed, and what is missing for which command."""
     import os
     import platform
+    from importlib.metadata import PackageNotFoundError, version
 
     from parquet_variant._version import __version__
     from parquet_variant.io.parallel import available_cpus
@@ -216,6 +218,10 @@ def doctor(as_json: AsJson = False) -> int:
         java: str | None = f"{find_java().version}, {find_java().java}"
     except VariantError:
         java = None
+    versions: dict[str, str | None] = dict.fromkeys(_PACKAGES)
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
     state = {
         "parquet-variant": __version__,
@@ -224,7 +230,7 @@ def doctor(as_json: AsJson = False) -> int:
         "CPUs": available_cpus(),
         "memory": None if memory is None else human_bytes(memory),
         "kernels": kernels,
-        **{name: _version(name) for name in _PACKAGES},
+        **versions,
         "Java": java,
     }
     works = not str(state["kernels"]).startswith("error")
@@ -260,12 +266,3 @@ def warmup(as_json: AsJson = False) -> None:
         line = f"compiled kernels for {level} in {seconds} s, cached in {cache_home()}"
     document = {"kernels": machine_code().mode, "level": level, "seconds": seconds}
     print_result(document | {"cache": cache_home() if compiled else None}, [line], as_json=as_json)
-
-
-def _version(name: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

@@ -92,7 +92,16 @@ def open_delta(request: WriteRequest) -> DeltaDestination | None:
     check_mode(mode)
     current = existing_table(open_storage(dest))
     if current is None:
-        _check_is_free(dest)
+        # A directory may have the files of an interrupted creation of a table, and the checkpoint of its stream.
+        filesystem, path = filesystem_of(dest)
+        is_free = filesystem.get_file_info(path).type in (pafs.FileType.NotFound, pafs.FileType.Directory)
+        below = pafs.FileSelector(path, recursive=True, allow_not_found=True)
+        infos = filesystem.get_file_info(below) if is_free else ()
+        names = [info.path[len(path) :].strip("/") for info in infos if info.is_file]
+        names = [name for name in names if name.startswith("_delta_log/") or not name.startswith(("_", "."))]
+        if not is_free or not all(is_temporary(name) or DATA_FILE_NAME.fullmatch(name) for name in names):
+            problem = f"{dest} contains files and is not a Delta table: choose another path"
+            raise DeltaError(problem, reason="exists", file=dest)
     elif mode == "error":
         problem = (
             f"the Delta table {dest} already exists: use mode='append' or mode='overwrite', or choose another path"
@@ -103,21 +112,6 @@ def open_delta(request: WriteRequest) -> DeltaDestination | None:
     else:
         check_partitioned_by(current, request.partition_by.names)
     return DeltaDestination(request, current)
-
-
-def _check_is_free(dest: str) -> None:
-    """Refuse a file, and a directory with other files than those of an interrupted creation of a table."""
-    filesystem, path = filesystem_of(dest)
-    is_free = filesystem.get_file_info(path).type in (pafs.FileType.NotFound, pafs.FileType.Directory)
-    infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True)) if is_free else ()
-    names = [info.path[len(path) :].strip("/") for info in infos if info.is_file]
-    # The checkpoint of a stream may be in its table.
-    names = [name for name in names if name.startswith("_delta_log/") or not name.startswith(("_", "."))]
-    names = [name for name in names if not is_temporary(name)]
-    if not is_free or not all(map(DATA_FILE_NAME.fullmatch, names)):
-        raise DeltaError(
-            f"{dest} contains files and is not a Delta table: choose another path", reason="exists", file=dest
-        )
 
 
 def recorded_loads(table: Snapshot) -> list[LoadedFile]:

@@ -155,7 +155,17 @@ class CsvRows:
         """
         parts: list[Any] = []
         for name, column in zip(self.table.column_names, self.table.columns, strict=True):
-            parts += [("," if parts else "{") + json.dumps(name, ensure_ascii=False) + ":", _json_fields(column)]
+            text = one_chunk(column)
+            unquoted = pc.or_(pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _BOOLEAN))
+            must_escape = pc.match_substring_regex(text, _TO_ESCAPE)
+            if pc.any(must_escape).as_py():
+                escaped = [
+                    json.dumps(value, ensure_ascii=False)[1:-1] for value in text.filter(must_escape).to_pylist()
+                ]
+                text = pc.replace_with_mask(text, pc.fill_null(must_escape, False), pa.array(escaped, pa.string()))
+            quoted = pc.binary_join_element_wise('"', text, '"', "")
+            fields = pc.fill_null(pc.if_else(unquoted, pc.utf8_lower(text), quoted), "null")
+            parts += [("," if parts else "{") + json.dumps(name, ensure_ascii=False) + ":", fields]
         lines = pc.binary_join_element_wise(*parts, "}", "").to_pylist() if self.table.num_rows else []
         for index in sorted(self.refused):
             lines.insert(index, _REFUSED)
@@ -310,15 +320,3 @@ class CsvReader:
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise JsonError(f"invalid CSV: {error}", reason="malformed") from None
-
-
-def _json_fields(column: pa.ChunkedArray) -> pa.Array:
-    """Return the fields of a column as JSON text, with ``null`` for nulls."""
-    text = one_chunk(column)
-    unquoted = pc.or_(pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _BOOLEAN))
-    must_escape = pc.match_substring_regex(text, _TO_ESCAPE)
-    if pc.any(must_escape).as_py():
-        escaped = [json.dumps(value, ensure_ascii=False)[1:-1] for value in text.filter(must_escape).to_pylist()]
-        text = pc.replace_with_mask(text, pc.fill_null(must_escape, False), pa.array(escaped, pa.string()))
-    quoted = pc.binary_join_element_wise('"', text, '"', "")
-    return pc.fill_null(pc.if_else(unquoted, pc.utf8_lower(text), quoted), "null")

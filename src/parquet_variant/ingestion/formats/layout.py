@@ -48,7 +48,7 @@ class Splitter:
 
     def __init__(self) -> None:
         self.elements = 0
-        self.error: JsonError | None = None
+        self._before_error = b""  # the values of a block with an error
         self.restart()
 
     def restart(self) -> None:
@@ -59,14 +59,9 @@ class Splitter:
         self._in_string = False
         self.depth = 0
 
-    def raise_pending_error(self) -> None:
-        """Raise the error that an earlier block ended with, now that the values before it were returned."""
-        if self.error is not None:
-            raise self.error
-
     def remaining(self) -> bytes:
-        """Return complete values that were held back, after an error."""
-        return b""
+        """Return the values before an error that were not returned."""
+        return self._before_error
 
     def scannable(self, block: bytes) -> bytes:
         """Return the text that can be scanned: the block after held-back backslashes, without those at its end."""
@@ -121,11 +116,10 @@ class ArraySplitter(Splitter):
         self._has_text = False
 
     def feed(self, block: bytes) -> bytes:
-        """Return the elements that this block completes, each followed by a newline."""
-        self.raise_pending_error()
+        """Return the elements that this block completes, each followed by a newline. Raises `JsonError` after them."""
         block = self.scannable(block)
         if self.closed:
-            self._check_after(block)
+            _check_after(block)
             return b""
         from parquet_variant.kernels.json.elements import ArrayPlace, split_elements
 
@@ -134,29 +128,27 @@ class ArraySplitter(Splitter):
         (self.depth, self._in_string, self._has_text), start, stop, ended, empty = split_elements(data, before)
         self.elements += ended
         self.closed = bool(ended) and block[stop - 1 : stop] != b","
-        if self.closed:
-            data[stop - 1] = _NEWLINE
-            if block[stop - 1 : stop] == b"]":
-                self._check_after(block[stop:])
-            else:  # raised by the next call
-                self.error = JsonError(
-                    f"element {self.elements} of the JSON array is followed by }}, not by ]: fix the file"
-                )
         if not ended:
             self.text += data[start:].tobytes()
             return b""
-        lines = bytes(self.text) + data[start:stop].tobytes()
+        if self.closed:
+            data[stop - 1] = _NEWLINE
+        lines, number = bytes(self.text) + data[start:stop].tobytes(), self.elements
         self.text = bytearray() if self.closed else bytearray(data[stop:].tobytes())
-        if not empty:
-            return lines
-        if self.closed and self.elements == 1:
-            self.elements = 0
-            return b""
-        return b"".join(line if line.strip() else b",\n" for line in lines.splitlines(keepends=True))
+        if empty and self.closed and number == 1:
+            lines, self.elements = b"", 0
+        elif empty:
+            lines = b"".join(line if line.strip() else b",\n" for line in lines.splitlines(keepends=True))
+        if self.closed:
+            self._before_error = lines
+            if block[stop - 1 : stop] != b"]":
+                raise JsonError(f"element {number} of the JSON array is followed by }}, not by ]: fix the file")
+            _check_after(block[stop:])
+            self._before_error = b""
+        return lines
 
     def finish(self) -> bytes:
         """Check that the array was closed at the end of the text."""
-        self.raise_pending_error()
         if not self.closed:
             raise JsonError(
                 f"the JSON array ends after {self.elements} elements without its closing ]: the file is truncated; "
@@ -165,14 +157,15 @@ class ArraySplitter(Splitter):
             )
         return b""
 
-    def _check_after(self, text: bytes) -> None:
-        """Check the text after the array; an error is raised by the next call."""
-        if text.strip(WHITESPACE):
-            self.error = JsonError(
-                f"text follows the end of the JSON array: {text.strip()[:40]!r}; "
-                "if every line is a separate value, use input_format='ndjson'",
-                reason="trailing-text",
-            )
+
+def _check_after(text: bytes) -> None:
+    """Check the text after an array."""
+    if text.strip(WHITESPACE):
+        raise JsonError(
+            f"text follows the end of the JSON array: {text.strip()[:40]!r}; "
+            "if every line is a separate value, use input_format='ndjson'",
+            reason="trailing-text",
+        )
 
 
 class DocumentSplitter(Splitter):
@@ -345,12 +338,15 @@ def detect(stream: Any, file: str, format: InputFormat) -> tuple[bytes, InputFor
     if format == "array":
         return head, format
     splitter = ArraySplitter()
-    splitter.feed(head)
-    # If the array ends exactly at the end of the head, the text after it decides.
-    while splitter.closed and splitter.error is None and (block := stream.read(_DETECT_BYTES)):
-        head += block
-        splitter.feed(block)
-    return head, "array" if splitter.error is None else _lines_or_documents(head)
+    try:
+        splitter.feed(head)
+        # If the array ends exactly at the end of the head, the text after it decides.
+        while splitter.closed and (block := stream.read(_DETECT_BYTES)):
+            head += block
+            splitter.feed(block)
+    except JsonError:
+        return head, _lines_or_documents(head)
+    return head, "array"
 
 
 def is_json_sequence(head: bytes) -> bool:

@@ -76,9 +76,8 @@ class WrappedSplitter(Splitter):
         """Return the elements of the documents that this block completes, each followed by a newline.
 
         Elements of large documents are returned earlier. Raises `JsonError` for a value that is not an array, invalid
-        JSON outside the array, and text outside documents, after the elements before it were returned.
+        JSON outside the array, and text outside documents; `remaining` then returns the elements before it.
         """
-        self.raise_pending_error()
         lines: list[bytes] = []
         try:
             first, *records = block.split(RECORD_SEPARATOR) if self._is_sequence else [block]
@@ -86,9 +85,10 @@ class WrappedSplitter(Splitter):
             for record in records:
                 self._check_complete("a document")
                 self._feed(record, lines)
-        except JsonError as error:
-            self.error = error
-        if self.error is not None or sum(map(len, self._held)) > HELD_BYTES:
+        except JsonError:
+            self._before_error = b"\n".join([*lines, b""])
+            raise
+        if sum(map(len, self._held)) > HELD_BYTES:
             self._return_rows(lines)
         return b"\n".join([*lines, b""])
 
@@ -210,14 +210,13 @@ class WrappedSplitter(Splitter):
         tape.release()
 
     def remaining(self) -> bytes:
-        """Return the rows that were held back until the end of a document that is invalid."""
+        """Return the rows before an error, also those that were held back until the end of a document."""
         lines: list[bytes] = []
         self._return_rows(lines)
-        return b"\n".join([*lines, b""])
+        return self._before_error + b"\n".join([*lines, b""])
 
     def finish(self) -> bytes:
         """Check the end of the text. Raises `JsonError` if a document is truncated, or none contains the array."""
-        self.raise_pending_error()
         self._check_complete("the last document")
         if not self._found:
             keys = ", ".join(map(repr, list(self._keys_seen)[:_KEYS_SHOWN])) or "none"
