@@ -29,15 +29,7 @@ from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.formats.wrapped import values_at
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.result import BadRecord, ReadCounts
-from parquet_variant.ingestion.sources.chunks import (
-    BLOCK_BYTES,
-    Chunk,
-    RowTexts,
-    in_sample,
-    open_chunks,
-    sampled_text,
-    whole_text,
-)
+from parquet_variant.ingestion.sources import chunks
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.table_sources import ParsedStrings, open_rows, parse_strings
 from parquet_variant.io.engine import check_interrupted, report_read
@@ -98,7 +90,7 @@ class Pass(Generic[Result]):
         for split in splits:
             is_whole = split.end is None and split.part is None and self.options.json_column is None
             size = split.file.known_size if is_whole else None
-            size = limit + 1 if size is None or size > BLOCK_BYTES else size  # a group of its own
+            size = limit + 1 if size is None or size > chunks.BLOCK_BYTES else size  # a group of its own
             if group and group_bytes + size > limit:
                 yield group
                 group, group_bytes = [], 0
@@ -110,10 +102,10 @@ class Pass(Generic[Result]):
     def _of_group(self, group: list[Split]) -> ChunkResult[Result]:
         """Process small files as one text; if anything is invalid or inexact, one by one for its position."""
         try:
-            texts = [whole_text(split, self.options.layout) for split in group]
+            texts = [chunks.whole_text(split, self.options.layout) for split in group]
             # All lines of a small file are in the sample, unless the file was compressed.
-            if self.sample >= 1 or all(len(text) <= BLOCK_BYTES for text in texts):
-                chunk = Chunk(group[0].file, b"\n".join(texts))
+            if self.sample >= 1 or all(len(text) <= chunks.BLOCK_BYTES for text in texts):
+                chunk = chunks.Chunk(group[0].file, b"\n".join(texts))
                 batch = Pass(replace(self.options, on_error="fail"), self.work)._of_chunk(chunk)
                 if not batch.counts.inexact and not batch.counts.broken.broken:
                     read, stored_bytes = sum(map(len, texts)), sum(split.size for split in group)
@@ -134,8 +126,8 @@ class Pass(Generic[Result]):
             for rows in open_rows(split, column, options.layout.csv, of_dataframe=options.of_dataframe):
                 yield partial(self._of_table, *rows)
             return
-        if self.sample < 1 and (text := sampled_text(split, self.sample, options.layout)) is not None:
-            chunk = Chunk(split.file, text)
+        if self.sample < 1 and (text := chunks.sampled_text(split, self.sample, options.layout)) is not None:
+            chunk = chunks.Chunk(split.file, text)
             try:
                 batch = replace(self, sample=1.0)._of_chunk(chunk)
             except VariantError:
@@ -145,7 +137,7 @@ class Pass(Generic[Result]):
                 return
         next_line = 1
         try:
-            for chunk in open_chunks(split.file, split.byte_range, options.chunk_bytes, options.layout):
+            for chunk in chunks.open_chunks(split.file, split.byte_range, options.chunk_bytes, options.layout):
                 next_line = chunk.line_in_range + len(chunk.ends)
                 yield partial(self._of_chunk, chunk)
             split.check_file_length()
@@ -157,22 +149,24 @@ class Pass(Generic[Result]):
             bad = [] if is_null else [BadRecord.of(name, next_line, b"", error)]
             yield lambda: ChunkResult([self.work(_null_rows(int(is_null)))], bad)
 
-    def _of_chunk(self, chunk: Chunk) -> ChunkResult[Result]:
+    def _of_chunk(self, chunk: chunks.Chunk) -> ChunkResult[Result]:
         """Parse the lines of a chunk and return the outcome for those in the sample."""
         texts, is_all = chunk.texts(), self.sample >= 1
         starts = texts.starts
-        rows = np.arange(len(starts)) if is_all else np.flatnonzero(in_sample(chunk.offset + starts, self.sample))
+        rows = (
+            np.arange(len(starts)) if is_all else np.flatnonzero(chunks.in_sample(chunk.offset + starts, self.sample))
+        )
         batch, _ = self._parse(texts, rows)
         chunk.release()
         read = len(chunk.data) if is_all else batch.counts.text_bytes
         counts = replace(batch.counts, text_bytes=read, stored_bytes=chunk.stored_bytes, rows=len(starts))
         return replace(batch, counts=counts)
 
-    def _of_table(self, texts: RowTexts, table: pa.Table) -> ChunkResult[Result]:
+    def _of_table(self, texts: chunks.RowTexts, table: pa.Table) -> ChunkResult[Result]:
         """Parse the JSON column of table rows and return the outcome for the rows in the sample."""
         first_row, rows = texts.number(0), np.arange(len(table))
         in_parts = (first_row + rows) * _ROW_BYTES
-        indexes = rows if self.sample >= 1 else np.flatnonzero(in_sample(in_parts, self.sample))
+        indexes = rows if self.sample >= 1 else np.flatnonzero(chunks.in_sample(in_parts, self.sample))
         batch, parsed_rows = self._parse(texts, indexes)
         bad, others = [], table.drop_columns(str(self.options.json_column))
         for record in batch.bad:  # with the other columns, whose values become strings if JSON has no such type
@@ -184,7 +178,9 @@ class Pass(Generic[Result]):
             bad.append(replace(record, columns=columns))
         return replace(batch, bad=bad, table=table if np.array_equal(parsed_rows, rows) else table.take(parsed_rows))
 
-    def _parse(self, texts: RowTexts, rows: npt.NDArray[np.int64]) -> tuple[ChunkResult[Result], npt.NDArray[np.int64]]:
+    def _parse(
+        self, texts: chunks.RowTexts, rows: npt.NDArray[np.int64]
+    ) -> tuple[ChunkResult[Result], npt.NDArray[np.int64]]:
         """Parse some of the texts, and return the index of the text of each row of the result.
 
         If any texts are invalid, the others are parsed again without them. Raises `JsonError` for an invalid text if
@@ -251,7 +247,7 @@ class Pass(Generic[Result]):
                 rows = np.delete(rows, [row for row, _ in faults])
 
     def _inexact_numbers(
-        self, texts: RowTexts, rows: npt.NDArray[np.int64], numbers: Sequence[tuple[int, bytes]]
+        self, texts: chunks.RowTexts, rows: npt.NDArray[np.int64], numbers: Sequence[tuple[int, bytes]]
     ) -> tuple[int, str | None]:
         """Return the count of the numbers and the position of the first; raise `JsonError` if the options say so."""
         if not numbers:
@@ -288,7 +284,7 @@ class Pass(Generic[Result]):
         return [part for part, _ in parts], rows, sum((typed for _, typed in parts), Counter())
 
     def _check(
-        self, texts: RowTexts, tapes: Sequence[Tape], rows: npt.NDArray[np.int64]
+        self, texts: chunks.RowTexts, tapes: Sequence[Tape], rows: npt.NDArray[np.int64]
     ) -> tuple[ContractCounts, dict[int, VariantError]]:
         """Return the violations of the contract, and the errors of the rows to quarantine."""
         if (contract := self.options.contract) is None:

@@ -29,19 +29,13 @@ from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TypedStrings
+from parquet_variant.ingestion import table_sources
 from parquet_variant.ingestion.destination import FileDestination, new_files
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
-from parquet_variant.ingestion.table_sources import (
-    find_tables,
-    open_rows,
-    plan_table_splits,
-    split_rows,
-    with_inferred_types,
-)
 from parquet_variant.ingestion.task import (
     TaskPlan,
     WrittenSplits,
@@ -92,7 +86,7 @@ class IngestJob:
         self._files = find_files(request.sources, text) if request.rows is None else []
         csv = text.layout.csv
         if text.json_column is not None and csv.infer_types and not csv.types:
-            csv = with_inferred_types(self._files, text.json_column, csv)
+            csv = table_sources.with_inferred_types(self._files, text.json_column, csv)
             text = replace(text, layout=replace(text.layout, csv=csv))
         # The sources are not sent to the tasks, which receive their splits.
         self._request = replace(request, sources=(), rows=None, text=text)
@@ -124,7 +118,7 @@ class IngestJob:
             if self._rows is None:
                 tasks = _plan_tasks(engine, self._files, self._request.split_bytes, self._request.text)
             else:
-                tasks = [[split] for split in split_rows(self._rows, engine.parallelism)]
+                tasks = [[split] for split in table_sources.split_rows(self._rows, engine.parallelism)]
             fields, table = self._table_fields(tasks), None
             if (request := self._request).mode == "append" and request.schema is None and request.schema_of == "table":
                 table = table_schema(destination.data_files(), request.column)  # the types that the table keeps
@@ -229,7 +223,9 @@ class IngestJob:
         if column is None:
             return []
         csv = request.text.layout.csv
-        rows = next((rows for task in tasks for split in task for _, rows in open_rows(split, column, csv)), None)
+        rows = next(
+            (rows for task in tasks for split in task for _, rows in table_sources.open_rows(split, column, csv)), None
+        )
         fields = [] if rows is None else list(rows.schema)
         others = {field.name.lower() for field in fields if field.name != column}
         if duplicates := [name for name in (request.column, *request.partition_by.names) if name.lower() in others]:
@@ -310,7 +306,7 @@ def find_files(sources: Iterable[str | os.PathLike[str]], text: TextOptions) -> 
     """Return the text files, or the tables with a JSON column, that the sources name."""
     if text.json_column is None:
         return find_input_files(sources, text.exclude, pipes=True)
-    return find_tables(sources, text.exclude)
+    return table_sources.find_tables(sources, text.exclude)
 
 
 def _stored_bytes(tasks: list[list[Split]]) -> list[int]:
@@ -347,7 +343,7 @@ def _plan_tasks(
 ) -> list[list[Split]]:
     def splits(split_bytes: int) -> list[Split]:
         if text.json_column is not None:
-            return plan_table_splits(files, split_bytes)
+            return table_sources.plan_table_splits(files, split_bytes)
         return plan_splits(files, split_bytes, text.layout)
 
     if split_bytes is None:

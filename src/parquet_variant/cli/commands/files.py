@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer import Argument, BadParameter, Option
 
-from parquet_variant.cli.options.common import (
-    AsJson,
-    Catalog,
-    Column,
-    EngineOption,
-    PolicyOptions,
-    Threads,
-    WriterOptions,
-    read_schema,
-)
+from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import open_table, read_catalog, spark_session
 from parquet_variant.cli.output import print_result
 from parquet_variant.io.engine import ShownProgress
@@ -42,17 +33,17 @@ def optimize(
     *,
     reshred: bool = Option(False, help="Rewrite all files with one new schema, even if that saves no space."),
     schema: str | None = Option(None, help="Shredding schema: DDL, or a file of DDL, JSON or Parquet."),
-    policy: PolicyOptions,
+    policy: common.PolicyOptions,
     min_saving: float = Option(
         0.02, help="Re-shred only if it saves this share of the encoded bytes.", min=0.0, max=1.0
     ),
     drop_shredding: bool = Option(False, help="Rewrite all files unshredded, and remove the table feature."),
     dry_run: bool = Option(False, help="Only report how the data has drifted from the schema."),
     file_bytes: int | None = Option(None, help="Approximate size of a file (default: 256 MiB).", min=1),
-    column: Column = None,
-    engine: EngineOption = "local",
-    catalog: Catalog = None,
-    as_json: AsJson = False,
+    column: common.Column = None,
+    engine: common.EngineOption = "local",
+    catalog: common.Catalog = None,
+    as_json: common.AsJson = False,
 ) -> None:
     """Compact small files, re-shredding columns where that saves space.
 
@@ -78,7 +69,8 @@ def optimize(
     if drop_shredding:
         options: dict[str, Any] = {"drop_shredding": True}
     else:
-        options = {"reshred": reshred, "schema": read_schema(schema), "policy": policy.read(), "dry_run": dry_run}
+        options = {"reshred": reshred, "policy": policy.read(), "dry_run": dry_run}
+        options["schema"] = common.read_schema(schema)
     with ShownProgress() as progress, spark_session(progress, engine) as session:
         opened = open_table(table, catalog, engine=session, column=column)
         size = file_bytes or DEFAULT_FILE_BYTES
@@ -115,8 +107,8 @@ def publish(
         help="Where to publish: a directory, NAMESPACE.TABLE of --catalog, or the file of a DuckLake catalog "
         "(FILE#SCHEMA.TABLE). By default the table's directory (Vortex files: TABLE.published), or TABLE.ducklake.",
     ),
-    catalog: Catalog = None,
-    as_json: AsJson = False,
+    catalog: common.Catalog = None,
+    as_json: common.AsJson = False,
 ) -> None:
     """Publish a table in another format, without copying its files.
 
@@ -156,13 +148,13 @@ def rewrite(
     reinfer: bool = Option(False, help="Infer the schema from all values."),
     annotation: bool = Option(True, help="Annotate the column as VARIANT; otherwise it is a struct."),
     on_conflict: OnConflict = Option("error", help="For values whose value and typed_value conflict."),
-    writer: WriterOptions,
-    column: Column = None,
-    engine: EngineOption = "local",
-    threads: Threads = None,
+    writer: common.WriterOptions,
+    column: common.Column = None,
+    engine: common.EngineOption = "local",
+    threads: common.Threads = None,
     mode: FileMode = Option("error", help="If a file or table exists."),
-    catalog: Catalog = None,
-    as_json: AsJson = False,
+    catalog: common.Catalog = None,
+    as_json: common.AsJson = False,
 ) -> None:
     """Rewrite files in another layout, schema or format: Parquet, Vortex, and the rows of tables.
 
@@ -177,7 +169,8 @@ def rewrite(
     target: Any = format or by_name or source_format
     if source_format in _TABLES and target in _TABLES and format is None:
         raise BadParameter("name a DEST that ends in .parquet or .vortex, or set --format")
-    options: dict[str, Any] = {"layout": layout, "schema": "infer" if reinfer else read_schema(schema), "mode": mode}
+    new_schema = "infer" if reinfer else common.read_schema(schema)
+    options: dict[str, Any] = {"layout": layout, "schema": new_schema, "mode": mode}
     of_files: dict[str, Any] = {"column": column, "on_conflict": on_conflict}
     of_parquet = {**writer.read(), **({} if annotation else {"annotation": False})}
     if target != "parquet":

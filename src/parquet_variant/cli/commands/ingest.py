@@ -11,23 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer import Argument, BadParameter, Option
 
-from parquet_variant.cli.options.common import (
-    AllowOutside,
-    AlsoTypes,
-    AsJson,
-    Catalog,
-    Column,
-    ContractOption,
-    EngineOption,
-    JsonOptions,
-    PolicyOptions,
-    Sample,
-    SampleOrDefault,
-    Threads,
-    WriterOptions,
-    read_schema,
-    read_types,
-)
+from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
 from parquet_variant.cli.output import print_result, report_warning
 from parquet_variant.io.engine import ShownProgress
@@ -44,21 +28,21 @@ def infer(
         ..., metavar="SRC...", help="JSON or Parquet files, directories or globs; - for standard input."
     ),
     *,
-    policy: PolicyOptions,
-    sample: Sample = 1.0,
-    column: Column = None,
-    json: JsonOptions,
-    threads: Threads = None,
+    policy: common.PolicyOptions,
+    sample: common.Sample = 1.0,
+    column: common.Column = None,
+    json: common.JsonOptions,
+    threads: common.Threads = None,
     explain: bool = Option(False, help="Explain for each path why it is shredded or not."),
     top: int | None = Option(None, help="With --explain: list this number of paths.", min=1),
     sort: SortBy | None = Option(None, help="With --explain: list the paths in this order, largest first."),
-    also: AlsoTypes = None,
+    also: common.AlsoTypes = None,
     diff: bool = Option(False, help="Show the difference from --policy auto without settings."),
     against: str | None = Option(
         None, metavar="SCHEMA", help="Show how the data has drifted from this schema, table or Parquet file."
     ),
     ddl: bool = Option(False, help="Print the schema as DDL, for ingest --schema."),
-    allow_outside: AllowOutside = False,
+    allow_outside: common.AllowOutside = False,
     as_json: bool = Option(False, "--json", help="Print JSON: the schema, or every decision with --explain."),
 ) -> None:
     """Choose which paths to shred, without writing anything.
@@ -71,7 +55,7 @@ def infer(
     from parquet_variant.inference.infer import find_drift, infer
     from parquet_variant.ingestion.ingest import profile
 
-    shredding_policy, existing, reading = policy.read(), read_schema(against), json.read()
+    shredding_policy, existing, reading = policy.read(), common.read_schema(against), json.read()
     with with_stdin(sources) as read, ShownProgress() as progress:
         if not json.json_column:
             read = [file for path in read for file in data_files(path, allow_outside=allow_outside)]
@@ -82,7 +66,7 @@ def infer(
     elif diff:
         print(explain_diff(infer(data), result) or "no difference")
     elif also:
-        for path, kind in read_types(also, "--also"):
+        for path, kind in common.read_types(also, "--also"):
             print(estimate_path(data, path, kind))
     elif explain or top or sort:
         if as_json:
@@ -118,11 +102,11 @@ def ingest(
     dest: str = Argument(..., metavar="DEST", help="Directory to write, or a .parquet or .vortex file."),
     *,
     schema: str | None = Option(None, help="Shredding schema: DDL, or a file of DDL or JSON (default: inferred)."),
-    policy: PolicyOptions,
-    contract: ContractOption = None,
+    policy: common.PolicyOptions,
+    contract: common.ContractOption = None,
     on_violation: OnViolation = Option("fail", help="For rows that break --contract: fail, quarantine them, or warn."),
-    sample: SampleOrDefault = None,
-    engine: EngineOption = "local",
+    sample: common.SampleOrDefault = None,
+    engine: common.EngineOption = "local",
     into: OutputFormat = Option(
         "parquet", "--format", help="Write Parquet files, a Delta or Iceberg table, or Vortex files."
     ),
@@ -134,7 +118,7 @@ def ingest(
         "table", help="Appends: keep the types of the table, or type paths by the new values."
     ),
     preview: bool = Option(False, help="New Delta tables: use the feature name variantShredding-preview."),
-    catalog: Catalog = None,
+    catalog: common.Catalog = None,
     column: str | None = Option(None, help="Name of the Variant column (default: v, or that of --json-column)."),
     partition_by: list[str] | None = Option(
         None,
@@ -142,12 +126,12 @@ def ingest(
         help="Partition the rows by a column made of a path, such as day=$.ts:date; repeatable.",
     ),
     files: VortexOptions,
-    writer: WriterOptions,
-    json: JsonOptions,
-    threads: Threads = None,
+    writer: common.WriterOptions,
+    json: common.JsonOptions,
+    threads: common.Threads = None,
     openlineage: str | None = Option(None, metavar="FILE", help="Write a run event of OpenLineage to this file."),
     quiet: bool = Option(False, "--quiet", "-q", help="Print only warnings and errors."),
-    as_json: AsJson = False,
+    as_json: common.AsJson = False,
 ) -> None:
     """Read JSON and write it shredded: all rows, or nothing."""
     from parquet_variant.ingestion.job import IngestJob
@@ -158,8 +142,8 @@ def ingest(
     mode = "append" if only_new and mode == "error" else mode
     if preview and into != "delta":
         raise BadParameter("--preview is for --format delta")
-    options: dict[str, Any] = {"schema": read_schema(schema, keeps_ddl=True), "policy": policy.read(), **json.read()}
-    options |= _of_files(into, writer, files) | ({} if column is None else {"column": column})
+    options: dict[str, Any] = {"schema": common.read_schema(schema, keeps_ddl=True), "policy": policy.read()}
+    options |= json.read() | _of_files(into, writer, files) | ({} if column is None else {"column": column})
     if engine == "spark":  # its workers can run in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
         dest = absolute(dest) if dest and catalog is None else dest
@@ -206,7 +190,7 @@ def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:
     return kind is pafs.FileType.File or (kind is pafs.FileType.NotFound and mode != "append")
 
 
-def _of_files(into: OutputFormat, writer: WriterOptions, vortex: VortexOptions) -> dict[str, Any]:
+def _of_files(into: OutputFormat, writer: common.WriterOptions, vortex: VortexOptions) -> dict[str, Any]:
     """Return the options for the files; those of the Parquet writer do not apply to Vortex."""
     options = writer.read()
     if into != "vortex":

@@ -15,17 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer import Argument, BadParameter, Option
 
-from parquet_variant.cli.options.common import (
-    AllowOutside,
-    AlsoTypes,
-    AsJson,
-    Catalog,
-    Column,
-    Path,
-    Threads,
-    Version,
-    read_types,
-)
+from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import data_files, open_table, with_stdin
 from parquet_variant.cli.output import DATA_PROBLEM, print_grid, print_json, print_result
 from parquet_variant.errors import VariantError
@@ -39,17 +29,17 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    path: Path,
-    column: Column = None,
+    path: common.Path,
+    column: common.Column = None,
     predict_from: list[str] | None = Option(
         None, metavar="SRC", help="The original JSON: compare typed shares with the predicted ones; repeatable."
     ),
-    also: AlsoTypes = None,
+    also: common.AlsoTypes = None,
     top: int | None = Option(None, help="Number of paths to list.", min=1),
     sort: PathOrder = Option("file", help="Order of the paths, largest first."),
-    catalog: Catalog = None,
-    allow_outside: AllowOutside = False,
-    as_json: AsJson = False,
+    catalog: common.Catalog = None,
+    allow_outside: common.AllowOutside = False,
+    as_json: common.AsJson = False,
 ) -> None:
     """Show which paths are shredded, how completely, and their sizes.
 
@@ -75,7 +65,7 @@ def inspect(
         with ShownProgress() as progress:
             data = profile(files, column=column, progress=progress)
         # What typing more paths would save, from all rows.
-        estimates = [estimate_path(data, name, kind) for name, kind in read_types(also, "--also")]
+        estimates = [estimate_path(data, name, kind) for name, kind in common.read_types(also, "--also")]
     comparisons = _compared(files, report.columns[0], predict_from) if predict_from else {}
     if as_json:
         shares = [(str(place), *both) for place, both in comparisons.items()]
@@ -129,12 +119,12 @@ def _compared(
 
 def validate(
     paths: list[str] = Argument(..., metavar="PATH...", help="Parquet files, directories, globs or URIs, or tables."),
-    column: Column = None,
+    column: common.Column = None,
     limit: int = Option(1000, help="Number of violations to list per column and file.", min=1),
-    threads: Threads = None,
-    catalog: Catalog = None,
-    allow_outside: AllowOutside = False,
-    as_json: AsJson = False,
+    threads: common.Threads = None,
+    catalog: common.Catalog = None,
+    allow_outside: common.AllowOutside = False,
+    as_json: common.AsJson = False,
 ) -> int:
     """Check every value of Parquet files against the specification.
 
@@ -158,10 +148,10 @@ def explore(
     serve: bool = Option(False, help="Serve the page on this machine, with rows and SQL."),
     port: int = Option(0, help="With --serve: the port; 0 for any free port.", min=0, max=65535),
     compare: str | None = Option(None, metavar="OTHER", help="Compare with this source, such as an earlier state."),
-    version: Version = None,
-    catalog: Catalog = None,
-    column: Column = None,
-    as_json: AsJson = False,
+    version: common.Version = None,
+    catalog: common.Catalog = None,
+    column: common.Column = None,
+    as_json: common.AsJson = False,
 ) -> None:
     """Write or serve a page that shows what is typed, what residuals cost, and what a query would read.
 
@@ -199,7 +189,7 @@ _NEEDS = {
 }
 
 
-def doctor(as_json: AsJson = False) -> int:
+def doctor(as_json: common.AsJson = False) -> int:
     """Report what is installed, and what is missing for which command."""
     import os
     import platform
@@ -251,7 +241,7 @@ def doctor(as_json: AsJson = False) -> int:
     return 0 if works else DATA_PROBLEM
 
 
-def warmup(as_json: AsJson = False) -> None:
+def warmup(as_json: common.AsJson = False) -> None:
     """Compile kernels that were not built with the package, as in a checkout or on rare platforms."""
     from parquet_variant.kernels.machine_code.building import warmup
     from parquet_variant.kernels.machine_code.entry_points import machine_code

@@ -16,19 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from typer import Argument, BadParameter, Option
 
-from parquet_variant.cli.options.common import (
-    AllowOutside,
-    AsJson,
-    At,
-    Catalog,
-    Column,
-    EngineOption,
-    Path,
-    Select,
-    Threads,
-    Version,
-    read_selects,
-)
+from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import open_table, queryable, spark_session
 from parquet_variant.cli.output import print_grid, print_json, print_json_rows, print_result, report_warning
 from parquet_variant.errors import VariantError, VariantFileError
@@ -46,14 +34,14 @@ if TYPE_CHECKING:
 
 
 def schema(
-    path: Path,
-    column: Column = None,
+    path: common.Path,
+    column: common.Column = None,
     names: Literal["short", "path"] = Option(
         "short", help="Name columns by the shortest unique end of a path, or all keys."
     ),
-    version: Version = None,
-    at: At = None,
-    as_json: AsJson = False,
+    version: common.Version = None,
+    at: common.At = None,
+    as_json: common.AsJson = False,
 ) -> None:
     """Print the columns of typed(t): ordinary columns, and the shredded paths with their types.
 
@@ -75,14 +63,14 @@ def schema(
 
 
 def cat(
-    path: Path,
-    column: Column = None,
-    version: Version = None,
-    at: At = None,
-    catalog: Catalog = None,
-    threads: Threads = None,
+    path: common.Path,
+    column: common.Column = None,
+    version: common.Version = None,
+    at: common.At = None,
+    catalog: common.Catalog = None,
+    threads: common.Threads = None,
     limit: int | None = Option(None, help="Stop after this number of rows.", min=0),
-    allow_outside: AllowOutside = False,
+    allow_outside: common.AllowOutside = False,
 ) -> None:
     """Print rows as JSON, one per line. PATH can also be JSON, or - for standard input.
 
@@ -119,29 +107,29 @@ _NOT_STRICT = {"delta": "Delta tables", "iceberg": "Iceberg tables", "vortex": "
 
 
 def query(
-    path: Path,
+    path: common.Path,
     sql: str | None = Argument(
         None, metavar="[SQL]", help='Query over the table t, such as "SELECT v:id::int FROM t WHERE v:mag::double > 5".'
     ),
-    select: Select = None,
+    select: common.Select = None,
     where: str | None = Option(
         None, "--where", "-w", help="Filter, such as \"mag > 5 and $.properties.place:string like 'x%'\"."
     ),
-    column: Column = None,
-    version: Version = None,
-    at: At = None,
-    catalog: Catalog = None,
+    column: common.Column = None,
+    version: common.Version = None,
+    at: common.At = None,
+    catalog: common.Catalog = None,
     limit: int | None = Option(None, help="Stop after this number of rows.", min=0),
     explain: bool = Option(False, help="Only report what the query would read."),
     strict: bool = Option(False, help="Fail if a value cannot be cast, instead of returning null."),
-    threads: Threads = None,
-    allow_outside: AllowOutside = False,
-    engine: EngineOption = "local",
+    threads: common.Threads = None,
+    allow_outside: common.AllowOutside = False,
+    engine: common.EngineOption = "local",
     output: str | None = Option(
         None, "--output", "-o", metavar="FILE", help="Write a .csv, .parquet, .ndjson or .arrow file."
     ),
     force: bool = Option(False, help="Replace an existing file of --output."),
-    as_json: AsJson = False,
+    as_json: common.AsJson = False,
 ) -> None:
     """Query by path, in SQL or with --select and --where.
 
@@ -168,7 +156,7 @@ def query(
         format_of(output)
         if not force and pathlib.Path(output).exists():
             raise VariantError(f"{output} exists: give --force to replace it", reason="exists", file=output)
-    selects = read_selects(select or [])
+    selects = common.read_selects(select or [])
     reading: dict[str, Any] = {"errors": "raise" if strict else "null", "threads": threads}
     result = _Output(engine == "spark", explain, limit, as_json, output, [path] if path else [])
     if not path and sql is not None:
@@ -222,14 +210,14 @@ class _Output:
 
 
 def sql_view(
-    path: Path,
+    path: common.Path,
     engine: SqlEngine = Option("duckdb", help="The engine that will run the statement."),
     name: str = Option("events", help="Name of the view."),
-    select: Select = None,
-    column: Column = None,
+    select: common.Select = None,
+    column: common.Column = None,
 ) -> None:
     """Print a CREATE VIEW statement with the paths of a Variant as typed columns: by default the shredded paths."""
-    columns = read_selects(select) if select else None
+    columns = common.read_selects(select) if select else None
     statement = open_table(path).sql_view(columns, name=name, engine=engine, column=column)
     for line in statement.splitlines():
         if line.startswith("-- "):

@@ -21,14 +21,8 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import LOAD_ID, Add, Txn, forgotten_loads
 from parquet_variant.tables.delta.reading.read import parquet_files
+from parquet_variant.tables.delta.writing import write
 from parquet_variant.tables.delta.writing.data_files import DATA_FILE_NAME, WritePlan
-from parquet_variant.tables.delta.writing.write import (
-    check_partitioned_by,
-    commit_adds,
-    existing_table,
-    plan,
-    planned_table,
-)
 from parquet_variant.tables.row_input import Batch
 from parquet_variant.tables.schema import StructType, from_arrow_schema
 from parquet_variant.tables.storage import now_millis, open_storage
@@ -60,11 +54,11 @@ class DeltaDestination(TableDestination):
         storage, request = open_storage(self.dest), self.request
         if isinstance(columns, pa.Schema):
             columns = from_arrow_schema(columns)
-        self._current = planned_table(storage, columns, request.partition_by.names, preview=request.preview)
+        self._current = write.planned_table(storage, columns, request.partition_by.names, preview=request.preview)
 
     def _plan_write(self, schema: ShreddingSchema | None, **options: Any) -> WritePlan:
         schemas = None if schema is None else {self.request.column: schema}
-        return plan(self._table(), schema=schemas, **options, **self.request.write)
+        return write.plan(self._table(), schema=schemas, **options, **self.request.write)
 
     def _commit_files(self, files: list[Add], batch: Batch | None) -> bool:
         current, mode = self._table(), self.request.mode
@@ -74,7 +68,7 @@ class DeltaDestination(TableDestination):
             actions += forgotten_loads(current.txns, {action.app_id for action in actions})
         if self.holds_data and not (files or actions or overwrites or batch):
             return True
-        return commit_adds(current, files, mode, batch, actions=actions).committed
+        return write.commit_adds(current, files, mode, batch, actions=actions).committed
 
     def _paths(self, files: Iterable[Add]) -> list[str]:
         return [unquote(add.path) for add in files]
@@ -90,7 +84,7 @@ def open_delta(request: WriteRequest) -> DeltaDestination | None:
     """Open the table; return None if it exists and the mode is ``"ignore"``."""
     dest, mode = request.dest, request.mode
     check_mode(mode)
-    current = existing_table(open_storage(dest))
+    current = write.existing_table(open_storage(dest))
     if current is None:
         # A directory may have the files of an interrupted creation of a table, and the checkpoint of its stream.
         filesystem, path = filesystem_of(dest)
@@ -110,7 +104,7 @@ def open_delta(request: WriteRequest) -> DeltaDestination | None:
     elif mode == "ignore":
         return None
     else:
-        check_partitioned_by(current, request.partition_by.names)
+        write.check_partitioned_by(current, request.partition_by.names)
     return DeltaDestination(request, current)
 
 

@@ -101,28 +101,22 @@ def open_iceberg(request: WriteRequest) -> IcebergDestination | None:
         if mode == "ignore":
             return None
         check_writable(table.metadata)
-        names = request.partition_by.names
+        names, metadata = request.partition_by.names, table.metadata
         if names or request.columns == ():  # other columns may be those of the partition fields
-            _check_partitioned_by(table, names)
+            stored = [f for f in metadata.spec.fields if names or f.transform.name == "identity"]
+            try:
+                asked = spec_of(names, metadata.schema).fields
+            except IcebergError:
+                asked = ()
+            fields = [sorted((f.source_id, str(f.transform)) for f in either) for either in (asked, stored)]
+            if fields[0] != fields[1] or len(asked) != len(names):
+                fields_of_table = ", ".join(f.name for f in stored) or "none"
+                problem = (
+                    f"the table's partition fields are {fields_of_table}, not {', '.join(names) or 'none'}: give "
+                    "partition_by= for the same fields"
+                )
+                raise IcebergError(problem, reason="bad-option", file=table.name)
     return IcebergDestination(request, table)
-
-
-def _check_partitioned_by(table: LoadedTable, names: Sequence[str]) -> None:
-    """Refuse other partition fields than those of a table."""
-    metadata = table.metadata
-    stored = [f for f in metadata.spec.fields if names or f.transform.name == "identity"]
-    try:
-        asked = spec_of(names, metadata.schema).fields
-    except IcebergError:
-        asked = ()
-    fields = [sorted((f.source_id, str(f.transform)) for f in either) for either in (asked, stored)]
-    if fields[0] != fields[1] or len(asked) != len(names):
-        fields_of_table = ", ".join(f.name for f in stored) or "none"
-        problem = (
-            f"the table's partition fields are {fields_of_table}, not {', '.join(names) or 'none'}: give partition_by= "
-            "for the same fields"
-        )
-        raise IcebergError(problem, reason="bad-option", file=table.name)
 
 
 def table_location(dest: str, catalog: CatalogOption) -> str:

@@ -31,18 +31,8 @@ from parquet_variant.ingestion.formats.layout import (
     start_of_text,
 )
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
+from parquet_variant.ingestion.sources import splits
 from parquet_variant.ingestion.sources.input_files import InputFile, decompressed, detect_codec
-from parquet_variant.ingestion.sources.splits import (
-    CHUNK_BYTES,
-    Fill,
-    Split,
-    first_line_start,
-    is_splittable,
-    line_chunks,
-    range_lines,
-    range_text,
-    stream_text,
-)
 from parquet_variant.kernels.buffer_pool import adopt, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.support.fork_safety import cached_property
@@ -170,7 +160,7 @@ class Chunk:
 def open_chunks(
     file: InputFile,
     byte_range: tuple[int, int] | None = None,
-    chunk_bytes: int = CHUNK_BYTES,
+    chunk_bytes: int = splits.CHUNK_BYTES,
     layout: TextLayout = DETECTED,
 ) -> Iterator[Chunk]:
     """Yield the text of a file as chunks of whole lines; a chunk is larger than `chunk_bytes` only if one line is.
@@ -183,8 +173,8 @@ def open_chunks(
             position, chunks = 0, _chunks_of(decompressed(stored, file.codec), file, chunk_bytes, layout)
         else:
             start, end = byte_range
-            position = first_line_start(stored, start, end)
-            text = range_text(stored, position, end)
+            position = splits.first_line_start(stored, start, end)
+            text = splits.range_text(stored, position, end)
             chunks = _line_chunks(file, text, chunk_bytes, start, position) if position < end else iter(())
         for chunk in chunks:
             before, position = position, stored.tell()
@@ -211,14 +201,14 @@ def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayou
         except VariantFileError as error:
             raise error.at(file=file.name) from None
     elif detected == "ndjson":
-        yield from _line_chunks(file, stream_text(head, stream), chunk_bytes)
+        yield from _line_chunks(file, splits.stream_text(head, stream), chunk_bytes)
     elif detected == "array":
         yield from _split_chunks(file, blocks, chunk_bytes, ArraySplitter(), "element")
     else:
         yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(is_json_sequence(head)), "document")
 
 
-def whole_text(split: Split, layout: TextLayout) -> bytes:
+def whole_text(split: splits.Split, layout: TextLayout) -> bytes:
     """Return the lines of `open_chunks` of a small file, which is opened once."""
     file = split.file
     with file.errors():
@@ -236,11 +226,11 @@ def whole_text(split: Split, layout: TextLayout) -> bytes:
 
 
 def _line_chunks(
-    file: InputFile, fill: Fill, chunk_bytes: int, range_start: int = 0, offset: int = 0
+    file: InputFile, fill: splits.Fill, chunk_bytes: int, range_start: int = 0, offset: int = 0
 ) -> Iterator[Chunk]:
     line = 1
     try:
-        for data in line_chunks(fill, chunk_bytes, MAX_LINE_BYTES):
+        for data in splits.line_chunks(fill, chunk_bytes, MAX_LINE_BYTES):
             if not range_start and line == 1:
                 offset = start_of_text(data[: len(BOM) + 1].tobytes(), file.name)
                 data = data[offset:]
@@ -317,7 +307,7 @@ def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
     return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
 
 
-def compressed_share(split: Split, layout: TextLayout) -> float:
+def compressed_share(split: splits.Split, layout: TextLayout) -> float:
     """Return the size of the first text of a split after compression, as a share of it; 0 if it cannot be read."""
     try:
         chunk = next(iter(open_chunks(split.file, split.byte_range, _COMPRESSED_BYTES, layout)), None)
@@ -330,16 +320,16 @@ def compressed_share(split: Split, layout: TextLayout) -> float:
     return len(pa.Codec("zstd", compression_level=1).compress(text)) / max(len(text), 1)
 
 
-def sampled_text(split: Split, share: float, layout: TextLayout) -> bytes | None:
+def sampled_text(split: splits.Split, share: float, layout: TextLayout) -> bytes | None:
     """Return a share of the lines of a split, all ended by a newline; None if the file cannot be split."""
-    if not is_splittable(split.file, layout):
+    if not splits.is_splittable(split.file, layout):
         return None
     start, end = split.byte_range or (0, split.size)
     blocks = np.arange(start // BLOCK_BYTES, -(-end // BLOCK_BYTES), dtype=np.int64) * BLOCK_BYTES
     parts: list[bytes] = []
     with split.file.errors(), split.file.open_seekable() as stored:
         for block in blocks[in_sample(blocks, share)].tolist():
-            text = range_lines(stored, max(start, block), min(end, block + BLOCK_BYTES))
+            text = splits.range_lines(stored, max(start, block), min(end, block + BLOCK_BYTES))
             if block == 0 and start == 0:
                 text = text[start_of_text(text, split.file.name) :]
             parts.append(text if text.endswith(b"\n") or not text else text + b"\n")

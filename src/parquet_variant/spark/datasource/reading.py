@@ -28,14 +28,7 @@ from parquet_variant.files.parquet.format.files import ParquetSource, locate, op
 from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.scanning.scan import Scan, with_types
 from parquet_variant.query.selection import Selected, arrow_type, holds_variants
-from parquet_variant.spark.arrow_variant import (
-    SPARK_VARIANT,
-    as_spark,
-    row_bytes,
-    slices_by_bytes,
-    to_arrow_schema,
-    to_arrow_type,
-)
+from parquet_variant.spark import arrow_variant
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.tables.delta.protocol.actions import schema_json
@@ -95,7 +88,7 @@ def read_schema(options: ReadOptions) -> StructType:
                             reason="files-differ",
                         )
         schema = StructType(list(fields.values()))
-    variants = [field.name for field in to_arrow_schema(schema) if holds_variants(field.type)]
+    variants = [field.name for field in arrow_variant.to_arrow_schema(schema) if holds_variants(field.type)]
     if options.column is not None and not {options.column, options.column.partition(".")[0]} & set(variants):
         problem = f"{options.column} is not a VARIANT column: choose from {', '.join(variants) or 'none'}"
         raise VariantError(problem, reason="no-such-column")
@@ -127,7 +120,7 @@ def _spark_type(field: pa.Field) -> DataType:
 
 def _in_spark(field: pa.Field) -> pa.Field:
     """Return a field with Variants, at any depth, in Spark's representation, and without metadata."""
-    kind = SPARK_VARIANT if is_variant_field(field) else with_fields(field.type, _in_spark)
+    kind = arrow_variant.SPARK_VARIANT if is_variant_field(field) else with_fields(field.type, _in_spark)
     return pa.field(field.name, kind, field.nullable)
 
 
@@ -181,7 +174,7 @@ class BatchReader(DataSourceReader):
             name, is_variant = field.name, isinstance(field.dataType, VariantType)
             path = paths.get(name)
             if path is not None and not is_ordinary(path):
-                columns[name] = (path[0], None if is_variant else to_arrow_type(field.dataType))
+                columns[name] = (path[0], None if is_variant else arrow_variant.to_arrow_type(field.dataType))
                 continue
             if paths and path is None and is_variant:
                 column = column or name
@@ -193,7 +186,7 @@ class BatchReader(DataSourceReader):
         """Yield the rows of a partition; runs in a task."""
         if not isinstance(partition, ScanPartition):
             return  # Spark passes a placeholder if there are no partitions
-        target = to_arrow_schema(self.schema)
+        target = arrow_variant.to_arrow_schema(self.schema)
         with one_line():
             for scan, task in partition.work:
                 for table in scan.read(task):
@@ -238,14 +231,14 @@ def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch
         one_chunk(table.column(field.name)) if field.name in table_columns else pa.nulls(len(table), field.type)
         for field in target
     ]
-    sizes = sum(
-        (row_bytes(array, field.type) for array, field in zip(arrays, target, strict=True)), np.zeros(len(table))
-    )
-    for start, stop in slices_by_bytes(sizes, _BATCH_BYTES):
+    sizes = np.zeros(len(table))
+    for array, field in zip(arrays, target, strict=True):
+        sizes += arrow_variant.row_bytes(array, field.type)
+    for start, stop in arrow_variant.slices_by_bytes(sizes, _BATCH_BYTES):
         parts = []
         for array, field in zip(arrays, target, strict=True):
             try:
-                parts.append(as_spark(array.slice(start, stop - start), field.type))
+                parts.append(arrow_variant.as_spark(array.slice(start, stop - start), field.type))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise VariantError(
                     f"column {field.name} cannot be converted to {field.type} ({error}): remove it from the schema, or "

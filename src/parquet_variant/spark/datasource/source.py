@@ -116,45 +116,41 @@ class VariantDataSource(DataSource):
     @one_line()
     def schema(self) -> StructType:
         """Return the columns of a read without a schema."""
-        from parquet_variant.spark.datasource.options import ReadOptions
-        from parquet_variant.spark.datasource.reading import read_schema
+        from parquet_variant.spark.datasource import options, reading
 
         table = creation_options(self.options)
+        schema = reading.read_schema(options.ReadOptions.of(self.options if table is None else table))
         if table is None:
-            return read_schema(ReadOptions.of(self.options))
-        first, *remaining = read_schema(ReadOptions.of(table)).fields
+            return schema
+        first, *remaining = schema.fields
         metadata = {**(first.metadata or {}), _METADATA: json.dumps(table)}  # the first column keeps the options
         return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *remaining])
 
     @one_line()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch."""
-        from parquet_variant.spark.datasource.options import ReadOptions
-        from parquet_variant.spark.datasource.reading import BatchReader
+        from parquet_variant.spark.datasource import options, reading
 
-        return BatchReader(ReadOptions.of(read_options(schema, self.options), stream=False), schema)
+        return reading.BatchReader(options.ReadOptions.of(read_options(schema, self.options), stream=False), schema)
 
     # Without `one_line`, with which PySpark would only report that the reader is missing.
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - the name in Spark's interface
         """Return the reader of a stream."""
-        from parquet_variant.spark.datasource.options import ReadOptions
-        from parquet_variant.spark.datasource.streams import STREAM_READERS
+        from parquet_variant.spark.datasource import options, streams
 
-        options = ReadOptions.of(read_options(schema, self.options), stream=True)
-        return STREAM_READERS[options.format](options, schema)
+        of_stream = options.ReadOptions.of(read_options(schema, self.options), stream=True)
+        return streams.STREAM_READERS[of_stream.format](of_stream, schema)
 
     @one_line()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch."""
-        from parquet_variant.spark.datasource.options import WriteOptions
-        from parquet_variant.spark.datasource.writing import BatchWriter
+        from parquet_variant.spark.datasource import options, writing
 
-        return BatchWriter(WriteOptions.of(self.options), schema, overwrite)
+        return writing.BatchWriter(options.WriteOptions.of(self.options), schema, overwrite)
 
     @one_line()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - the name in Spark's interface
         """Return the writer of a stream."""
-        from parquet_variant.spark.datasource.options import WriteOptions
-        from parquet_variant.spark.datasource.writing import StreamWriter
+        from parquet_variant.spark.datasource import options, writing
 
-        return StreamWriter(WriteOptions.of(self.options), schema, overwrite)
+        return writing.StreamWriter(options.WriteOptions.of(self.options), schema, overwrite)

@@ -29,13 +29,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.query.selection import Selected
-from parquet_variant.spark.arrow_variant import (
-    from_spark,
-    is_spark_variant,
-    nested_variants,
-    to_arrow_schema,
-    with_marked_variants,
-)
+from parquet_variant.spark import arrow_variant
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.engine import choose_column
 from parquet_variant.spark.task_errors import one_line
@@ -109,7 +103,7 @@ class _Writer:
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool, stream: str | None) -> None:
         self.schema, self.shredding = schema, options.schema
         self.column, _ = choose_column(schema, options.column)
-        arrow_schema = to_arrow_schema(schema)
+        arrow_schema = arrow_variant.to_arrow_schema(schema)
         request = WriteRequest(
             dest=options.path,
             format=options.format,
@@ -129,10 +123,10 @@ class _Writer:
             for field in schema.fields
         ]
         new_fields += [StructField(field.name, from_arrow_type(field.type)) for field in request.partition_by.fields]
-        columns: Any = with_marked_variants(to_arrow_schema(StructType(new_fields)))
+        columns: Any = arrow_variant.with_marked_variants(arrow_variant.to_arrow_schema(StructType(new_fields)))
         if options.format == "delta":  # Delta and Spark represent a schema as the same JSON
             columns = parse_schema(StructType(new_fields).json())
-        more = {"variants": nested_variants(arrow_schema)} if options.format == "parquet" else {}
+        more = {"variants": arrow_variant.nested_variants(arrow_schema)} if options.format == "parquet" else {}
         destination.begin(options.schema, columns, stream, **more)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
@@ -153,7 +147,7 @@ class _Writer:
         files, partition_by = _files(messages), self.destination.request.partition_by
         rows = sum(message.rows for message in messages if isinstance(message, WrittenFiles))
         if not rows:
-            empty = self._converted(to_arrow_schema(self.schema).empty_table(), self.shredding, 0, 0)
+            empty = self._converted(arrow_variant.to_arrow_schema(self.schema).empty_table(), self.shredding, 0, 0)
             files = list(self.destination.write_no_rows(empty).files)
         if batch is None and files and isinstance(files[0], StagedFile):
             partitions = [partition_texts(file.name.split("/")[:-1]) for file in files]
@@ -182,8 +176,8 @@ class _Writer:
         columns: dict[str, Any] = {}
         for name, column in zip(table.schema.names, table.columns, strict=True):
             array = one_chunk(column)
-            if is_spark_variant(array.type):
-                array = from_spark(array)
+            if arrow_variant.is_spark_variant(array.type):
+                array = arrow_variant.from_spark(array)
                 if name == self.column and schema is not None:
                     array = shred_variant(array, schema)
             elif name == self.column:
