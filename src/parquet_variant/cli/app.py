@@ -12,14 +12,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from parquet_variant.cli.output import (
-    DATA_PROBLEM,
-    INTERRUPTED,
-    USAGE_PROBLEM,
-    OutputError,
-    report_failure,
-    report_warning,
-)
+from parquet_variant.cli import output
 from parquet_variant.support.lazy_names import optional_libraries
 
 # The module of each command, in the order of the help: writing, reading, maintenance of files and of tables. A module
@@ -65,9 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         import typer
     except ImportError:
-        return report_failure(
+        return output.report_failure(
             "the command line needs the extra cli: run pip install 'parquet-variant[cli]'",
-            USAGE_PROBLEM,
+            output.USAGE_PROBLEM,
             as_json=as_json,
         )
     usage_error: Any = typer.BadParameter.__base__
@@ -77,19 +70,19 @@ def main(arguments: list[str] | None = None) -> int:
             is_known = words[0] in COMMANDS and "_VARIANT_COMPLETE" not in os.environ
             commands = (words[0],) if is_known else COMMANDS
             code = build(commands)(words, prog_name="variant", standalone_mode=False)
-        if code == INTERRUPTED:  # Typer returns this for Ctrl-C
+        if code == output.INTERRUPTED:  # Typer returns this for Ctrl-C
             raise KeyboardInterrupt
         sys.stdout.flush()
-    except OutputError as error:
+    except output.OutputError as error:
         problem = f"standard output cannot be written: {error.strerror}"
         if words[0] not in _CHANGES:
-            return report_failure(problem, DATA_PROBLEM, as_json=as_json)
-        report_warning(f"{problem}; the command itself has succeeded")
+            return output.report_failure(problem, output.DATA_PROBLEM, as_json=as_json)
+        output.report_warning(f"{problem}; the command itself has succeeded")
         return 0
     except typer.Exit as stop:
         return int(stop.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        return report_failure("interrupted", INTERRUPTED, as_json=as_json)
+        return output.report_failure("interrupted", output.INTERRUPTED, as_json=as_json)
     except usage_error as error:
         context, message = getattr(error, "ctx", None), error.format_message()
         if context is not None and getattr(getattr(error, "param", None), "nargs", 1) == -1:
@@ -98,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
             if len(named) > 1:
                 message = f"write {' '.join(argument.human_readable_name for argument in named)}"
         command = getattr(context, "command_path", "variant")
-        return report_failure(f"{message} (see {command} --help)", USAGE_PROBLEM, as_json=as_json)
+        return output.report_failure(f"{message} (see {command} --help)", output.USAGE_PROBLEM, as_json=as_json)
     except BrokenPipeError:
         return _reader_left()
     except SystemExit as stop:
@@ -109,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        return report_failure(error, DATA_PROBLEM, as_json=as_json)
+        return output.report_failure(error, output.DATA_PROBLEM, as_json=as_json)
     return int(code or 0)
 
 
