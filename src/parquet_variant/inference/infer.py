@@ -206,7 +206,37 @@ def find_drift(
     check_number("min_saving", min_saving)
     fitting = infer(profile, policy).schema
     drifts: list[Drift] = []
-    merged = _merge(profile.root, schema, fitting, VariantPath(), drifts, drop_dead=drop_dead)
+
+    def merge(
+        path_profile: PathProfile | None, old: ShreddingSchema, new: ShreddingSchema | None, path: VariantPath
+    ) -> ShreddingSchema | None:
+        """Return the old node with the changes that pay, and record the differences."""
+        if path_profile is None:
+            drifts.append(Drift(path, "dead", old.type_name, None, 0.0, 0.0, 0.0, 0))
+            return None if drop_dead else old
+        if new is None:
+            return old  # rarer than the policy requires, but still in the data
+        if old.kind == new.kind == "object":
+            fields: dict[str, ShreddingSchema | None] = {}
+            before, after = dict(old.fields), dict(new.fields)
+            for name in sorted({*before, *after}):
+                child = path_profile.field(name)
+                if name in before:
+                    fields[name] = merge(child, before[name], after.get(name), path / name)
+                elif child is not None:
+                    drifts.append(_drift(child, path / name, "hot", None, after[name]))
+                    fields[name] = after[name]
+            kept = {name: node for name, node in fields.items() if node is not None}
+            return ShreddingSchema.object(kept) if kept else None
+        if old.element is not None and new.element is not None:
+            element = merge(path_profile.element, old.element, new.element, path / WILDCARD)
+            return ShreddingSchema.array(element) if element is not None else None
+        if typed_share(path_profile, new) - typed_share(path_profile, old) < _SHIFTED:
+            return old  # another type that is not better
+        drifts.append(_drift(path_profile, path, "shifted", old, new))
+        return new
+
+    merged = merge(profile.root, schema, fitting, VariantPath())
     drifts.sort(key=lambda drift: (-drift.bytes_saved, -drift.row_share, str(drift.path)))
     total = profile.root.encoded_bytes if profile.root is not None else 0
     saved = sum(max(drift.bytes_saved, 0) for drift in drifts)
@@ -232,43 +262,6 @@ def find_drift_of_files(
     origin = SchemaOrigin(rows[text], rows.total(), min(times, default=None))
     common = ShreddingSchema.from_json(text)
     return replace(find_drift(common, profile, policy, min_saving=min_saving), origin=origin), common
-
-
-def _merge(
-    path_profile: PathProfile | None,
-    old: ShreddingSchema,
-    new: ShreddingSchema | None,
-    path: VariantPath,
-    drifts: list[Drift],
-    *,
-    drop_dead: bool,
-) -> ShreddingSchema | None:
-    """Return the old node with the changes that pay, and record the differences."""
-    if path_profile is None or path_profile.count == 0:
-        drifts.append(Drift(path, "dead", old.type_name, None, 0.0, 0.0, 0.0, 0))
-        return None if drop_dead else old
-    if new is None:
-        return old  # rarer than the policy requires, but still in the data
-    if old.kind == new.kind == "object":
-        fields: dict[str, ShreddingSchema] = {}
-        before, after = dict(old.fields), dict(new.fields)
-        for name in sorted({*before, *after}):
-            child = path_profile.field(name)
-            if name in before:
-                merged = _merge(child, before[name], after.get(name), path / name, drifts, drop_dead=drop_dead)
-                if merged is not None:
-                    fields[name] = merged
-            elif child is not None:
-                drifts.append(_drift(child, path / name, "hot", None, after[name]))
-                fields[name] = after[name]
-        return ShreddingSchema.object(fields) if fields else None
-    if old.element is not None and new.element is not None:
-        element = _merge(path_profile.element, old.element, new.element, path / WILDCARD, drifts, drop_dead=drop_dead)
-        return ShreddingSchema.array(element) if element is not None else None
-    if typed_share(path_profile, new) - typed_share(path_profile, old) < _SHIFTED:
-        return old  # another type that is not better
-    drifts.append(_drift(path_profile, path, "shifted", old, new))
-    return new
 
 
 def _drift(

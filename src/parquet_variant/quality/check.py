@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from operator import call
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
@@ -223,7 +223,6 @@ def _only_values(low: pa.Scalar, high: pa.Scalar, arrow: pa.DataType, rules: Pat
 _FOOTERS, _COLUMNS, _VALUES = _WAYS = ("footers", "columns", "values")
 # The largest share of distinct values of a string column whose dictionary is checked instead of its values.
 _MAX_DISTINCT = 0.2
-_Work: TypeAlias = "Callable[[], ContractCounts]"
 
 
 def check(
@@ -237,19 +236,24 @@ def check(
 
 def check_data(data: DataSet, rules: ContractCheck, threads: int | None) -> ContractReport:
     """Return the violations of a contract in a data set."""
-    workers = thread_count(threads)
+    workers, result = thread_count(threads), _Result()
     if data.kind == "json":
-        result = _Result()
         result.decide(_rules_in(rules.contract), _VALUES)
         for batch in data.text_results(replace(data.text, contract=rules), lambda tape: None, workers):
             result.parts.append(batch.counts.broken)
             result.bytes_read += batch.counts.text_bytes
     elif data.files and not data.has_deletes:
-        result = _of_files(data, rules, workers)
+        for plan in in_order(partial(_plan_file, rules), data.files, workers):
+            result.bytes_read += plan.bytes_read
+            result.parts += plan.parts
+            for rule, way in plan.ways.items():
+                result.decide([rule], way)
+            result.work = [*result.work, *plan.work]
     else:
-        work = (partial(_batch_counts, rules, batch) for batch in data.batches())
-        result = _Result(list(in_order(call, work, workers, read_ahead=True)), data.size)
+        result.work = (partial(_batch_counts, rules, batch) for batch in data.batches())
+        result.bytes_read = data.size
         result.decide(_rules_in(rules.contract), _VALUES)
+    result.parts += in_order(call, result.work, workers, read_ahead=True)
     evidence = {way: list(result.ways.values()).count(way) for way in _WAYS}
     return replace(rules.report(data.name, rules.merge(result.parts)), evidence=evidence, bytes_read=result.bytes_read)
 
@@ -261,6 +265,7 @@ class _Result:
     parts: list[ContractCounts] = field(default_factory=list)
     bytes_read: int = 0
     ways: dict[tuple[VariantPath, str], str] = field(default_factory=dict)
+    work: Iterable[Callable[[], ContractCounts]] = ()  # Counts the other parts.
 
     def decide(self, rules: Iterable[tuple[VariantPath, str]], way: str) -> None:
         """Record how rules were decided."""
@@ -273,57 +278,44 @@ def _rules_in(contract: Contract) -> list[tuple[VariantPath, str]]:
 
 
 def _batch_counts(rules: ContractCheck, batch: RowBatch) -> ContractCounts:
-    counts, first = [], batch.first_row
-    for tape in array_tapes(batch.values, first):
-        counts.append(rules.check([tape], partial(int.__add__, first), file=batch.file)[0])
-        first += tape.rows
-    return rules.merge(counts)
+    tapes = array_tapes(batch.values, batch.first_row)
+    return rules.check(tapes, partial(int.__add__, batch.first_row), file=batch.file)[0]
 
 
 # ---- shredded files
 
 
-def _of_files(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
-    result, work = _Result(), list[_Work]()
-    for plan, of_plan in in_order(partial(_plan_file, rules), data.files, threads):
-        result.bytes_read += plan.bytes_read
-        result.parts += plan.parts
-        for rule, way in plan.ways.items():
-            result.decide([rule], way)
-        work += of_plan
-    result.parts += in_order(call, work, threads, read_ahead=True)
-    return result
-
-
-def _plan_file(rules: ContractCheck, file: DataFile) -> tuple[_Result, list[_Work]]:
+def _plan_file(rules: ContractCheck, file: DataFile) -> _Result:
     """Return what the footer of a file proves, and the work that is left to do."""
     with file.open() as (opened, column):
         result = _Result(bytes_read=opened.metadata.serialized_size)
         result.decide(_rules_in(rules.contract), _FOOTERS)
         if column is None:
             storage = pa.nulls(opened.rows, VariantArray.from_pylist([]).storage.type)
-            return result, [partial(_batch_counts, rules, RowBatch(VariantArray(storage), opened.name, 0))]
+            result.work = [partial(_batch_counts, rules, RowBatch(VariantArray(storage), opened.name, 0))]
+            return result
         facts = variant_facts(opened, column)
     if facts is None:  # A layout of the drafts.
         result.decide(_rules_in(rules.contract), _VALUES)
         result.bytes_read += file.source.size
-        return result, [partial(_batch_counts, rules, batch) for batch in file.batches()]
+        result.work = [partial(_batch_counts, rules, batch) for batch in file.batches()]
+        return result
     proof = FooterProof(rules.contract, facts)
     places = {
         path: facts.places(path) or 0
         for path, path_rules in rules.contract.paths.items()
         if path_rules.presence is not None and "presence" not in proof.open_rules.get(path, ())
     }
+    result.parts.append(ContractCounts(0 if proof.open_rules else facts.rows, places=places))
     if not proof.open_rules:
-        result.parts.append(ContractCounts(facts.rows, places=places))
-        return result, []
-    result.parts.append(ContractCounts(places=places))
+        return result
     leaves, root = proof.leaves(), facts.paths[VariantPath()].group.residual
     # The values that are not shredded at the top are all values.
     needs_values = root is not None and any(leaf is root for leaf in leaves)
     result.decide(_rules_in(proof.open_contract), _VALUES if needs_values else _COLUMNS)
     result.bytes_read += facts.columns.size(leaves)
-    return result, [partial(_row_group_counts, rules, facts, proof, number) for number in facts.columns.groups]
+    result.work = [partial(_row_group_counts, rules, facts, proof, number) for number in facts.columns.groups]
+    return result
 
 
 def _row_group_counts(rules: ContractCheck, facts: VariantFacts, proof: FooterProof, number: int) -> ContractCounts:
@@ -356,6 +348,6 @@ def _strings_hold(
         texts = cast_to_variant(values.dictionary)
         of_strings = Contract({VariantPath(): rules.contract.rules(path).only(proof.open_rules[path])})
         check = replace(rules, contract=of_strings)
-        if check.check(list(array_tapes(texts, 0)), int)[0].broken:
+        if check.check(array_tapes(texts, 0), int)[0].broken:
             return False
     return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import partial, reduce
@@ -76,7 +76,7 @@ class ContractCheck:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check(
-        self, tapes: Sequence[Tape], row_number: Callable[[int], int], *, file: str | None = None, unit: str = "row"
+        self, tapes: Iterable[Tape], row_number: Callable[[int], int], *, file: str | None = None, unit: str = "row"
     ) -> tuple[ContractCounts, dict[int, str]]:
         """Return the counts of consecutive tapes, and the first rule that each bad row breaks as text, by row.
 
