@@ -183,7 +183,11 @@ def array_statistics(column: VariantArray) -> LeafLookup:
             return LeafStatistics(len(leaf), nulls)
         if pa.types.is_floating(leaf.type) and pc.any(pc.is_nan(leaf)).as_py():
             return LeafStatistics(len(leaf), nulls)
-        return LeafStatistics(len(leaf), nulls, *_extremes(leaf))
+        is_uuid = leaf.type == pa.uuid()
+        extremes = pc.min_max(leaf.storage.cast(pa.binary()) if is_uuid else leaf)
+        bounds = [extremes[name] for name in ("min", "max")]
+        bounds = [bound.cast(pa.binary(16)).cast(leaf.type) for bound in bounds] if is_uuid else bounds
+        return LeafStatistics(len(leaf), nulls, *bounds)
 
     return leaf_statistics
 
@@ -295,15 +299,6 @@ def _variant(bound: pa.Scalar, arrow: pa.DataType) -> Variant:
     else:
         raw = bound.as_py()
     return Variant(_EMPTY_METADATA, encode_scalar(info.type, raw))
-
-
-def _extremes(leaf: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
-    kind = leaf.type
-    if kind == pa.uuid():
-        extremes = pc.min_max(leaf.storage.cast(pa.binary()))
-        return tuple(extremes[name].cast(pa.binary(16)).cast(kind) for name in ("min", "max"))
-    extremes = pc.min_max(leaf)
-    return extremes["min"], extremes["max"]
 
 
 def part_at(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:

@@ -307,10 +307,10 @@ def _type_strings(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str, buffe
         return _type_spelled(nodes, strings, _SPELLINGS[kind])
     if not kind.endswith("!"):
         strings = _in_json_spelling(nodes, strings, kind)
-    form = _FORMS.index(kind.removesuffix("!"))
-    uuids = np.empty((len(strings) if form == _FORMS.index("uuid") else 0, 16), np.uint8)
+    form = kind.removesuffix("!")
+    uuids = np.empty((len(strings) if form == "uuid" else 0, 16), np.uint8)
     buffers.append(uuids)
-    return type_strings(nodes, strings, form, address_of(uuids))
+    return type_strings(nodes, strings, _FORMS.index(form), address_of(uuids))
 
 
 def _in_json_spelling(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str) -> npt.NDArray[np.intp]:

@@ -35,7 +35,7 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.quality.footers import PathFacts, VariantFacts, variant_facts
 from parquet_variant.quality.sources import DataFile, DataSet, RowBatch, data_of
-from parquet_variant.quality.value_figures import arrow_type_name
+from parquet_variant.quality.value_figures import RANGE_KINDS
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath, is_within
@@ -84,12 +84,12 @@ class FooterProof:
             group = self._facts.paths[outer]
             if group.open_groups or group.stored is None:
                 return False
-            has_no_place = len(path) > len(outer) + 1 or not group.is_object or group.typed == 0
+            has_no_place = len(path) > len(outer) + 1 or group.type_name != "object" or group.typed == 0
             return has_no_place or name not in ("required", "presence")
         places = self._facts.places(path)
         typed_everywhere = group.typed is not None and group.typed == places
         if name in ("required", "presence"):
-            if typed_everywhere or group.typed is None or group.stored is None or group.is_object:
+            if typed_everywhere or group.typed is None or group.stored is None or group.type_name == "object":
                 return typed_everywhere
             return group.typed + group.stored == places
         if name == "nullable":
@@ -98,7 +98,7 @@ class FooterProof:
             if group.open_groups or group.stored is None:
                 return False
             return all(inner.typed == inner.stored == 0 for inner in self._extra_fields(path))
-        if group.open_groups and not (typed_everywhere and group.is_object):
+        if group.open_groups and not (typed_everywhere and group.type_name == "object"):
             return False
         return group.typed == 0 or (group.typed is not None and self._proves_typed(group, rules, name))
 
@@ -119,27 +119,17 @@ class FooterProof:
 
     def _proves_typed(self, group: PathFacts, rules: PathRules, name: str) -> bool:
         """Return whether all values of the typed column satisfy a rule."""
-        typed = group.group.typed
-        assert typed is not None
-        if typed.leaf is None:
-            kind = "array" if typed.is_list else "object"
-            if name == "type":
-                return kind in rules.types
-            if name in ("min_items", "max_items"):
-                return kind == "object" or (name == "max_items" and group.elements == 0)
-            return name != "values"
-        arrow = group.arrow
-        if arrow is None:
+        kind, typed, arrow = group.type_name, group.group.typed, group.arrow
+        if kind is None or typed is None:
             return False
         if name == "type":
-            leaf_kind = arrow_type_name(arrow)
-            return leaf_kind in rules.types or (
-                "number" in rules.types and leaf_kind in ("integer", "decimal", "double")
-            )
+            return kind in rules.types or ("number" in rules.types and RANGE_KINDS.get(kind) == "number")
         if name in ("min_items", "max_items"):
-            return True
+            return kind != "array" or (name == "max_items" and group.elements == 0)
         if name in _OF_STRINGS:
-            return not pa.types.is_string(arrow)
+            return kind != "string"
+        if arrow is None or (name != "values" and kind not in RANGE_KINDS):
+            return name != "values"  # The rule does not apply to objects, arrays, and other types.
         bound = rules.min if name == "min" else rules.max
         if name != "values" and isinstance(bound, dt.date) is not _is_time(arrow):
             return True  # The rule does not apply to values of the type.
@@ -147,8 +137,6 @@ class FooterProof:
         low, high = bounds.lower, bounds.upper
         if name == "values":
             return low is not None and high is not None and _only_values(low, high, arrow, rules)
-        if not _is_time(arrow) and not _is_number(arrow):
-            return True
         if low is None or high is None or bound is None or (pa.types.is_floating(arrow) and not self._no_nan):
             return False
         limit = float(order_of(bound)) if pa.types.is_floating(arrow) else order_of(bound)
@@ -186,10 +174,6 @@ class FooterProof:
                 columns += [leaf for inner in self._extra_fields(path) for leaf in inner.group.group.leaves()]
         columns.append(self._facts.column.node.child("metadata"))
         return list({leaf.dotted: leaf for leaf in columns if leaf is not None}.values())
-
-
-def _is_number(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow))
 
 
 def _is_time(arrow: pa.DataType) -> bool:

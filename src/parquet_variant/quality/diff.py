@@ -65,23 +65,9 @@ class Thresholds:
                 raise bad_option(f"{name} is {number}: it must be from 0 to 1")
 
 
-def compare(before: Summary, after: Summary, thresholds: Thresholds) -> list[Finding]:
-    """Return the differences of two summaries, those that break queries first.
-
-    >>> import parquet_variant as pv
-    >>> from parquet_variant.quality.sources import data_of
-    >>> from parquet_variant.quality.summaries import summarize
-    >>> sides = [summarize(data_of(pv.open(pv.parse_json([text] * 50)))) for text in ('{"a": 1, "b": 2}', '{"a": "x"}')]
-    >>> for finding in compare(*sides, Thresholds()):
-    ...     print(finding)
-    vanished  $.b: was in 100% of its parents (50 values) [values]
-    type  $.a: integer -> string (50 values) [values]
-    """
-    findings = _Comparison(before, after, thresholds).findings()
-    return sorted(findings, key=lambda finding: CHANGES.index(finding.change))
-
-
 class _Comparison:
+    """The differences of two summaries."""
+
     def __init__(self, before: Summary, after: Summary, thresholds: Thresholds) -> None:
         self.before, self.after, self.thresholds = before, after, thresholds
         # Paths at and below which the same difference would be reported again -> the path of its finding.
@@ -89,9 +75,9 @@ class _Comparison:
         self.nested: Counter[VariantPath] = Counter()
 
     def findings(self) -> list[Finding]:
+        """Return the differences, those that break queries first."""
         findings: list[Finding] = []
-        paths = sorted({*self.before.paths, *self.after.paths}, key=depth_first)
-        for path in paths:
+        for path in sorted({*self.before.paths, *self.after.paths}, key=depth_first):
             if any(is_within(path, ignored) for ignored in self.thresholds.ignore):
                 continue
             outer = next((outer for outer in [*outer_paths(path), path] if outer in self.explained), None)
@@ -99,13 +85,13 @@ class _Comparison:
                 self.nested[self.explained[outer]] += 1
             else:
                 findings += self._findings_at(path)
+        findings.sort(key=lambda finding: CHANGES.index(finding.change))
         return [replace(finding, nested=self.nested[finding.path]) for finding in findings]
 
     def _findings_at(self, path: VariantPath) -> Iterator[Finding]:
         old, new = self.before.paths.get(path), self.after.paths.get(path)
         if old is None or new is None:
-            missing = self._one_sided(path, old, new)
-            if missing is not None:
+            if (missing := self._one_sided(path, old, new)) is not None:
                 self.explained[path] = path
                 yield missing
             return
@@ -129,14 +115,11 @@ class _Comparison:
                 for child in children - {path}:
                     if (child.segments[-1] is WILDCARD) == (kind == "array"):
                         self.explained[child] = path
-        types = self._types(old, new)
-        if types is not None:
+        if (types := self._types(old, new)) is not None:
             yield types
             return
-        for compared in (_range, _cardinality, _length):
-            finding = compared(old, new, self.thresholds.factor)
-            if finding is not None:
-                yield finding
+        compared = (compare(old, new, self.thresholds.factor) for compare in (_range, _cardinality, _length))
+        yield from filter(None, compared)
 
     # ---- paths on one side
 
@@ -419,13 +402,11 @@ def diff(
     thresholds = Thresholds(ignore=tuple(map(VariantPath.parse, paths)), **limits)
     before, after = data_of(table), data_of(open_any(other, column=table.options.column))
     old = summarize(before, sample_bytes=sample_bytes, threads=threads)
-    files = [
+    files, newer = (
         None if data.has_deletes else [(data.kind, file.source.path, file.source.size) for file in data.files]
         for data in (before, after)
-    ]
-    if files[0] and files[0] == files[1]:
-        new = replace(old, data=after)
-    else:
-        new = summarize(after, sample_bytes=sample_bytes, threads=threads)
-    shown = with_examples(compare(old, new, thresholds), old, new)
+    )
+    is_same = bool(files) and files == newer
+    new = replace(old, data=after) if is_same else summarize(after, sample_bytes=sample_bytes, threads=threads)
+    shown = with_examples(_Comparison(old, new, thresholds).findings(), old, new)
     return DataDiff(old, new, tuple(shown if values else map(without_values, shown)), thresholds)

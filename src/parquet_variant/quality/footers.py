@@ -26,6 +26,7 @@ from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer_cache import Handle
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.quality.sources import RowBatch
+from parquet_variant.quality.value_figures import arrow_type_name
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
@@ -66,9 +67,11 @@ class PathFacts:
         return self.group.typed is not None and self.group.typed.leaf is not None
 
     @property
-    def is_object(self) -> bool:
-        """Whether the path is shredded as an object."""
-        return self.group.typed is not None and self.group.typed.leaf is None and not self.group.typed.is_list
+    def type_name(self) -> str | None:
+        """The name of the type of the typed column or group in summaries; None for other types, and without one."""
+        if self.group.typed is None or self.is_leaf:
+            return None if self.arrow is None else arrow_type_name(self.arrow)
+        return "array" if self.group.typed.is_list else "object"
 
 
 @dataclass(frozen=True, slots=True)

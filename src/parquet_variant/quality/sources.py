@@ -36,7 +36,6 @@ from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.table import Table
 from parquet_variant.tables.table_scan import TableScanTask, chosen_variant
-from parquet_variant.types.path import VariantPath
 
 Result = TypeVar("Result")
 # Rows of data in memory that are handled at a time, and from which the paths of unshredded data are inferred.
@@ -291,23 +290,17 @@ def paths(table: Table, column: str | None = None) -> dict[str, str]:
                 source = file.source
                 schema = ShreddingSchema.from_parquet(source.path, variant.name, filesystem=source.filesystem)
                 shredded += [schema] * (schema.kind != "variant")
-    types: dict[str, str] = {}
     if shredded:
         schema = reduce(ShreddingSchema.merge, shredded)
     elif (rows := next(data.batches(), None)) is not None:
         schema = infer_shredding_schema(rows.values[:_INFERRED_ROWS], AutoPolicy(min_row_share=0.0))
     else:
-        return types
-
-    def walk(node: ShreddingSchema, path: VariantPath) -> None:
-        if node.kind == "object":
-            for key, child in node.fields:
-                walk(child, path / key)
-        elif node.kind != "variant":
-            types[path.shorthand] = node.to_ddl()
-
-    walk(schema, VariantPath())
-    return types
+        return {}
+    return {
+        path.shorthand: node.to_ddl()
+        for path, node in schema.walk()
+        if node.kind not in ("object", "variant") and not path.has_wildcard
+    }
 
 
 def count_rows(table: Table) -> int:

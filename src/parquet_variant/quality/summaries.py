@@ -124,10 +124,7 @@ def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
     unknown_below: set[VariantPath] = set()
     for path, of_path in facts.paths.items():
         # The figures of the typed values and of the nulls; other values in a ``value`` column are added below.
-        figures, typed = PathSummary(), of_path.group.typed
-        name = arrow_type_name(of_path.arrow) if of_path.arrow is not None else None
-        if typed is not None and typed.leaf is None:
-            name = of_path.group.type_name
+        figures, typed, name = PathSummary(), of_path.group.typed, of_path.type_name
         is_complete = of_path.elements is not None
         if of_path.stored is None or of_path.typed is None or (name is None and of_path.typed):
             is_complete = False
@@ -144,7 +141,7 @@ def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
         if not is_complete or (of_path.open_groups and path not in result.read_paths):
             unknown_below.add(path)
             # If every value is a shredded object, the ``value`` column has only their other fields.
-            if not is_complete or not of_path.is_object or of_path.typed != facts.places(path):
+            if not is_complete or name != "object" or of_path.typed != facts.places(path):
                 unproved.add(path)
         result.figures.setdefault(path, PathSummary()).add(figures)
     for residual in read_residuals(facts, result.read_paths):
@@ -158,7 +155,7 @@ def _add_residual(figures: dict[VariantPath, PathSummary], residual: PathValues,
     """Add the figures of values in a ``value`` column; return False if they contradict the typed columns."""
     parts = ValueFigures.of_array(residual.values).by_path(residual.path.segments)
     objects = 0
-    if facts.is_object and residual.path in parts:
+    if facts.type_name == "object" and residual.path in parts:
         # An object next to a shredded object has its other fields, and is not another value.
         objects = parts[residual.path].types.pop("object", 0)
     for path, part in parts.items():

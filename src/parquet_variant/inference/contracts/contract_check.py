@@ -421,7 +421,10 @@ def _bounds(rules: PathRules) -> list[int]:
             bounds[kernel.MICROS], bounds[kernel.NANOS] = micros, _clipped(micros * 1000)
         elif bound is not None:
             bounds[:SCALES] = [_clipped(rounded(_shifted(Decimal(bound), scale))) for scale in range(SCALES)]
-            bounds[kernel.DOUBLES] = _double_bound(bound, side)
+            # The nearest double as a number with the order of doubles, and the zero that is farther from the values.
+            value = float(bound) or (0.0 if side > 0 else -0.0)
+            bits = int(np.float64(value).view(np.int64))
+            bounds[kernel.DOUBLES] = bits ^ ((bits >> 63) & _LARGEST)
     lower[kernel.ITEMS] = rules.min_items or 0
     upper[kernel.ITEMS] = _LARGEST if rules.max_items is None else rules.max_items
     return lower + upper
@@ -432,15 +435,6 @@ def _shifted(value: Decimal, scale: int) -> Decimal:
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     return Decimal((sign, digits, exponent + scale))
-
-
-def _double_bound(bound: Any, side: int) -> int:
-    """Return the double nearest to a bound as a number with the order of doubles; `side` is 1 for a maximum."""
-    value = float(bound)
-    if value == 0:
-        value = 0.0 if side > 0 else -0.0
-    bits = int(np.float64(value).view(np.int64))
-    return bits ^ ((bits >> 63) & _LARGEST)
 
 
 def _clipped(value: int) -> int:

@@ -40,8 +40,22 @@ class Example:
     unit: str = "row"
 
     def __str__(self) -> str:
-        value = "" if self.value is None else f": {_shown(self.value)}"
-        return f"{self.unit} {self.row}{f' of {self.file}' if self.file else ''}{value}"
+        place = f"{self.unit} {self.row}{f' of {self.file}' if self.file else ''}"
+        if self.value is None:
+            return place
+        text = shortened(str(self.value) if isinstance(self.value, ShownText) else repr_of(self.value), _SHOWN)
+        return f"{place}: {text if text.isprintable() else repr(text)[1:-1]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the example in types that JSON can represent."""
+        value = self.value
+        if isinstance(value, Decimal):
+            value = int(value) if value == value.to_integral_value() else float(value)
+        elif isinstance(value, dt.date | dt.time):
+            value = value.isoformat()
+        elif not isinstance(value, str | int | float | bool | None):
+            value = str(value)
+        return {"row": self.row, "unit": self.unit, "file": self.file, "value": value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class Violation:
     def to_dict(self) -> dict[str, Any]:
         """Return the violation in types that JSON can represent."""
         fields = {name: getattr(self, name) for name in self.__slots__}
-        return fields | {"path": self.path.shorthand, "examples": [_example_dict(one) for one in self.examples]}
+        return fields | {"path": self.path.shorthand, "examples": [one.to_dict() for one in self.examples]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,23 +253,6 @@ class ContractReport(Report):
             message = "\n".join([str(violation), *map(str, violation.examples)])
             lines.append(f"::error{place}{',' if place else ' '}title={title}::{_escaped(message)}")
         return "\n".join(lines) if lines else f"::notice title=contract::{_escaped(next(self._lines()))}"
-
-
-def _shown(value: Any) -> str:
-    text = str(value) if isinstance(value, ShownText) else repr_of(value)
-    text = shortened(text, _SHOWN)
-    return text if text.isprintable() else repr(text)[1:-1]
-
-
-def _example_dict(example: Example) -> dict[str, Any]:
-    value = example.value
-    if isinstance(value, Decimal):
-        value = int(value) if value == value.to_integral_value() else float(value)
-    elif isinstance(value, dt.date | dt.time):
-        value = value.isoformat()
-    elif not isinstance(value, str | int | float | bool | None):
-        value = str(value)
-    return {"row": example.row, "unit": example.unit, "file": example.file, "value": value}
 
 
 def _escaped(text: str, more: str = "") -> str:

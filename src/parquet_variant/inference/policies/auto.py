@@ -404,7 +404,7 @@ def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) ->
     # The rows may be a sample; footers and pages have a fixed size in the files of all data.
     groups = max(ceil(profile.root.encoded_bytes / profile.data.share / _ROW_GROUP_BYTES), profile.data.files)
     key_bytes = _KEY_BYTES * groups * profile.data.share
-    size = max(estimated_bytes(profile), _OF_COMPRESSED_TEXT * profile.data.compressed_bytes, 1.0)
+    size = max(_estimated_bytes(profile), _OF_COMPRESSED_TEXT * profile.data.compressed_bytes, 1.0)
     # The objects on the way to typed scalars outside of arrays.
     scalars = [path for path, leaf in leaves.items() if leaf.kind == "primitive" and WILDCARD not in path.segments]
     paths = {outer for path in scalars for outer in outer_paths(path)}
@@ -417,7 +417,11 @@ def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) ->
             for child in path_profile.largest_fields(_CONSIDERED_KEYS, by_rows=True)
             if str(child.segment) not in shredded and child.row_share >= LEAST_ROW_SHARE
         ]
-        twins = _twins([*shredded, *(str(child.segment) for child in keys)])
+        twins, by_case = None, dict[str, str]()
+        for name in [*shredded, *(str(child.segment) for child in keys)]:
+            other = by_case.setdefault(name.casefold(), name)
+            if twins is None and other != name:  # DuckDB 2.0 renames one of two such columns
+                twins = other, name
         shares = (path_profile.rows / rows, 1 - path_profile.rows / rows)
         entropy = -sum(share * log2(share) for share in shares) if min(shares) > 0 else 0.0
         leaf_bytes = (key_bytes + _LEVEL_BYTES * rows * entropy) / 2
@@ -452,7 +456,7 @@ def typed_leaf(path_profile: PathProfile, path: VariantPath, leaf_bytes: float) 
     return path, ShreddingSchema.primitive(pa.string() if arrow is None or is_unreadable_by_spark(arrow) else arrow)
 
 
-def estimated_bytes(profile: Profile) -> float:
+def _estimated_bytes(profile: Profile) -> float:
     """Return an estimate of the size of a file, from the values of each path and the number of distinct ones."""
     table = profile.table
     plain, counts = table.scalar_bytes, table.value_counts
@@ -469,13 +473,3 @@ def _distinct_bytes(path_profile: PathProfile) -> float:
     """Return the size of the distinct scalars at a path."""
     count = max(path_profile.count, 1)
     return path_profile.scalar_bytes * min(path_profile.distinct, count) / count
-
-
-def _twins(names: list[str]) -> tuple[str, str] | None:
-    """Return two names that differ only in case: DuckDB 2.0 renames one of two such columns."""
-    by_case: dict[str, str] = {}
-    for name in names:
-        other = by_case.setdefault(name.casefold(), name)
-        if other != name:
-            return other, name
-    return None
