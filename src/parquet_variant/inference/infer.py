@@ -74,10 +74,8 @@ def infer(
     if not isinstance(data, Profile) and isinstance(chosen_policy, SparkPolicy):
         return chosen_policy.choose_rows(data)
     if not hasattr(chosen_policy, "choose"):
-        raise VariantError(
-            f"policy is a {type(chosen_policy).__name__}: pass a name ({', '.join(POLICIES)}) or a policy object",
-            reason="bad-policy",
-        )
+        problem = f"policy is a {type(chosen_policy).__name__}: pass a name ({', '.join(POLICIES)}) or a policy object"
+        raise VariantError(problem, reason="bad-policy")
     return chosen_policy.choose(data if isinstance(data, Profile) else Profile.of_array(data, threads=threads))
 
 

@@ -256,10 +256,8 @@ def is_odcs(text: str) -> bool:
 def to_odcs(paths: Rules, texts: Mapping[str, str]) -> str:
     """Return a contract as the YAML of a document."""
     if elements := [path for path in paths if path.segments[:1] == (WILDCARD,)]:
-        raise bad_contract(
-            "the Open Data Contract Standard has no arrays at the top level: remove the path, or use YAML",
-            path=elements[0].shorthand,
-        )
+        problem = "the Open Data Contract Standard has no arrays at the top level: remove the path, or use YAML"
+        raise bad_contract(problem, path=elements[0].shorthand)
     name = texts.get("name") or "variant"
     # An object without other rules is the default.
     plain = {"type": [], **plain_rules(paths.get(VariantPath(), ANY))}

@@ -20,7 +20,6 @@ look alike. Both signs are needed, because a union of event types also has many 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, log2
 from typing import ClassVar
@@ -297,39 +296,71 @@ class _Walk:
         return False
 
     def complete(self) -> None:
-        """Add columns of rare keys to objects on the way to typed scalars, within the budgets of bytes and columns."""
-        budget = float("inf") if self.for_duckdb else self.policy.completion
-        has_untyped = any(leaf.kind == "variant" for leaf in self.leaves.values())
-        if not budget or has_untyped:
-            return  # one column without a type makes DuckDB ignore all typed columns
-        incomplete: set[VariantPath] = set()
-        for completion in completions(self.profile, dict(self.leaves)):
-            path, count = completion.path, len(completion.keys)
-            if not count or any(is_within(path, outer) for outer in incomplete):
-                continue
-            words = f"{count:,} more column{'s' * (count > 1)} for DuckDB would add about {completion.share:.1%}"
-            if completion.share > 1:
-                words = "the data is too small for more columns for DuckDB"
-            if completion.twins is not None:
-                words = f"{' and '.join(completion.twins)} differ only in case, which DuckDB cannot tell apart"
-            elif completion.share <= budget and len(self.leaves) + count <= self.policy.max_columns:
-                budget -= completion.share
-                self.add_columns(completion)
-                continue
-            incomplete.add(path)
-            self.reasons[path] += f"; {words}"
+        """Add columns of rare keys to objects on the way to typed scalars, within the budgets of bytes and columns.
 
-    def add_columns(self, completion: Completion) -> None:
+        Outer objects come first, then those in most rows; objects below an incomplete one are read slowly in any case.
+        """
+        profile, leaves = self.profile, dict(self.leaves)
+        budget = float("inf") if self.for_duckdb else self.policy.completion
+        if not budget or profile.root is None or any(leaf.kind == "variant" for leaf in leaves.values()):
+            return  # one column without a type makes DuckDB ignore all typed columns
+        rows = max(profile.rows - profile.null_rows, 1)
+        # The rows may be a sample; footers and pages have a fixed size in the files of all data.
+        groups = max(ceil(profile.root.encoded_bytes / profile.data.share / _ROW_GROUP_BYTES), profile.data.files)
+        key_bytes = _KEY_BYTES * groups * profile.data.share
+        size = max(_estimated_bytes(profile), _OF_COMPRESSED_TEXT * profile.data.compressed_bytes, 1.0)
+        scalars = [path for path, leaf in leaves.items() if leaf.kind == "primitive" and not path.has_wildcard]
+        above = {outer for path in scalars for outer in outer_paths(path)}
+        objects = {path: path_profile for path in above if (path_profile := profile.get(path)) is not None}
+        incomplete: set[VariantPath] = set()
+        for path in sorted(objects, key=lambda path: (len(path), -objects[path].rows)):
+            shredded = {str(leaf.segments[len(path)]) for leaf in leaves if leaf != path and is_within(leaf, path)}
+            keys = [
+                child
+                for child in objects[path].largest_fields(_CONSIDERED_KEYS, by_rows=True)
+                if str(child.segment) not in shredded and child.row_share >= LEAST_ROW_SHARE
+            ]
+            if not keys or any(is_within(path, outer) for outer in incomplete):
+                continue
+            shares = (objects[path].rows / rows, 1 - objects[path].rows / rows)
+            entropy = -sum(share * log2(share) for share in shares) if min(shares) > 0 else 0.0
+            leaf_bytes = (key_bytes + _LEVEL_BYTES * rows * entropy) / 2  # of a column without values
+            added = 2 * leaf_bytes * len(keys)
+            if added < size:
+                added = max(added - _SEPARATED * sum(map(_distinct_bytes, keys)), 0.0)
+            obstacle = self.obstacle(
+                [*shredded, *(str(child.segment) for child in keys)], len(keys), added / size, budget
+            )
+            if obstacle is None:
+                budget -= added / size
+                self.add_columns(path, keys, leaf_bytes)
+            else:
+                incomplete.add(path)
+                self.reasons[path] += f"; {obstacle}"
+
+    def obstacle(self, names: list[str], count: int, share: float, budget: float) -> str | None:
+        """Return why an object is not completed by a number of columns that let the file grow by a share."""
+        by_case: dict[str, str] = {}
+        for name in names:  # DuckDB 2.0 renames one of two columns whose names differ only in case
+            if (other := by_case.setdefault(name.casefold(), name)) != name:
+                return f"{other} and {name} differ only in case, which DuckDB cannot tell apart"
+        if share <= budget and len(self.leaves) + count <= self.policy.max_columns:
+            return None
+        if share > 1:
+            return "the data is too small for more columns for DuckDB"
+        return f"{count:,} more column{'s' * (count > 1)} for DuckDB would add about {share:.1%}"
+
+    def add_columns(self, path: VariantPath, keys: list[PathProfile], leaf_bytes: float) -> None:
         """Add the columns that complete an object, and replace the reasons of its rare keys."""
-        depth, cost = len(completion.path) + 1, completion.leaf_bytes
-        leaves = dict(typed_leaf(child, completion.path / str(child.segment), cost) for child in completion.keys)
+        depth = len(path) + 1
+        leaves = dict(typed_leaf(child, path / str(child.segment), leaf_bytes) for child in keys)
         self.leaves |= leaves
-        keys = {path.segments[:depth] for path in leaves}
-        self.reasons = {path: reason for path, reason in self.reasons.items() if path.segments[:depth] not in keys}
-        reason = f"completes {completion.path.shorthand} for engines that read whole values otherwise"
-        for path in leaves:
-            for length in range(depth, len(path) + 1):
-                self.reasons[VariantPath(path.segments[:length])] = reason
+        added = {leaf.segments[:depth] for leaf in leaves}
+        self.reasons = {place: reason for place, reason in self.reasons.items() if place.segments[:depth] not in added}
+        reason = f"completes {path.shorthand} for engines that read whole values otherwise"
+        for leaf in leaves:
+            for length in range(depth, len(leaf) + 1):
+                self.reasons[VariantPath(leaf.segments[:length])] = reason
 
     def keep_the_best(self) -> None:
         """Remove the leaves over the budget, and the groups that become empty."""
@@ -376,59 +407,6 @@ _OF_COMPRESSED_TEXT = 0.8
 _ROW_GROUP_BYTES = 128 << 20
 # Number of paths whose distinct values are counted, and of keys of an object that may get columns.
 _COUNTED_PATHS, _CONSIDERED_KEYS = 1000, 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """The columns that an object needs so that it has no residual.
-
-    `leaf_bytes`, `share`: the estimated size of a column without values, and growth as a share of the file's size.
-    `twins`: two keys whose names differ only in case, because of which no columns complete the object.
-    """
-
-    path: VariantPath
-    keys: tuple[PathProfile, ...]
-    leaf_bytes: float
-    share: float
-    twins: tuple[str, str] | None = None
-
-
-def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) -> Iterator[Completion]:
-    """Yield what completes each object on the way to typed scalars: outer objects first, then those in most rows.
-
-    Objects below an incomplete one are read slowly in any case. The caller may add leaves while it iterates.
-    """
-    if profile.root is None:
-        return
-    rows = max(profile.rows - profile.null_rows, 1)
-    # The rows may be a sample; footers and pages have a fixed size in the files of all data.
-    groups = max(ceil(profile.root.encoded_bytes / profile.data.share / _ROW_GROUP_BYTES), profile.data.files)
-    key_bytes = _KEY_BYTES * groups * profile.data.share
-    size = max(_estimated_bytes(profile), _OF_COMPRESSED_TEXT * profile.data.compressed_bytes, 1.0)
-    # The objects on the way to typed scalars outside of arrays.
-    scalars = [path for path, leaf in leaves.items() if leaf.kind == "primitive" and WILDCARD not in path.segments]
-    paths = {outer for path in scalars for outer in outer_paths(path)}
-    objects = {path: path_profile for path in paths if (path_profile := profile.get(path)) is not None}
-    for path in sorted(objects, key=lambda path: (len(path), -objects[path].rows)):
-        path_profile = objects[path]
-        shredded = {str(leaf.segments[len(path)]) for leaf in leaves if leaf != path and is_within(leaf, path)}
-        keys = [
-            child
-            for child in path_profile.largest_fields(_CONSIDERED_KEYS, by_rows=True)
-            if str(child.segment) not in shredded and child.row_share >= LEAST_ROW_SHARE
-        ]
-        twins, by_case = None, dict[str, str]()
-        for name in [*shredded, *(str(child.segment) for child in keys)]:
-            other = by_case.setdefault(name.casefold(), name)
-            if twins is None and other != name:  # DuckDB 2.0 renames one of two such columns
-                twins = other, name
-        shares = (path_profile.rows / rows, 1 - path_profile.rows / rows)
-        entropy = -sum(share * log2(share) for share in shares) if min(shares) > 0 else 0.0
-        leaf_bytes = (key_bytes + _LEVEL_BYTES * rows * entropy) / 2
-        added = 2 * leaf_bytes * len(keys)
-        if added < size:
-            added = max(added - _SEPARATED * sum(map(_distinct_bytes, keys)), 0.0)
-        yield Completion(path, tuple(keys), leaf_bytes, added / size, twins)
 
 
 def typed_leaf(path_profile: PathProfile, path: VariantPath, leaf_bytes: float) -> tuple[VariantPath, ShreddingSchema]:

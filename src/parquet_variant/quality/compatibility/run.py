@@ -63,11 +63,8 @@ def copy_of(table: Table) -> Iterator[Subject]:
     """
     source = Path(table.uri)
     if not _engines_of(table.format) or not (source.exists() or table.options.catalog is not None):
-        raise VariantFileError(
-            f"{source} does not exist on this machine as files or a table: name a local file, directory or table",
-            reason="no-such-file",
-            file=str(source),
-        )
+        problem = f"{source} does not exist on this machine as files or a table: name a local file, directory or table"
+        raise VariantFileError(problem, reason="no-such-file", file=str(source))
     with TemporaryDirectory(prefix="variant-compat-") as folder:
         if table.format == "iceberg":
             paths, copied = [str(table.snapshot.table.metadata_location)], table
@@ -87,11 +84,8 @@ def copy_of(table: Table) -> Iterator[Subject]:
         rows = copied.to_arrow()
         variants = tuple(field.name for field in rows.schema if is_variant_field(field))
         if not variants:
-            raise VariantFileError(
-                f"{paths[0]} has no Variant column: compat compares the Variant columns of a file",
-                reason="not-a-variant",
-                file=paths[0],
-            )
+            problem = f"{paths[0]} has no Variant column: compat compares the Variant columns of a file"
+            raise VariantFileError(problem, reason="not-a-variant", file=paths[0])
         yield Subject(table.format, tuple(paths), rows, variants)
 
 
