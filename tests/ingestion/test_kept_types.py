@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.ingestion.task import table_schema
+from parquet_variant.tables.row_input import types_of_paths
 
 FORMATS = ["parquet", "delta", "iceberg"]
 
@@ -75,7 +75,7 @@ def test_the_types_of_most_rows_count_in_a_table_with_several(tmp_path: Path) ->
     for count, value in ((5, "x"), (20, 1), (3, "y")):
         rows = _lines(tmp_path / "a.ndjson", [{"n": value, f"k{count}": 1}] * count)
         pv.ingest(rows, table, mode="append", schema_of="file")
-    schema = table_schema(locate(table), "v")
+    schema = types_of_paths((file, "v") for file in locate(table))
     assert schema is not None and schema.to_ddl() == "k20 bigint, k3 bigint, k5 bigint, n bigint"
 
 
@@ -86,3 +86,27 @@ def test_numbers_get_a_type_that_holds_both(tmp_path: Path) -> None:
     assert not result.hints
     (total,) = pv.sql("SELECT sum(n) AS s FROM typed(t)", t=table).to_pylist()
     assert float(total["s"]) == 9 * 2.25
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_rows_that_python_appends_keep_the_types(first: Path, tmp_path: Path, format: Any) -> None:
+    pv.ingest(first, tmp_path / "t", format=format, types={"$.at": "timestamp!"})
+    table = pv.open(tmp_path / "t")
+    table.append([{"id": "x", "at": 5, "n": {"a": 1}, "d": 1.5}])
+    table.append([{"id": 7, "at": dt.datetime(2026, 3, 1, tzinfo=dt.UTC), "n": None}])
+    types = {"$.at": "timestamp", "$.d": "string", "$.id": "bigint", "$.n": "bigint"}
+    assert pv.open(tmp_path / "t").paths() == types
+    typed = pv.open(tmp_path / "t").typed().to_arrow()
+    assert [typed[name].null_count for name in ("at", "d", "id", "n")] == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_files_of_several_types_keep_the_columns_of_most_rows(first: Path, tmp_path: Path, format: Any) -> None:
+    pv.ingest(first, tmp_path / "t", format=format)
+    more = _lines(tmp_path / "more.ndjson", [{"id": "x", "n": {"deep": n}} for n in range(3)])
+    pv.ingest(more, tmp_path / "t", format=format, mode="append", schema_of="file")
+    table = pv.open(tmp_path / "t")
+    assert table.paths() == {"$.at": "string", "$.d": "string", "$.id": "bigint", "$.n": "bigint"}
+    typed = table.typed().to_arrow()
+    assert typed["id"].type == typed["n"].type == "int64" and typed["n"].null_count == 3
+    assert "TRY_CAST(v['n'] AS BIGINT) AS n" in table.sql_view()

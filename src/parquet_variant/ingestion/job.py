@@ -41,18 +41,17 @@ from parquet_variant.ingestion.task import (
     WrittenSplits,
     check_paths,
     first_rows,
-    kept_types,
     option_paths,
     partition_warnings,
     profile_splits,
     read_arrays,
     root_hints,
     string_types,
-    table_schema,
 )
 from parquet_variant.io.engine import Engine
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
+from parquet_variant.tables.row_input import keep_types, kept_types
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _MAX_SPLIT_BYTES = 128 << 20
@@ -121,7 +120,7 @@ class IngestJob:
                 tasks = [[split] for split in table_sources.split_rows(self._rows, engine.parallelism)]
             fields, table = self._table_fields(tasks), None
             if (request := self._request).mode == "append" and request.schema is None and request.schema_of == "table":
-                table = table_schema(destination.data_files(), request.column)  # the types that the table keeps
+                table = kept_types(destination.data_files(), [request.column]).get(request.column)
             texts = request.text.texts if table is None else request.text.texts.with_types(string_types(table))
             self._request = replace(request, text=replace(request.text, texts=texts))
             if texts.auto:
@@ -131,7 +130,7 @@ class IngestJob:
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
             if table is not None:
-                schema = ShreddingSchema.from_tree(kept_types(table.type_tree(), schema.type_tree()))
+                schema = keep_types(schema, table)
             if inference is not None:
                 sampled = [decision.path for decision in inference.decisions]
                 missing = option_paths(self._request).keys() - sampled

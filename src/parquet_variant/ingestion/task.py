@@ -5,9 +5,9 @@ about the options: paths that options name, types of the table, hints and warnin
 
 A path of an option that no row has is an error before anything is committed. `Findings` proves it over all rows. Hints
 and warnings come from a sample; those about partitions come before anything is written, because a table with too many
-partitions takes long to write and to remove. A path with different types in the files of a table has no typed column.
-An append therefore shreds a path as the table does, and reads strings as dates, timestamps or UUIDs where the table has
-these; values of other types remain readable as Variants, and are counted.
+partitions takes long to write and to remove. An append shreds a path as the table does (`tables.row_input`), and reads
+strings as dates, timestamps or UUIDs where the table has these; values of other types remain readable as Variants, and
+are counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantError
-from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 from parquet_variant.inference.path_table import ProfiledData
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.ingestion.batches import Pass
@@ -40,7 +39,6 @@ from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.similar_paths import similar_path
-from parquet_variant.layouts.storage_shape import TypeTree, common_numeric
 from parquet_variant.query.selection import read_selection
 from parquet_variant.support.report_text import counted
 from parquet_variant.types import (
@@ -356,27 +354,6 @@ def _text_bytes(split: Split) -> int:
     return split.size * (COMPRESSION_RATIO if split.part is None and split.file.codec else 1)
 
 
-# The types of a table are those of at most this many files, spread over its files.
-_FILES = 16
-
-
-def table_schema(files: Sequence[ParquetSource], column: str) -> ShreddingSchema | None:
-    """Return the types of the paths of a table: at each path those of most rows. None if nothing is shredded."""
-    rows: Counter[ShreddingSchema] = Counter()
-    for source in files[:: -(-len(files) // _FILES) or 1]:
-        try:
-            schema = ShreddingSchema.from_parquet(source.path, column, filesystem=source.filesystem)
-        except VariantError:
-            continue  # a file without the column
-        with open_file(source) as file:
-            rows[schema] += file.metadata.num_rows
-    tree: TypeTree = None
-    for schema, _ in rows.most_common():
-        other = schema.type_tree()
-        tree = other if tree is None else tree if other is None else kept_types(tree, other, adds=True)
-    return None if tree is None else ShreddingSchema.from_tree(tree)
-
-
 def string_types(table: ShreddingSchema) -> dict[str, str]:
     """Return the types of strings, by path, that `StringTypes` has for the types of a table."""
     types: dict[str, str] = {}
@@ -385,24 +362,6 @@ def string_types(table: ShreddingSchema) -> dict[str, str]:
         if name in ("date", "timestamp", "timestamp_ntz", "uuid") and path.segments:
             types[path.shorthand] = f"{name}!"
     return types
-
-
-def kept_types(table: TypeTree, new: TypeTree, *, adds: bool = False) -> TypeTree:
-    """Return the types of new files: those of the table, where numbers get a type that holds both, and other paths.
-
-    `adds`: include the paths that only the table has.
-    """
-    if isinstance(table, dict) and isinstance(new, dict):
-        names = {**table, **new} if adds else new
-        return {
-            name: kept_types(table[name], new[name], adds=adds) if name in table and name in new else names[name]
-            for name in names
-        }
-    if isinstance(table, list) and isinstance(new, list):
-        return [kept_types(table[0], new[0], adds=adds)]
-    if isinstance(table, pa.DataType) and isinstance(new, pa.DataType):
-        return common_numeric(table, new) or table
-    return new if table is None else table
 
 
 def option_paths(request: IngestRequest) -> dict[VariantPath, str]:

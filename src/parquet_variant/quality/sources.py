@@ -30,9 +30,9 @@ from parquet_variant.ingestion.table_sources import find_tables
 from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.kernels.tapes.tape import Tape
-from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
+from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.table import Table
 from parquet_variant.tables.table_scan import TableScanTask, chosen_variant
@@ -283,19 +283,16 @@ def column_name(table: Table) -> str:
 def paths(table: Table, column: str | None = None) -> dict[str, str]:
     """Return the typed paths of a Variant column; see `Table.paths`."""
     data = data_of(table, column)
-    shredded = []
+    columns: list[tuple[ParquetSource, str]] = []
     for file in data.files:
         with file.open() as (_, variant):
-            if variant is not None:
-                source = file.source
-                schema = ShreddingSchema.from_parquet(source.path, variant.name, filesystem=source.filesystem)
-                shredded += [schema] * (schema.kind != "variant")
-    if shredded:
-        schema = reduce(ShreddingSchema.merge, shredded)
-    elif (rows := next(data.batches(), None)) is not None:
+            columns += [] if variant is None else [(file.source, variant.name)]
+    schema = types_of_paths(columns)
+    if schema is None:
+        rows = next(data.batches(), None)
+        if rows is None:
+            return {}
         schema = infer_shredding_schema(rows.values[:_INFERRED_ROWS], AutoPolicy(min_row_share=0.0))
-    else:
-        return {}
     return {
         path.shorthand: node.to_ddl()
         for path, node in schema.walk()

@@ -37,6 +37,7 @@ from parquet_variant.query.selection import (
 from parquet_variant.query.variant_functions import field_names
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.tables.table.files import MemoryScan
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ID, TYPES, PrimitiveId, VariantType
 from parquet_variant.types.path import VariantPath
@@ -372,12 +373,7 @@ class BoundTable(TableFacts):
 
     def shredded_schema(self, variant: str) -> ShreddingSchema | None:
         """Return the shredded paths of all files together; None if nothing is shredded."""
-        schemas = [
-            ShreddingSchema.from_parquet(source.path, variant, filesystem=source.filesystem)
-            for source in self.parquet_files()
-        ]
-        shredded = [schema for schema in schemas if schema.kind != "variant"]
-        return reduce(ShreddingSchema.merge, shredded) if shredded else None
+        return types_of_paths((source, variant) for source in self.parquet_files())
 
     def with_columns(self, columns: Mapping[str, Any], variant: str | None = None) -> BoundTable:
         """Return the table with additional columns, given as for `Table.scan`.

@@ -1,12 +1,14 @@
 """The input of writes to a table: rows in any form, the option ``schema=``, and the options of changes.
 
-Owns the first batch of an iterable, all rows in memory, and shredding schemas by column. Single batches are
-converted by `interop.rows_of`.
+Owns the first batch of an iterable, all rows in memory, shredding schemas by column, and the types that the paths of a
+table keep: a path that has several types in the files has that of most rows. Single batches are converted by
+`interop.rows_of`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
@@ -17,8 +19,10 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, TableError, check_mapping
+from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import TypeTree, common_numeric
 from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, rows_of
 from parquet_variant.tables.schema import StructType, variant_paths
 
@@ -138,3 +142,53 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
         problem = f"schema= names {unknown[0]!r}, which is not a Variant column: use {', '.join(places) or 'none'}"
         raise TableError(problem, reason="bad-argument")
     return {name: ShreddingSchema.of(column_schema) for name, column_schema in schema.items()}
+
+
+# An append keeps the types that at most this many files have, which are spread over the files of the table.
+_FILES = 16
+
+
+def types_of_paths(columns: Iterable[tuple[ParquetSource, str]]) -> ShreddingSchema | None:
+    """Return the types of the paths of files and their columns: at each path those of most rows.
+
+    None if nothing is shredded.
+    """
+    rows: Counter[ShreddingSchema] = Counter()
+    for source, column in columns:
+        try:
+            schema = ShreddingSchema.from_parquet(source.path, column, filesystem=source.filesystem)
+        except SchemaError:
+            continue  # a file without the column
+        with open_file(source) as file:
+            rows[schema] += file.metadata.num_rows
+    tree: TypeTree = None
+    for schema, _ in rows.most_common():
+        tree = _merged(tree, schema.type_tree(), adds=True)
+    return None if tree is None else ShreddingSchema.from_tree(tree)
+
+
+def kept_types(files: Sequence[ParquetSource], columns: Iterable[str]) -> dict[str, ShreddingSchema]:
+    """Return the types that an append keeps, by dotted name of the Variant column."""
+    some = files[:: -(-len(files) // _FILES) or 1]
+    schemas = {column: types_of_paths((file, column) for file in some) for column in columns}
+    return {column: schema for column, schema in schemas.items() if schema is not None}
+
+
+def keep_types(schema: ShreddingSchema, table: ShreddingSchema) -> ShreddingSchema:
+    """Return the schema of new files with the types that the table has; numbers get a type that holds both."""
+    return ShreddingSchema.from_tree(_merged(table.type_tree(), schema.type_tree(), adds=False))
+
+
+def _merged(table: TypeTree, new: TypeTree, *, adds: bool) -> TypeTree:
+    """Return the types of a table and the paths that only the new schema has; with `adds`, those of the table too."""
+    if isinstance(table, dict) and isinstance(new, dict):
+        names = {**table, **new} if adds else new
+        return {
+            name: _merged(table[name], new[name], adds=adds) if name in table and name in new else names[name]
+            for name in names
+        }
+    if isinstance(table, list) and isinstance(new, list):
+        return [_merged(table[0], new[0], adds=adds)]
+    if isinstance(table, pa.DataType) and isinstance(new, pa.DataType):
+        return common_numeric(table, new) or table
+    return new if table is None else table

@@ -37,7 +37,7 @@ from parquet_variant.tables.columns import (
     with_other_columns,
 )
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector
-from parquet_variant.tables.row_input import batches_of
+from parquet_variant.tables.row_input import batches_of, keep_types
 from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type
 from parquet_variant.tables.storage import Storage, open_storage
 
@@ -135,6 +135,8 @@ class TableWritePlan(ABC, Generic[File]):
     # Shredding schemas by dotted column. Other columns are shredded by inference from the first rows, or keep their
     # schema if they arrive shredded.
     shredding: Mapping[str, ShreddingSchema] | None = field(default=None, repr=False)
+    # Types of the table's paths by dotted column, which inferred schemas keep.
+    kept: Mapping[str, ShreddingSchema] = field(default_factory=dict, repr=False)
     file_bytes: int = DEFAULT_FILE_BYTES  # Approximate maximum size of a file.
     # Options of `VariantWriter`, such as ``compression``; ``annotation=True`` also annotates unshredded Variants.
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -300,11 +302,14 @@ class _Task(Generic[File]):
         if not self.plan.shred:
             return array.to_unshredded()
         if place not in self.schemas:
-            chosen = (self.plan.shredding or {}).get(".".join(place))
+            name = ".".join(place)
+            chosen = (self.plan.shredding or {}).get(name)
             if chosen is None and array.layout == "final":
                 chosen = array.schema
             elif chosen is None:
                 chosen = infer_shredding_schema(array.to_unshredded())
+                if (kept := self.plan.kept.get(name)) is not None:
+                    chosen = keep_types(chosen, kept)
             self.schemas[place] = None if chosen is None else chosen.limited_to()
         schema = self.schemas[place]
         if schema is None or schema.kind == "variant":

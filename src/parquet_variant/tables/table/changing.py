@@ -58,9 +58,9 @@ class ChangingMethods(ReportingMethods):
             Variant column, from the path of the same name.
         schema
             Shredding schema (object or DDL) of the only Variant column, or schemas by dotted column name. By default
-            the schema is inferred from the first rows; columns that arrive shredded keep theirs. Parquet files get the
-            schema of the first file of the directory. Delta tables without
-            ``delta.enableVariantShredding`` are not shredded.
+            the schema is inferred from the first rows, and paths of the table keep their types; columns that arrive
+            shredded keep theirs. Parquet files get the schema of the first file of the directory. Delta tables
+            without ``delta.enableVariantShredding`` are not shredded.
         policy
             The policy of the inference, for Iceberg: a name such as ``"auto"`` or a policy object.
         schema_mode

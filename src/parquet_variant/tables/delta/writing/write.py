@@ -37,8 +37,9 @@ from parquet_variant.tables.delta.protocol.actions import (
     read_schema,
     schema_json,
 )
+from parquet_variant.tables.delta.reading.read import parquet_files
 from parquet_variant.tables.delta.writing import data_files
-from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
+from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, kept_types, schemas_by_column
 from parquet_variant.tables.schema import Field, StructType, check_schema, from_arrow_schema, variant_paths
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
@@ -172,15 +173,18 @@ def _put_rows(
             current.metadata, current.protocol, from_arrow_schema(first.schema)
         )
         planned = current if metadata == current.metadata else replace(current, metadata=metadata, protocol=protocol)
+    keeps_types = mode == "append" and schema is None and current.shredding_enabled
+    names = [".".join(place) for place in variant_paths(current.schema)] if keeps_types else []
+    kept = kept_types(parquet_files(current), names)
     if planned is not current or not identity_fields(current):
-        adds = plan(planned, **options).write_files(data)
+        adds = replace(plan(planned, **options), kept=kept).write_files(data)
         return commit_adds(current, adds, mode, txn, planned=planned, written=paths_of_adds(current.storage, adds))
     # The write is planned again if another commit took the values of identity columns.
     tables = all_rows(data)
 
     def put(current: Snapshot) -> CommitResult:
         identity = IdentityValues(current)
-        made = replace(plan(current, rewriting=True, **options), derives_partitions=True)
+        made = replace(plan(current, rewriting=True, **options), derives_partitions=True, kept=kept)
         adds = made.write_files(identity.fill(tables))
 
         def transaction() -> Transaction:

@@ -26,11 +26,12 @@ from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata import updates
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, sort_order_of, spec_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
+from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot, has_batch
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, WriteProperties, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
-from parquet_variant.tables.row_input import SchemaOption, first_rows
+from parquet_variant.tables.row_input import SchemaOption, first_rows, kept_types
 
 _PROMOTIONS = {"integer": {"long"}, "float": {"double"}, "date": {"timestamp_ntz", "timestamp_ns"}}
 
@@ -289,6 +290,9 @@ def _write_rows(
     files_plan = plan_write(
         planned_on, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options
     )
+    if change.operation == "append" and schema is None and policy is None:
+        names = [".".join(place) for place in base.metadata.schema.variant_places()]
+        files_plan = replace(files_plan, kept=kept_types(parquet_files(base), names))
     files = [file for file in files_plan.write_files(data) if file.file.record_count]
     change = replace(change, added=tuple(file.file for file in files), batch=batch)
     return _committed(base, change, files_plan.spec, [file.path for file in files])
