@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import SchemaError, TableError, check_mapping
+from parquet_variant.errors import SchemaError, TableError, VariantError, check_mapping
 from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -148,19 +148,21 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
 _FILES = 16
 
 
-def types_of_paths(columns: Iterable[tuple[ParquetSource, str]]) -> ShreddingSchema | None:
+def types_of_paths(
+    columns: Iterable[tuple[ParquetSource, str]], *, skips: type[VariantError] = SchemaError
+) -> ShreddingSchema | None:
     """Return the types of the paths of files and their columns: at each path those of most rows.
 
-    None if nothing is shredded.
+    None if nothing is shredded. `skips`: the error of files that do not count; by default those without the column.
     """
     rows: Counter[ShreddingSchema] = Counter()
     for source, column in columns:
         try:
             schema = ShreddingSchema.from_parquet(source.path, column, filesystem=source.filesystem)
-        except SchemaError:
-            continue  # a file without the column
-        with open_file(source) as file:
-            rows[schema] += file.metadata.num_rows
+            with open_file(source) as file:
+                rows[schema] += file.metadata.num_rows
+        except skips:
+            continue
     tree: TypeTree = None
     for schema, _ in rows.most_common():
         tree = _merged(tree, schema.type_tree(), adds=True)
@@ -168,9 +170,9 @@ def types_of_paths(columns: Iterable[tuple[ParquetSource, str]]) -> ShreddingSch
 
 
 def kept_types(files: Sequence[ParquetSource], columns: Iterable[str]) -> dict[str, ShreddingSchema]:
-    """Return the types that an append keeps, by dotted name of the Variant column."""
+    """Return the types that an append keeps, by dotted name of the Variant column; damaged files do not hinder it."""
     some = files[:: -(-len(files) // _FILES) or 1]
-    schemas = {column: types_of_paths((file, column) for file in some) for column in columns}
+    schemas = {name: types_of_paths(((file, name) for file in some), skips=VariantError) for name in columns}
     return {column: schema for column, schema in schemas.items() if schema is not None}
 
 
