@@ -42,6 +42,28 @@ def test_a_command_on_a_small_file_imports_no_more_than_it_needs(tmp_path, words
     assert "2" in run.stdout
 
 
+_CALLS = """
+import json, sys
+import parquet_variant as pv
+rows, file, table = [{"a": 1, "b": "x"}, {"a": 2}], sys.argv[1] + "/a.ndjson", sys.argv[1] + "/t"
+open(file, "w").write("".join(json.dumps(row) + chr(10) for row in rows))
+pv.ingest(file, table)
+assert pv.sql(f"SELECT v:a AS a FROM '{file}' WHERE v:a > 1").to_pylist() == [{"a": 2}]
+opened = pv.open(table)
+opened.append([{"a": 3}])
+assert opened.sql("SELECT sum(v:a) AS s FROM t").to_arrow()["s"].to_pylist() == [6]
+assert len(opened.scan({"a": "$.a:int"}, where="a > 1").to_arrow()) == 2
+assert len(opened.typed().to_arrow()) == 3 and opened.paths()["$.a"] == "bigint"
+print(*{"pandas", "polars"} & sys.modules.keys())
+"""
+
+
+def test_small_calls_do_not_import_pandas(tmp_path):
+    """pyarrow imports it in `pyarrow.array` and `Array.to_numpy`, which takes longer than a small query."""
+    run = subprocess.run([sys.executable, "-c", _CALLS, tmp_path], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "\n", "")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")  # noqa: PTH110
 def test_a_command_that_cannot_write_its_answer_fails(tmp_path):
     path = str(tmp_path / "a.parquet")

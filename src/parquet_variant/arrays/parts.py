@@ -309,9 +309,9 @@ def storage_of(metadata: pa.Array, value: pa.Array, missing: pa.Array | None = N
 def storage_of_variants(variants: Iterable[Variant | None]) -> pa.StructArray:
     """Return the storage of values with their bytes unchanged; None is SQL NULL."""
     values = list(variants)
-    metadata = pa.array([EMPTY_METADATA if v is None else v.metadata for v in values], pa.binary())
-    value = pa.array([b"" if v is None else v.value for v in values], pa.binary())
-    return storage_of(metadata.dictionary_encode(), value, pa.array([v is None for v in values], pa.bool_()))
+    metadata = from_bytes([EMPTY_METADATA if v is None else v.metadata for v in values], pa.binary())
+    value = from_bytes([b"" if v is None else v.value for v in values], pa.binary())
+    return storage_of(metadata.dictionary_encode(), value, from_numpy(np.array([v is None for v in values], np.bool_)))
 
 
 def metadata_of_all(names: Iterable[str], rows: int) -> pa.DictionaryArray:

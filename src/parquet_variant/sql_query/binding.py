@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
+from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import PredicateError, VariantError, VariantFileError
 from parquet_variant.layouts.storage_shape import ddl_name
@@ -26,6 +27,7 @@ from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
@@ -280,7 +282,7 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
     from parquet_variant.ingestion.request import TextOptions
 
     files = JsonFiles.of(source, TextOptions.of(**text))
-    empty = pa.table({"v": VariantArray.from_pylist([]).storage})
+    empty = empty_table(pa.schema([("v", VARIANT_STORAGE)]))
 
     def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> Batches:
         columns = needed or {"": _any_row("v")}

@@ -23,6 +23,7 @@ from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import predicate_text
@@ -331,8 +332,8 @@ class SqlQuery:
 def _has_values(column: pa.ChunkedArray) -> bool:
     """Return whether a column has a value other than 0, which is also the count of a path that no row has."""
     if pa.types.is_integer(column.type):
-        # Without pyarrow.compute, whose import takes longer than a small query; a null is NaN.
-        return any(np.nan_to_num(chunk.to_numpy(zero_copy_only=False)).any() for chunk in column.chunks)
+        # Without pyarrow.compute and pandas, whose imports take longer than a small query.
+        return any(chunk[int(row)].is_valid for chunk in column.chunks for row in np.flatnonzero(to_numpy(chunk)))
     return bool(column.null_count < len(column))
 
 
