@@ -275,7 +275,7 @@ def _plan_file(rules: ContractCheck, file: DataFile) -> _Result:
         result = _Result(bytes_read=opened.metadata.serialized_size)
         result.decide(_rules_in(rules.contract), _FOOTERS)
         if column is None:
-            storage = pa.nulls(opened.rows, VariantArray.from_pylist([]).storage.type)
+            storage = pa.nulls(opened.facts.rows(), VariantArray.from_pylist([]).storage.type)
             result.work = [partial(_batch_counts, rules, RowBatch(VariantArray(storage), opened.name, 0))]
             return result
         facts = variant_facts(opened, column)

@@ -106,8 +106,8 @@ def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
             elif column is not None:
                 result.is_complete = False
                 continue
-            result.rows += opened.rows
-            result.null_rows = total([result.null_rows, opened.rows if facts is None else facts.null_rows])
+            result.rows += opened.facts.rows()
+            result.null_rows = total([result.null_rows, opened.facts.rows() if facts is None else facts.null_rows])
     for path, size in sorted(sizes.items(), key=lambda entry: entry[1]):
         if needed + size > residual_limit:
             break

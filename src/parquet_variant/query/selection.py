@@ -227,6 +227,7 @@ class PlannedQuery(ArrowResult):
 
     selection: tuple[Selected, ...]
     hidden: tuple[Selected, ...]
+    _bytes_read: list[int]  # A counter, which threads share.
 
     @property
     def schema(self) -> pa.Schema:
@@ -239,9 +240,9 @@ class PlannedQuery(ArrowResult):
         return (*self.selection, *self.hidden)
 
     @property
-    @abstractmethod
     def bytes_read(self) -> int:
-        """The bytes that the query has read so far in this process."""
+        """The bytes that the query has read so far in this process: of column chunks, or of Vortex's Arrow columns."""
+        return self._bytes_read[0]
 
     @abstractmethod
     def explain(self) -> Any:

@@ -94,7 +94,7 @@ class FileRows:
 
         for source in self.sources:
             with open_file(source) as file:
-                remaining = file.rows
+                remaining = file.facts.rows()
             while remaining > 0:
                 yield pa.table([pa.nulls(min(remaining, 1 << 20))], schema=self.schema)
                 remaining -= 1 << 20

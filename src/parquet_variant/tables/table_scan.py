@@ -217,11 +217,6 @@ class TableScan(PlannedQuery, Generic[File]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {short_description(self.selection, self.predicate)} over {self.current!r}>"
 
-    @property
-    def bytes_read(self) -> int:
-        """The compressed bytes of column chunks that this scan has read so far in this process."""
-        return self._bytes_read[0]
-
     # ---- provided by the format
 
     @abstractmethod
@@ -244,7 +239,7 @@ class TableScan(PlannedQuery, Generic[File]):
 
     def _columns(self, file: File, opened: OpenFile) -> DataFileColumns:
         """Return the columns of an open data file."""
-        return self.file_columns(opened.arrow_schema, opened.rows, self.current, file)
+        return self.file_columns(opened.arrow_schema, opened.facts.rows(), self.current, file)
 
     @property
     @abstractmethod
@@ -356,7 +351,7 @@ class TableScan(PlannedQuery, Generic[File]):
     def _part(self, part: _Part) -> pa.Table | None:
         """Return the rows of a part; None if the scan skips it."""
         if part.inside is None:
-            rows, start = pa.table({"": pa.nulls(part.file.rows)}), 0
+            rows, start = pa.table({"": pa.nulls(part.file.facts.rows())}), 0
         else:
             rows, start = part.plan.scan.read_part(part.inside), part.inside.first_row
         if rows is None:

@@ -72,15 +72,13 @@ class VortexFiles(FilesToOptimize):
         check_names("option to optimize Vortex files", write, ())
         super().__init__(column, write)
 
-    def files(self, root: str) -> list[VortexFile]:
-        """See `FilesToOptimize.files`."""
+    def _files(self, root: str) -> list[VortexFile]:
         if "://" in root.removeprefix("file://"):
             problem = f"{root} is not on a local disk: copy the Vortex files to one"
             raise VariantFileError(problem, reason="not-found")
         return [VortexFile(name, Path(name).stat().st_size) for name in some_vortex_files(filesystem_of(root)[1])]
 
-    def describe(self, source: VortexFile) -> ShreddedFile:
-        """See `FilesToOptimize.describe`."""
+    def _describe(self, source: VortexFile) -> ShreddedFile:
         file = open_file(source.path)
         name = choose_variant(file, self.column)
         # The columns that must be equal in files to be merged; of the chosen column only the layout.
@@ -89,12 +87,10 @@ class VortexFiles(FilesToOptimize):
         key = f"{others} {file.layouts} {texts}"
         return ShreddedFile(source, file.shredding_schema(name), len(file), key)
 
-    def profile(self, task: int, attempt: int, source: VortexFile) -> Profile:
-        """See `FilesToOptimize.profile`."""
+    def _profile(self, task: int, attempt: int, source: VortexFile) -> Profile:
         return _profile(task, attempt, source, column=self.column)
 
-    def write(self, sources: Sequence[VortexFile], dest: str, schema: ShreddingSchema | None) -> VortexFileInfo:
-        """See `FilesToOptimize.write`."""
+    def _write(self, sources: Sequence[VortexFile], dest: str, schema: ShreddingSchema | None) -> VortexFileInfo:
         first = open_file(sources[0].path)
         main = choose_variant(first, self.column)
         form = _Form("vortex", schema=schema or first.shredding_schema(main), column=main)

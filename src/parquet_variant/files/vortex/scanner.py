@@ -230,11 +230,6 @@ class VortexScan(PlannedQuery):
     files: tuple[FileScan, ...]  # The plan of each file.
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
-    @property
-    def bytes_read(self) -> int:
-        """The bytes of the columns, in Arrow's representation, that this scan has read so far."""
-        return self._bytes_read[0]
-
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result, file by file, in tables of some thousand rows.
 

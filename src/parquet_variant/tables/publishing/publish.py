@@ -17,12 +17,12 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import TableError, VariantError, VariantFileError, check_choice
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.files.vortex.library import open_file as open_vortex
 from parquet_variant.files.vortex.paths import SUFFIX, some_vortex_files, vortex_files
@@ -228,7 +228,7 @@ class ParquetFilesSource(Source):
             with open_file(source) as opened:
                 variants = tuple(variant.path for variant in find_variants(opened.schema))
                 info = FileInfo(
-                    opened.name, opened.rows, source.size, opened.metadata.num_row_groups, variants,
+                    opened.name, opened.facts.rows(), source.size, opened.metadata.num_row_groups, variants,
                     opened.facts.may_hide_nan, opened.facts.footer,
                 )  # fmt: skip
                 bounds = {place: _variant_bounds(info, place, opened) for place in variants}
@@ -278,10 +278,8 @@ class _UnionOfColumns:
                 f"the Variants of {opened.name} have a draft layout, or are inside of lists or maps: rewrite the file "
                 "with variant rewrite"
             )
-        places = {variant.path for variant in variants}
-        for arrow in opened.arrow_schema:
-            f = from_arrow_field(_marked(arrow, (arrow.name,), places), type_of_arrow)
-            f = replace(f, nullable=True)
+        for arrow in read_rows(opened, []).schema:
+            f = replace(from_arrow_field(arrow, type_of_arrow), nullable=True)
             former = self.fields.get(f.name)
             if former is None or is_promotion(former.type, f.type):
                 self.fields[f.name] = f
@@ -301,15 +299,6 @@ class _UnionOfColumns:
         if place not in self.numbers:
             raise cannot_publish(f"the files have field ids, but none for {'.'.join(place)}")
         return self.numbers[place]
-
-
-def _marked(f: pa.Field, place: Place, variants: Collection[tuple[str, ...]]) -> pa.Field:
-    """Return a field in which Variants carry the extension name."""
-    if place in variants:
-        return f.with_metadata(EXTENSION_METADATA)
-    if pa.types.is_struct(f.type):
-        return f.with_type(pa.struct([_marked(child, (*place, child.name), variants) for child in f.type]))
-    return f
 
 
 def _ids_of(fields: Iterable[pa.Field], place: Place = ()) -> Iterator[tuple[Place, int]]:

@@ -109,11 +109,6 @@ class OpenFile:
         return self.source.path
 
     @property
-    def rows(self) -> int:
-        """Number of rows of the file."""
-        return self.facts.rows()
-
-    @property
     def reader(self) -> Reader:
         """Pyarrow's reader of this open file."""
         if self._reader is None:

@@ -173,7 +173,7 @@ def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSys
     for parquet_source in sources:
         with open_file(parquet_source) as file:
             report.files += 1
-            report.rows += file.rows
+            report.rows += file.facts.rows()
             report.row_groups += len(file.facts.groups)
             report.bytes += parquet_source.size
             writers[file.facts.writer or "unknown"] += 1

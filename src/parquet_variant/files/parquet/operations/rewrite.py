@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,14 +73,10 @@ def annotate(
             if patched != footer:  # Write a copy with another footer to a temporary file, then rename it.
                 remaining = size - TAIL - len(footer)
                 with write_errors(name), open_temporary(system, temporary, name) as stream:
-                    source.seek(0)
-                    while remaining > 0:
-                        piece = source.read(min(remaining, _COPY_BYTES))
-                        if not piece:
-                            problem = "the file became shorter while it was copied: try again"
-                            raise VariantFileError(problem, reason="changed", file=name)
-                        stream.write(piece)
-                        remaining -= len(piece)
+                    shutil.copyfileobj(source.get_stream(0, remaining), stream, _COPY_BYTES)
+                    if stream.tell() != remaining:
+                        problem = "the file became shorter while it was copied: try again"
+                        raise VariantFileError(problem, reason="changed", file=name)
                     stream.write(patched + len(patched).to_bytes(4, "little") + MAGIC)
                     stream.close()
                     system.move(temporary, name)
@@ -179,13 +176,6 @@ class VariantForm:
     on_conflict: OnConflict
     keeps_others: bool = False  # Whether the Variants of other columns keep their storage.
 
-    def storage(self, main: Place | None, storage: pa.StructArray, place: Place) -> pa.StructArray:
-        """Return the new storage of a Variant; `main` is the place of the column that the schema applies to."""
-        if self.keeps_others and place != main:
-            return storage
-        schema = self.schema if place == main else None
-        return new_storage(VariantArray(storage), schema, self.layout, self.on_conflict)
-
     def write(self, sources: Sequence[ParquetSource], dest: str, *, threads: int = 1, **options: Any) -> FileInfo:
         """Write the rows of files to a new file."""
         with VariantWriter(dest, threads=threads, **options) as writer:
@@ -202,9 +192,15 @@ class VariantForm:
         elif not find_variants(file.schema):
             raise no_variant_column([node.name for node in file.schema.children], file.name)
 
+        def new(storage: pa.StructArray, place: Place) -> pa.StructArray:
+            if self.keeps_others and place != main:
+                return storage
+            schema = self.schema if place == main else None
+            return new_storage(VariantArray(storage), schema, self.layout, self.on_conflict)
+
         def converted(groups: list[int]) -> pa.Table:
             with file.place_errors(groups):
-                return map_variants(read_rows(file.for_one_thread(), groups), partial(self.storage, main))
+                return map_variants(read_rows(file.for_one_thread(), groups), new)
 
         row_groups = [[number] for number in file.facts.groups] or [[]]
         for groups, table in zip(row_groups, in_order(converted, row_groups, threads, ahead=0), strict=True):
@@ -292,22 +288,22 @@ class FilesToOptimize(ABC):
     extension: ClassVar[str]
 
     def __init__(self, column: str | None, write: Mapping[str, Any]) -> None:
-        self.column, self._write = column, write
+        self.column, self._options = column, write
 
     @abstractmethod
-    def files(self, root: str) -> Sequence[Any]:
+    def _files(self, root: str) -> Sequence[Any]:
         """Return the files of a directory, with their ``path`` and ``size``."""
 
     @abstractmethod
-    def describe(self, source: Any) -> ShreddedFile:
+    def _describe(self, source: Any) -> ShreddedFile:
         """Return the description of a file."""
 
     @abstractmethod
-    def profile(self, task: int, attempt: int, source: Any) -> Profile:
+    def _profile(self, task: int, attempt: int, source: Any) -> Profile:
         """Return the profile of the Variant column of a file."""
 
     @abstractmethod
-    def write(self, sources: Sequence[Any], dest: str, schema: ShreddingSchema | None) -> Any:
+    def _write(self, sources: Sequence[Any], dest: str, schema: ShreddingSchema | None) -> Any:
         """Write one file from several; return its description, with ``rows`` and ``bytes``."""
 
     def _merge(
@@ -317,7 +313,7 @@ class FilesToOptimize(ABC):
         folder = posixpath.relpath(posixpath.dirname(sources[0].path), root)
         name = staging.file_name(task, extension=self.extension, prefix=COMPACTED)
         staged = StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
-        info = self.write(sources, staged.path, schema)
+        info = self._write(sources, staged.path, schema)
         return staged, info.rows, info.bytes
 
     @classmethod
@@ -352,15 +348,15 @@ class FilesToOptimize(ABC):
             raise VariantFileError(problem, reason=f"{table_format}-table", file=root)
         if not dry_run:
             sweep(root)
-        sources = self.files(root)
-        files = [self.describe(source) for source in sources]
+        sources = self._files(root)
+        files = [self._describe(source) for source in sources]
         drift: DriftReport | None = None
         target: ShreddingSchema | None = None
         shredded = [file for file in files if file.schema is not None]
         if not shredded:
             reshreds = False
         elif schema is None:
-            profile = engine.reduce("profile", self.profile, [file.source for file in shredded], Profile.merge)
+            profile = engine.reduce("profile", self._profile, [file.source for file in shredded], Profile.merge)
             infos = filesystem_of(root)[0].get_file_info([file.source.path for file in shredded])
             pairs = zip(shredded, infos, strict=True)
             rows = [(file.schema, file.rows, info.mtime) for file, info in pairs if file.schema]
@@ -408,12 +404,10 @@ class ParquetFiles(FilesToOptimize):
         WriterOptions.of(write)  # Check options before files are read.
         super().__init__(column, write)
 
-    def files(self, root: str) -> Sequence[ParquetSource]:
-        """See `FilesToOptimize.files`."""
+    def _files(self, root: str) -> Sequence[ParquetSource]:
         return locate(root)
 
-    def describe(self, source: ParquetSource) -> ShreddedFile:
-        """See `FilesToOptimize.describe`."""
+    def _describe(self, source: ParquetSource) -> ShreddedFile:
         with open_file(source) as file:
             variant_column = choose_column(file.schema, self.column, file.name)
             table = empty_table(file.arrow_schema)
@@ -422,13 +416,12 @@ class ParquetFiles(FilesToOptimize):
             schema = array.schema if array.schema is not None else ShreddingSchema.variant()
             return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {other_fields}")
 
-    def profile(self, task: int, attempt: int, source: ParquetSource) -> Profile:
-        """See `FilesToOptimize.profile`."""
+    def _profile(self, task: int, attempt: int, source: ParquetSource) -> Profile:
         return profile_task(task, attempt, source, column=self.column)
 
-    def write(self, sources: Sequence[ParquetSource], dest: str, schema: ShreddingSchema | None) -> FileInfo:
-        """See `FilesToOptimize.write`."""
-        return VariantForm("final", schema, self.column, "error", keeps_others=True).write(sources, dest, **self._write)
+    def _write(self, sources: Sequence[ParquetSource], dest: str, schema: ShreddingSchema | None) -> FileInfo:
+        form = VariantForm("final", schema, self.column, "error", keeps_others=True)
+        return form.write(sources, dest, **self._options)
 
 
 def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, rewritten: Sequence[bool]) -> list[list[int]]:

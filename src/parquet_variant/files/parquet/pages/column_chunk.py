@@ -249,7 +249,7 @@ class ColumnChunk:
             size, encoding, bounds, text_bytes = self._encode_page(len(levels))
         plain = self.shared.room(len(levels) + size)[: len(levels) + size]
         plain[: len(levels)] = np.frombuffer(levels, np.uint8)
-        body = self._compressed(plain)
+        body = (self.options.compress or bytes)(plain)
         details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
         header = encode_struct((1, I32, DATA_PAGE), (2, I32, len(plain)), (3, I32, len(body)), (5, STRUCT, details))
         return Page(
@@ -298,9 +298,6 @@ class ColumnChunk:
         text_bytes, self._text_bytes, self._uses_all = self._text_bytes, 0, False
         return size, Encoding.RLE_DICTIONARY, bounds, text_bytes
 
-    def _compressed(self, plain: npt.NDArray[np.uint8]) -> Bytes:
-        return plain.tobytes() if self.options.compress is None else self.options.compress(plain)
-
     def take_dictionary(self, page: bytes, plain_bytes: int, entries: LeafValues | None) -> None:
         """Begin with the dictionary page of another file, and its uncompressed size; no value is added to it.
 
@@ -340,7 +337,7 @@ class ColumnChunk:
             self.hashes.append(entries.hashes())
         out = self.shared.room(encodings.max_value_bytes(entries, Encoding.PLAIN))
         plain = out[: encodings.encode_values([entries], Encoding.PLAIN, self.leaf.type, out)]
-        body = self._compressed(plain)
+        body = (self.options.compress or bytes)(plain)
         details = encode_struct((1, I32, entries.count), (2, I32, Encoding.PLAIN), (3, BOOL, False))
         sizes = (1, I32, DICTIONARY_PAGE), (2, I32, len(plain)), (3, I32, len(body))
         self.dictionary_page = encode_struct(*sizes, (7, STRUCT, details)), body, len(plain)

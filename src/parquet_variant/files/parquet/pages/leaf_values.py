@@ -350,6 +350,10 @@ def _decimals(values: LeafValues, leaf: LeafType) -> LeafValues:
 # Minimum and maximum, as numbers or bytes that compare in the order of the column.
 Bounds: TypeAlias = "tuple[Any, Any] | None"
 _FORMS = {Physical.FLOAT: "<f", Physical.DOUBLE: "<d"}
+# The order of bytes of integers, and whether they have a sign.
+_INTEGERS: dict[str, tuple[Literal["big", "little"], bool]] = {
+    "signed": ("little", True), "unsigned": ("little", False), "boolean": ("little", False), "decimal": ("big", True),
+}  # fmt: skip
 
 
 def bounds_of(values: LeafValues, leaf: LeafType) -> Bounds:
@@ -389,11 +393,8 @@ def stored(bounds: tuple[Any, Any], leaf: LeafType) -> tuple[bytes, bytes]:
     if leaf.order == "float":
         form = _FORMS[leaf.physical]
         return struct.pack(form, low or -0.0), struct.pack(form, high or 0.0)
-    is_decimal = leaf.order == "decimal"
-    return tuple(
-        number.to_bytes(leaf.width, "big" if is_decimal else "little", signed=leaf.order in ("signed", "decimal"))
-        for number in bounds
-    )
+    order, signed = _INTEGERS[leaf.order]
+    return tuple(number.to_bytes(leaf.width, order, signed=signed) for number in bounds)
 
 
 def loaded(bounds: tuple[bytes, bytes], leaf: LeafType) -> tuple[Any, Any]:
@@ -403,6 +404,6 @@ def loaded(bounds: tuple[bytes, bytes], leaf: LeafType) -> tuple[Any, Any]:
     if leaf.order == "float":
         low, high = (struct.unpack(_FORMS[leaf.physical], bound)[0] for bound in bounds)
         return low, high
-    order: Literal["big", "little"] = "big" if leaf.order == "decimal" else "little"
-    low, high = (int.from_bytes(bound, order, signed=leaf.order in ("signed", "decimal")) for bound in bounds)
+    order, signed = _INTEGERS[leaf.order]
+    low, high = (int.from_bytes(bound, order, signed=signed) for bound in bounds)
     return low, high

@@ -98,10 +98,11 @@ def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataTyp
             # Both layouts store a field that the schema has only in its own group, and an array only in its list.
             is_final = all(sum(c.name == "typed_value" for c in node.children) < 2 for node in group.walk())
         else:
-            # A path that has a leaf is not in the ``value`` at the top. All other paths need the whole column.
+            # A path with an ``untyped_value`` is not in the ``value`` at the top. Other paths need the whole column.
             parts = end.group.children if end.step is Step.FOUND and not end.is_repeated else []
-            is_final = bool(parts) and all(c.is_binary if c.name == "value" else c.is_leaf for c in parts)
-            is_final = is_final and end.group.child("metadata") is None
+            is_final = all(part.is_leaf for part in parts) and any(
+                part.path[-1] == "untyped_value" and part.is_binary for part in parts
+            )
         if not is_final:
             leaves = [leaf for leaf in column.node.leaves() if leaf is not metadata]
             return PathColumns(column.node, False, target, typed=leaves, metadata=metadata, needs_all=True)
@@ -196,16 +197,6 @@ def scalar_statistics(
         may_be_null=not (stored_statistics.no_nulls and never_fails),
         may_be_nan=hidden_nan and pa.types.is_floating(stored),
     )
-
-
-def column_statistics(
-    leaf: SchemaNode, leaf_values: LeafStatistics, arrow: pa.DataType, *, hidden_nan: bool
-) -> ColumnStatistics:
-    """Return statistics of a leaf column that is not part of a Variant."""
-    stored = leaf_type(leaf)
-    if not leaf_values.all_null and (stored is None or stored != arrow):
-        return ColumnStatistics(may_be_null=not leaf_values.no_nulls)
-    return scalar_statistics(leaf_values, arrow, arrow, hidden_nan=hidden_nan)
 
 
 def constant_statistics(value: pa.Scalar) -> ColumnStatistics:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import pyarrow as pa
 from pyarrow import fs
@@ -51,18 +52,8 @@ _WORTH_PAGES = 1 << 13
 _WORTH_FILTERING = 0.75
 
 
-# A file and the numbers of its row groups; None for all row groups.
-_GroupsOfFile = tuple[ParquetSource, frozenset[int] | None]
-
-
-class _PartOfFile(Protocol):
-    @property
-    def file(self) -> OpenFile: ...
-    @property
-    def is_last(self) -> bool: ...
-
-
-Part = TypeVar("Part", bound=_PartOfFile)
+# Rows of a file that are read at once, with the open ``file``, and whether it ``is_last`` of the file.
+Part = TypeVar("Part", bound=Any)
 
 
 def is_remote(sources: Iterable[ParquetSource]) -> bool:
@@ -164,11 +155,6 @@ class Scan(PlannedQuery):
             ]
         )
 
-    @property
-    def bytes_read(self) -> int:
-        """Compressed bytes of the column chunks that this scan has read in this process."""
-        return self._bytes_read[0]
-
     # ---- plans
 
     def _plan(self, file: OpenFile) -> FilePlan:
@@ -245,28 +231,24 @@ class Scan(PlannedQuery):
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in tables of at least one row, in the order of files and rows."""
-        return self._read_all([(source, None) for source in filter(self._may_match_partition, self.sources)])
+        return self._read_all(list(filter(self._may_match_partition, self.sources)))
 
     def to_arrow(self) -> pa.Table:
         """Return the whole result, and warn of a path that no row has and that is similar to a path of the rows."""
         table = self.to_table()
-        if any(column.null_count == len(column) for column in table.columns):
-            self._warn_of_missing_paths()
-        return table
-
-    def _warn_of_missing_paths(self) -> None:
-        """Warn about the paths that no row has, and that are similar to a path of the rows."""
         paths = [column.path for column in self.every_column if column.path is not None]
-        if not paths or is_remote(self.sources):
-            return  # the keys are read from the files, which takes requests to an object store
-        try:
+        has_values = all(column.null_count < len(column) for column in table.columns)
+        # The keys are read from the files, which takes requests to an object store.
+        if has_values or not paths or is_remote(self.sources):
+            return table
+        keys = frozenset[str]()
+        with suppress(VariantError):  # whoever reads the values reports it
             keys = keys_of_files(self.sources, self.column)
-        except VariantError:  # whoever reads the values reports it
-            return
-        for path in dict.fromkeys(paths):
-            hint = missing_path_hint(path, keys) if keys else None
+        for path in dict.fromkeys(paths) if keys else ():
+            hint = missing_path_hint(path, keys)
             if hint is not None and "did you mean" in hint:
-                warnings.warn(hint, UserWarning, stacklevel=4)
+                warnings.warn(hint, UserWarning, stacklevel=3)
+        return table
 
     def of(self, files: Sequence[ParquetSource]) -> Scan:
         """Return the same query over other files."""
@@ -280,15 +262,15 @@ class Scan(PlannedQuery):
 
     def read(self, task: ScanTask) -> Iterator[pa.Table]:
         """Yield the part of the result that belongs to a task."""
-        return self._read_all([(task.source, frozenset(task.row_groups))])
+        return self._read_all([task.source], frozenset(task.row_groups))
 
-    def _read_all(self, sources: list[_GroupsOfFile]) -> Iterator[pa.Table]:
-        def parts_of(groups_of_file: _GroupsOfFile) -> tuple[OpenFile, list[FilePart]]:
-            file = open_file(groups_of_file[0])
-            return file, self.parts(file, groups_of_file[1])
+    def _read_all(self, sources: Sequence[ParquetSource], groups: frozenset[int] | None = None) -> Iterator[pa.Table]:
+        def parts_of(source: ParquetSource) -> tuple[OpenFile, list[FilePart]]:
+            file = open_file(source)
+            return file, self.parts(file, groups)
 
         threads = thread_count(self.threads)
-        footers = FOOTERS if threads > 1 and is_remote(source for source, _ in sources) else 1
+        footers = FOOTERS if threads > 1 and is_remote(sources) else 1
         return tables_of_parts(in_order(parts_of, sources, footers), self.read_part, threads)
 
     def parts(self, file: OpenFile, only: frozenset[int] | None = None) -> list[FilePart]:

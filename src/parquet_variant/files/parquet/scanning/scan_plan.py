@@ -28,10 +28,10 @@ from parquet_variant.files.parquet.reading.read import plain_storage, plain_vari
 from parquet_variant.files.parquet.scanning.projection import (
     PathColumns,
     Statistics,
-    column_statistics,
     columns_of_path,
     constant_statistics,
     path_statistics,
+    scalar_statistics,
 )
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar, to_numpy
@@ -98,9 +98,13 @@ class Output:
         if self.constant is not None:
             return constant_statistics(self.constant)
         assert self.node is not None
-        if self.node.leaf is None or self.selected.type is None or self.node.repetition == "repeated":
+        kind = self.selected.type
+        if self.node.leaf is None or kind is None or self.node.repetition == "repeated":
             return UNKNOWN
-        return column_statistics(self.node, statistics(self.node), self.selected.type, hidden_nan=hidden_nan)
+        values = statistics(self.node)
+        if not values.all_null and leaf_type(self.node) != kind:
+            return ColumnStatistics(may_be_null=not values.no_nulls)
+        return scalar_statistics(values, kind, kind, hidden_nan=hidden_nan)
 
     @property
     def exact_leaf(self) -> SchemaNode | None:
@@ -276,7 +280,7 @@ class ScanReport(Report):
         self.files_read += bool(groups)
         self.row_groups_total += metadata.num_row_groups
         self.row_groups_read += len(groups)
-        self.rows_total += file.rows
+        self.rows_total += file.facts.rows()
         self.columns_total = max(self.columns_total, metadata.num_columns)
         self.bytes_read += plan.chunk_bytes(file, groups, outputs)
         names = {leaf.leaf: leaf.dotted for leaf in file.schema.leaves()}

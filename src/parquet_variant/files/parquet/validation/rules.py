@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import columns_of, metadata_array, stored_columns
+from parquet_variant.arrays.parts import columns_of, metadata_array, stored_columns, valid_mask
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
@@ -203,10 +203,10 @@ _SMALL_BYTES, _MAX_CACHED = 32, 100_000
 
 def check_values(storage: pa.StructArray, violations: Violations) -> None:
     """Report violations by the values of a row group, unshredded or shredded in the final layout."""
-    keep = np.flatnonzero(_valid_mask(storage))
+    keep = np.flatnonzero(valid_mask(storage))
     columns = {name: _take(array, keep, len(storage)) for name, array in stored_columns(storage).items()}
     metadata = columns["metadata"]
-    for row in keep[~_valid_mask(metadata)]:
+    for row in keep[~valid_mask(metadata)]:
         violations.add("no-metadata", "metadata is null", None, int(row))
     if not pa.types.is_dictionary(metadata.type):
         metadata = metadata.dictionary_encode()
@@ -232,10 +232,6 @@ def check_draft_values(storage: pa.StructArray, violations: Violations) -> None:
             continue
         for fault in () if variant is None else find_faults(variant.metadata, variant.value):
             violations.add(fault.reason, f"byte {fault.offset}: {fault.message}", None, row)
-
-
-def _valid_mask(array: pa.Array) -> npt.NDArray[np.bool_]:
-    return to_numpy(array.is_valid())
 
 
 def _take(array: pa.Array, keep: npt.NDArray[np.intp], rows: int) -> pa.Array:
@@ -267,8 +263,8 @@ class _Check:
         """Check the entries of a group; return the mask of entries that have a value."""
         no_rows = np.zeros(len(rows), bool)
         value, typed = fields.get("value"), fields.get("typed_value")
-        has_value = no_rows if value is None else _valid_mask(value)
-        has_typed = no_rows if typed is None else _valid_mask(typed)
+        has_value = no_rows if value is None else valid_mask(value)
+        has_typed = no_rows if typed is None else valid_mask(typed)
         if required:
             where = "a row" if top else "an element"
             for row in rows[~has_value & ~has_typed]:

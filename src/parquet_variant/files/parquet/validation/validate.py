@@ -235,7 +235,7 @@ def validate(
             if not variants:
                 raise no_variant_column([node.name for node in file.schema.children], file.name, column)
             report.files += 1
-            report.rows += file.rows
+            report.rows += file.facts.rows()
             for variant in variants:
                 violations = Violations(file.name, variant.name, limit)
                 traits = {*schema_traits(variant), *_check(file, variant, violations, workers)}

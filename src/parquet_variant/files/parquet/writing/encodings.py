@@ -179,12 +179,19 @@ def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
     # Values that repeat often are read fastest from a dictionary.
     if pages and sum(map(len, pages)) < _REPEATING * leaf.nbytes:
         return "", codec.level
-    smallest = _trial("", pages, values, codec) if pages else _Trial("", (), math.inf, 0)
+
+    def trial(name: str, pages: Pages) -> _Trial:
+        size = _compressed_size(pages, codec.name, _TRIAL_LEVEL if codec.name == "zstd" else None)
+        # Lengths add nothing to the time of zstd.
+        slow = 0 if values.lengths is None else min(sum(map(len, pages)), len(values.data))
+        return _Trial(name, pages, size + _BYTE_COST * slow, size)
+
+    smallest = trial("", pages) if pages else _Trial("", (), math.inf, 0)
     for encoding in _TRIED.get(kind.physical, _PLAIN):
         # Shared prefixes are tried only if values hardly repeat, because this is the slowest trial.
         if encoding == Encoding.DELTA_BYTE_ARRAY and not smallest.name:
             break
-        tried = _trial(encoding.name, (_encode_values(values, encoding, kind),), values, codec)
+        tried = trial(encoding.name, (_encode_values(values, encoding, kind),))
         if tried.cost < (1 - _DELTA_GAIN * (encoding != Encoding.PLAIN)) * smallest.cost:
             smallest = tried
     level = codec.level
@@ -204,10 +211,3 @@ def _compressed_size(pages: Pages, compression: str, level: int | None = None) -
     """Return the size of pages that are compressed separately, as in a file."""
     compress = page_encodings.compressor(compression, level)
     return sum(len(page if compress is None else compress(page)) for page in pages if len(page))
-
-
-def _trial(name: str, pages: Pages, values: LeafValues, codec: _Codec) -> _Trial:
-    size = _compressed_size(pages, codec.name, _TRIAL_LEVEL if codec.name == "zstd" else None)
-    # Lengths add nothing to the time of zstd.
-    slow = 0 if values.lengths is None else min(sum(map(len, pages)), len(values.data))
-    return _Trial(name, pages, size + _BYTE_COST * slow, size)
