@@ -117,9 +117,8 @@ def rewrite(
     elif schema is not None:
         schema = ShreddingSchema.of(schema)
     work = partial(
-        _rewrite_file,
+        VariantForm(layout, schema, column, on_conflict).rewrite,
         threads=max(1, engine.parallelism // len(targets)) if engine.local is engine else 1,
-        form=VariantForm(layout, schema, column, on_conflict),
         filesystem=filesystem,
         # A task may run again after it has moved its file into place.
         mode="overwrite",
@@ -176,6 +175,11 @@ class VariantForm:
     on_conflict: OnConflict
     keeps_others: bool = False  # Whether the Variants of other columns keep their storage.
 
+    def rewrite(self, task: int, attempt: int, target: tuple[ParquetSource, str], **options: Any) -> FileInfo:
+        """Write the rows of a file to a new file."""
+        source, dest = target
+        return self.write([source], dest, **options)
+
     def write(self, sources: Sequence[ParquetSource], dest: str, *, threads: int = 1, **options: Any) -> FileInfo:
         """Write the rows of files to a new file."""
         with VariantWriter(dest, threads=threads, **options) as writer:
@@ -220,13 +224,6 @@ def new_storage(
     if layout == "unshredded" or schema is None:
         return unshredded.storage
     return shred_variant(unshredded, schema, layout=layout, threads=1).storage
-
-
-def _rewrite_file(
-    task: int, attempt: int, target: tuple[ParquetSource, str], *, form: VariantForm, **options: Any
-) -> FileInfo:
-    source, dest = target
-    return form.write([source], dest, **options)
 
 
 # Also the default of Delta tables.

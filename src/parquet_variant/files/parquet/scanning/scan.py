@@ -306,10 +306,9 @@ class Scan(PlannedQuery):
         """Return the matching rows of a part; None if no row matches."""
         part = replace(part, file=part.file.for_one_thread())
         with part.file.place_errors(group.number for group in part.groups):
-            try:
-                return self._matching_rows(part)
-            finally:
-                self._bytes_read[0] += part.bytes_read
+            table = self._matching_rows(part)
+        self._bytes_read[0] += part.bytes_read
+        return table
 
     def _matching_rows(self, part: FilePart) -> pa.Table | None:
         if (bounds := part.groups[0].bounds) is not None:
