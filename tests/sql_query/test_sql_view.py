@@ -90,7 +90,7 @@ def test_the_command_prints_it(files: Path, capsys: pytest.CaptureFixture[str]) 
     [
         (lambda path: pv.open(path).sql_view({"a": "$.tags[*]:string"}), "cannot have"),
         (lambda path: pv.open(path).sql_view(engine="trino"), "duckdb or spark"),
-        (lambda path: pv.open(path).sql_view(column="w"), "choose one Variant column from v"),
+        (lambda path: pv.open(path).sql_view(column="w"), "choose one with column=, from v"),
         (lambda path: pv.open(path / "nowhere").sql_view(), "does not exist"),
         (lambda path: pv.open(path).sql_view([]), "at least one column"),
         (lambda path: pv.open(path).sql_view(["id", "nope"]), "has no column"),

@@ -134,7 +134,7 @@ def test_a_table_without_variants() -> None:
     with pytest.raises(VariantError, match="no Variant column"):
         pv.open(pa.table({"a": [1]})).typed()
     two = {"a": pv.parse_json(['{"x": 1}']), "b": pv.parse_json(['{"y": 1}'])}
-    with pytest.raises(VariantError, match="choose one from a, b"):
+    with pytest.raises(VariantError, match="choose one with column=, from a, b"):
         pv.open(two).typed()
     assert pv.open(two).typed(column="b").column_names == ["y"]
 

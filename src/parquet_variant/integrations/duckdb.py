@@ -1,7 +1,7 @@
 """`pv.duckdb.register`: functions over Variants, and tables, in a DuckDB connection of the user; `Table.to_ibis`.
 
 Owns how a Variant enters and leaves DuckDB, and which functions are registered. Leaves the functions to
-`query.engine_functions`.
+`query.variant_functions`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_NAME
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.query.duckdb_engine import engine_type
-from parquet_variant.query.engine_functions import VariantColumns
-from parquet_variant.query.variant_functions import column_of, plain_variants
+from parquet_variant.query.variant_functions import VariantColumns, column_of, plain_variants
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.opening import open as open_table
 from parquet_variant.tables.table.scan import Scan

@@ -1,25 +1,31 @@
-"""The common part of both dialects: paths after a colon, and Spark's type names.
+"""The dialects of sqlglot: DuckDB's and Spark's SQL with paths after a colon and Spark's type names.
 
-Owns parsing and writing paths. Before sqlglot parses a text, each path after a colon becomes a dot and one identifier;
-afterwards these become paths again. Leaves the rest of the SQL to `duckdb_dialect`.
+Owns parsing and writing paths, and the functions of Spark that DuckDB has under other names. Before sqlglot parses a
+text, each path after a colon becomes an operator and its operand, and a method of DuckDB a function.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 from sqlglot import TokenType, exp, parser
+from sqlglot.dialects.dialect import Dialect, DialectType
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
+from sqlglot.generator import Generator
+from sqlglot.generators.duckdb import DuckDBGenerator
+from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token
 
 from parquet_variant.errors import PathError
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 _WORD = re.compile(r"[^\W\d]\w*")
-_PATH = "\x00path"  # begins the text of an identifier that stands for a path
+_PATH = TokenType.DOTCARET  # of no other operator of the dialects; the operand is the steps of a path as JSON
 # Before these, a colon belongs to a slice.
 _NO_KEYS = frozenset((TokenType.NUMBER, TokenType.R_BRACKET, TokenType.DASH))
 _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
@@ -27,6 +33,14 @@ _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 _NAMES = parser.Parser.ID_VAR_TOKENS | {TokenType.IDENTIFIER}
 _ENDS_OF_VALUES = _NAMES | _CLOSING
 _CASTS = frozenset((TokenType.DCOLON, TokenType.QDCOLON))
+_CALLED = parser.Parser.FUNC_TOKENS & _NAMES  # CASE and IN are names, and not called
+# Tokens before the brackets of a subscript, of a call, and of a type.
+_BEFORE_OPENING = {TokenType.L_BRACKET: _ENDS_OF_VALUES, TokenType.L_PAREN: _CALLED, TokenType.LT: _NAMES}
+_PIVOTS = (TokenType.PIVOT, TokenType.UNPIVOT)
+_STARTS = (TokenType.SEMICOLON, TokenType.L_PAREN)
+_MODIFIERS = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET)  # sqlglot reads none after PIVOT … USING …
+_CONNECTORS = _CASTS | {TokenType.DOT, _PATH}
+_ENDS_OF_RECEIVERS = _ENDS_OF_VALUES | {TokenType.STRING, TokenType.GT}
 # Spark's type names take precedence over the engine's types of the same name.
 SPARK_TYPES = {
     "BYTE": TokenType.TINYINT,
@@ -39,7 +53,10 @@ SPARK_TYPES = {
     "TIMESTAMP_US": TokenType.TIMESTAMPNTZ,
     "?::": TokenType.QDCOLON,
 }
-OPERATORS = {TokenType.QDCOLON: lambda self, this, to: self.build_cast(False, this=this, to=to)}
+OPERATORS = {
+    TokenType.QDCOLON: lambda self, this, to: self.build_cast(False, this=this, to=to),
+    _PATH: lambda self, this, steps: path_node(this, map(_json_path_step, json.loads(steps.name))),
+}
 
 
 class PathParser:
@@ -57,14 +74,15 @@ class PathParser:
         return tree
 
 
-def with_path_tokens(tokens: list[Token], text: str, *, has_array_literals: bool = False) -> list[Token]:
-    """Return the tokens of a text with a dot and an identifier in place of each path after a colon.
+def with_path_tokens(tokens: list[Token], text: str, *, is_duckdb: bool = False) -> list[Token]:
+    """Return the tokens of a text with an operator and its operand in place of each path after a colon.
 
-    `has_array_literals`: whether ``ARRAY[1]`` is ``[1]``.
+    `is_duckdb`: whether ``ARRAY[1]`` is ``[1]``, ``text.upper()`` is ``upper(text)``, and PIVOT has ORDER BY and LIMIT.
     Raises `ParseError` for an invalid path.
     """
     read: list[Token] = []
     brackets: list[TokenType | None] = [None]
+    pivots: dict[int, int] = {}  # The start of each PIVOT statement, by the number of brackets around it.
     other_colons = set()  # those after a key of a struct or map, and after the parameters of a lambda
     count, end = len(tokens), Token(TokenType.SEMICOLON, "", 1, 1, len(text), len(text))
     tokens = [*tokens, end, end, end]
@@ -76,7 +94,22 @@ def with_path_tokens(tokens: list[Token], text: str, *, has_array_literals: bool
             is_map = kind == TokenType.L_BRACE and tokens[number - 1].text.upper() == "MAP"
             brackets.append(TokenType.MAP if is_map else kind)
         elif kind in _CLOSING or (kind == TokenType.GT and brackets[-1] == TokenType.LT):
+            pivots.pop(len(brackets), None)
             brackets[-1:] = [] if len(brackets) > 1 else [None]
+        elif kind in _PIVOTS and (
+            before in _STARTS
+            or (before == TokenType.R_PAREN and (types[number + 1] in _NAMES or types[number + 2] == TokenType.SELECT))
+        ):
+            pivots[len(brackets)] = len(read)
+        elif kind in _MODIFIERS and (start := pivots.pop(len(brackets), -1)) >= 0 and is_duckdb:
+            words = (
+                (TokenType.SELECT, "SELECT"),
+                (TokenType.STAR, "*"),
+                (TokenType.FROM, "FROM"),
+                (TokenType.L_PAREN, "("),
+            )
+            read[start:start] = [_token(word, text, read[start]) for word, text in words]
+            read.append(_token(TokenType.R_PAREN, ")", token))
         if brackets[-1] in (TokenType.L_BRACE, TokenType.MAP) and kind in (TokenType.L_BRACE, TokenType.COMMA):
             other_colons.add(_end_of_key(tokens, number + 1, brackets[-1] == TokenType.MAP))
         if token.text.upper() == "LAMBDA" and types[number + 1] in _NAMES:
@@ -86,18 +119,49 @@ def with_path_tokens(tokens: list[Token], text: str, *, has_array_literals: bool
         if is_colon and brackets[-1] == TokenType.LT:
             continue  # struct<a: int> is struct<a int>
         is_literal = kind == TokenType.ARRAY and types[number] == TokenType.L_BRACKET and before != TokenType.DOT
-        if is_literal and has_array_literals:
+        if is_literal and is_duckdb:
             tokens[number].start = token.start
+            continue
+        is_method = kind == TokenType.DOT and types[number + 1] == TokenType.L_PAREN and before in _ENDS_OF_RECEIVERS
+        if is_method and is_duckdb:
+            start, name = _start_of_receiver(read), tokens[number]
+            call = Token(name.token_type, name.text, name.line, name.col, read[start].start, name.end)
+            read[start:start] = [call, tokens[number + 1]]
+            brackets.append(TokenType.L_PAREN)
+            if types[number + 2] != TokenType.R_PAREN:
+                read.append(_token(TokenType.COMMA, ",", token))
+            number += 2
             continue
         if not is_colon or before not in _ENDS_OF_VALUES or types[number] in _NO_KEYS:
             read.append(token)
             continue
         steps, number = _read_path(tokens, number, text)
         last = tokens[number - 1]
-        read.append(Token(TokenType.DOT, ".", token.line, token.col, token.start, token.end))
-        name = _PATH + json.dumps(steps)
-        read.append(Token(TokenType.IDENTIFIER, name, last.line, last.col, token.end + 1, last.end))
+        read.append(_token(_PATH, ":", token))
+        read.append(Token(TokenType.IDENTIFIER, json.dumps(steps), last.line, last.col, token.end + 1, last.end))
     return read
+
+
+def _token(kind: TokenType, text: str, place: Token) -> Token:
+    return Token(kind, text, place.line, place.col, place.start, place.end)
+
+
+def _start_of_receiver(read: list[Token]) -> int:
+    """Return the position of the first token of the value at the end of tokens: ``a.b``, ``f(x)[1]``, ``a::int``."""
+    closing, opening = {*_CLOSING, TokenType.GT}, {*_OPENING, TokenType.LT}
+    start = len(read) - 1
+    while True:
+        depth = int(read[start].token_type in closing)
+        while depth and start:
+            start -= 1
+            depth += (read[start].token_type in closing) - (read[start].token_type in opening)
+        before = read[start - 1].token_type if start else None
+        if before in _BEFORE_OPENING.get(read[start].token_type, ()):
+            start -= 1
+        elif before in _CONNECTORS:
+            start -= 2
+        else:
+            return start
 
 
 def _end_of_key(tokens: list[Token], start: int, in_map: bool) -> int:
@@ -159,28 +223,10 @@ def _invalid(message: str, token: Token, text: str) -> ParseError:
     return ParseError.new(message, message, token.line, token.col, before[-100:], near)
 
 
-def with_paths(tree: exp.Expr) -> exp.Expr:
-    """Return a parsed tree with paths in place of the identifiers of `with_path_tokens`.
-
-    Raises `PathError` for a path where only a name can be.
-    """
-    nodes: list[Any] = list(tree.find_all(exp.Column, exp.Dot))
-    for node in reversed(nodes):
-        parts = [node.expression] if isinstance(node, exp.Dot) else node.parts
-        at = next((at for at, part in enumerate(parts) if part.name.startswith(_PATH)), None)
-        if at is None:
-            continue
-        before = zip(("this", "table", "db", "catalog"), reversed(parts[:at]), strict=False)
-        path = node.this if isinstance(node, exp.Dot) else exp.Column(**{key: part.copy() for key, part in before})
-        for part in parts[at:]:
-            steps = [exp.JSONPathRoot(), *map(_json_path_step, json.loads(part.name.removeprefix(_PATH)))]
-            path = exp.JSONExtract(this=path, expression=exp.JSONPath(expressions=steps), variant_extract=True)
-        path.meta.update(node.meta)
-        tree = path if node is tree else tree
-        node.replace(path)
-    if any(name.name.startswith(_PATH) for name in tree.find_all(exp.Identifier)):
-        raise PathError("USING takes names of columns, not paths: write JOIN … ON a.v:kind = b.v:kind")
-    return tree
+def path_node(column: exp.Expr, steps: Iterable[exp.Expr]) -> exp.JSONExtract:
+    """Return the tree of a path."""
+    path = exp.JSONPath(expressions=[exp.JSONPathRoot(), *steps])
+    return exp.JSONExtract(this=column, expression=path, variant_extract=True)
 
 
 def _json_path_step(step: Any) -> exp.Expr:
@@ -239,3 +285,137 @@ def _escaped(key: str) -> str:
     """Return a key for SQL's quotes: quotes are doubled, and backslashes and control characters are escaped."""
     escaped = str(VariantPath((key,)))[3:-2]
     return re.sub(r"\\(.)", lambda match: "''" if match[1] == "'" else match[0], escaped)
+
+
+# ---- the dialects
+
+# Functions of Spark that DuckDB has under other names.
+_SPARK_FUNCTIONS = """
+    ADD_MONTHS ARRAY_JOIN ARRAY_MAX ARRAY_MIN ARRAY_SIZE COLLECT_LIST COLLECT_SET DATEADD DATE_FORMAT ENDSWITH EXPLODE
+    FROM_UNIXTIME GET_JSON_OBJECT IFF LOCATE NVL NVL2 REGEXP_LIKE RLIKE SEQUENCE SIZE SORT_ARRAY STARTSWITH
+    TIMESTAMPDIFF TO_DATE TRANSFORM TRY_DIVIDE UNIX_DATE UNIX_MICROS UNIX_MILLIS UNIX_SECONDS
+"""
+
+
+_EXTREME = re.compile("(ARG_?)?(MIN|MAX)(_BY)?")
+
+
+def _as_spark(name: str) -> Callable[..., exp.Expr]:
+    """Return a parser for a function of Spark; Spark's dialect is imported when a query uses one."""
+
+    def build(arguments: list[Any], **options: Any) -> exp.Expr:
+        from sqlglot.dialects.databricks import Databricks
+        from sqlglot.parsers.databricks import DatabricksParser
+
+        if "dialect" in options:  # so that date patterns are Spark's: yyyy, not %Y
+            options["dialect"] = Databricks()
+        built: exp.Expr = DatabricksParser.FUNCTIONS[name](arguments, **options)
+        built.meta["function"] = name.lower()  # SIZE and ARRAY_SIZE differ for Variants
+        return built
+
+    return build
+
+
+def _instant(factor: int) -> Callable[[list[Any]], exp.Expr]:
+    """Return a parser for ``timestamp_micros`` and similar functions, which DuckDB builds from microseconds."""
+
+    def build(arguments: list[Any]) -> exp.Expr:
+        ticks = [
+            exp.cast(exp.cast(value, "DECIMAL(38,6)") * factor, "BIGINT") if factor > 1 else value
+            for value in arguments
+        ]
+        return exp.Anonymous(this="make_timestamptz", expressions=ticks)
+
+    return build
+
+
+def _nulls(words: str) -> Callable[[Any, exp.Expr], str]:
+    """Return a writer of ``IGNORE NULLS`` after the last argument, as in DuckDB, also for unknown functions."""
+
+    def text(generator: Any, node: exp.Expr) -> str:
+        this = str(generator.sql(node, "this"))
+        return f"{this} {words}" if isinstance(node.parent, exp.Func) else f"{this.removesuffix(')')} {words})"
+
+    return text
+
+
+def _like_sql(generator: Any, node: exp.Like | exp.ILike) -> str:
+    """Write LIKE with the escape character that Spark has by default, the backslash; DuckDB has none by default."""
+    text = str(generator.like_sql(node) if isinstance(node, exp.Like) else generator.ilike_sql(node))
+    pattern = node.expression
+    if isinstance(node.parent, exp.Escape) or isinstance(pattern, (exp.Any, exp.All)):
+        return text  # sqlglot writes LIKE ANY as one LIKE per pattern
+    if isinstance(pattern, exp.Literal) and "\\" not in pattern.name:
+        return text  # DuckDB is faster without ESCAPE
+    return f"{text} ESCAPE '\\'"
+
+
+class ForDuckDB(DuckDB):
+    """DuckDB's SQL with Variant paths."""
+
+    INDEX_OFFSET = 0  # indexes are kept as written: those of a Variant count from 0, those of DuckDB from 1
+
+    def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
+        """Return the tokens, with names in place of paths."""
+        tokens = super().tokenize(sql) if dialect is None else super().tokenize(sql, dialect)  # as old releases have it
+        return with_path_tokens(tokens, sql, is_duckdb=True)
+
+    class Tokenizer(DuckDB.Tokenizer):
+        IDENTIFIERS = ['"', "`"]
+        KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, **SPARK_TYPES}
+
+    class Parser(PathParser, DuckDBParser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            **{name: _as_spark(name) for name in _SPARK_FUNCTIONS.split()},
+            "COLUMNS": exp.Columns.from_arg_list,
+            "TIMESTAMP_MICROS": _instant(1),
+            "TIMESTAMP_MILLIS": _instant(1000),
+            "TIMESTAMP_SECONDS": _instant(1_000_000),
+        }
+        # Extremes are functions as others are, without the rewriting of sqlglot.
+        FUNCTION_PARSERS = {
+            name: read for name, read in DuckDBParser.FUNCTION_PARSERS.items() if not _EXTREME.fullmatch(name)
+        }
+        COLUMN_OPERATORS = {**DuckDBParser.COLUMN_OPERATORS, **OPERATORS}
+        CAST_COLUMN_OPERATORS = {*DuckDBParser.CAST_COLUMN_OPERATORS, TokenType.QDCOLON}
+
+    class Generator(DuckDBGenerator):
+        TRANSFORMS = {
+            **DuckDBGenerator.TRANSFORMS,
+            exp.JSONExtract: lambda self, node: (
+                path_text if node.args.get("variant_extract") else DuckDBGenerator.TRANSFORMS[exp.JSONExtract]
+            )(self, node),
+            exp.Like: _like_sql,
+            exp.ILike: _like_sql,
+            exp.IgnoreNulls: _nulls("IGNORE NULLS"),
+            exp.RespectNulls: _nulls("RESPECT NULLS"),
+            exp.WithinGroup: Generator.withingroup_sql,
+        }
+
+
+@cache
+def spark_dialect() -> type[Dialect]:
+    """Return Spark's SQL with Variant paths, which is imported only when the engine is Spark."""
+    from sqlglot.dialects.databricks import Databricks
+    from sqlglot.generators.databricks import DatabricksGenerator
+    from sqlglot.parsers.databricks import DatabricksParser
+
+    class ForSpark(Databricks):
+        INDEX_OFFSET = 0
+        SUPPORTS_USER_DEFINED_TYPES = True  # so that an unknown type is refused later, with the list of types
+
+        def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
+            tokens = super().tokenize(sql) if dialect is None else super().tokenize(sql, dialect)  # as old releases
+            return with_path_tokens(tokens, sql)
+
+        class Tokenizer(Databricks.Tokenizer):
+            KEYWORDS = {**Databricks.Tokenizer.KEYWORDS, **SPARK_TYPES}
+
+        class Parser(PathParser, DatabricksParser):
+            FUNCTIONS: ClassVar[dict[str, Any]] = {}
+            COLUMN_OPERATORS = {**DatabricksParser.COLUMN_OPERATORS, **OPERATORS}
+
+        class Generator(DatabricksGenerator):
+            TRANSFORMS = {**DatabricksGenerator.TRANSFORMS, exp.JSONExtract: path_text}
+
+    return ForSpark

@@ -28,6 +28,11 @@ Operator = Literal["=", "<>", "<", "<=", ">", ">="]
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _BELOW_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})")
 OPERATORS: tuple[Operator, ...] = ("=", "<>", "<", "<=", ">", ">=")
+_TESTS: dict[type, tuple[Callable[[pa.DataType], bool], ...]] = {
+    bool: (pa.types.is_boolean,),
+    str: (pa.types.is_string, pa.types.is_large_string),
+    bytes: (pa.types.is_binary, pa.types.is_large_binary),
+}
 # The operators that change if the operands are exchanged.
 FLIPPED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -299,7 +304,11 @@ def _bind_compare(compare: Compare, kind: pa.DataType, zone: str) -> Predicate:
     literal = compare.literal
     number = isinstance(literal, (int, float, Decimal)) and not isinstance(literal, bool)
     if pa.types.is_floating(kind) and number:
-        return Compare(compare.column, compare.op, scalar(_as_double(literal), pa.float64()))
+        try:
+            double = float(literal)
+        except OverflowError:
+            double = math.inf if literal > 0 else -math.inf
+        return Compare(compare.column, compare.op, scalar(double, pa.float64()))
     if (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) and number:
         return _bind_exact(compare, kind)
     try:
@@ -311,13 +320,6 @@ def _bind_compare(compare: Compare, kind: pa.DataType, zone: str) -> Predicate:
         raise PredicateError(
             f"cannot compare {compare.column} ({kind}) with {literal!r}: write a literal of that type"
         ) from None
-
-
-def _as_double(literal: Any) -> float:
-    try:
-        return float(literal)
-    except OverflowError:
-        return math.inf if literal > 0 else -math.inf
 
 
 def _bind_exact(compare: Compare, kind: pa.DataType) -> Predicate:
@@ -363,11 +365,7 @@ def _bind_units(compare: Compare, kind: pa.DataType, units: int, has_remainder: 
 
 
 def _scalar(literal: Any, kind: pa.DataType, zone: str) -> pa.Scalar:
-    if pa.types.is_boolean(kind) and isinstance(literal, bool):
-        return scalar(literal, kind)
-    if (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and isinstance(literal, str):
-        return scalar(literal, kind)
-    if (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)) and isinstance(literal, bytes):
+    if any(isinstance(literal, python) and any(test(kind) for test in tests) for python, tests in _TESTS.items()):
         return scalar(literal, kind)
     if kind == pa.uuid() and isinstance(literal, (str, uuid.UUID)):
         return pa.scalar(uuid.UUID(str(literal)).bytes, pa.binary(16)).cast(kind)

@@ -126,30 +126,22 @@ def _possible_truths(predicate: Predicate, statistics: Callable[[str], PruningSt
     if isinstance(predicate, Constant):
         return value & (predicate.answer is True), value & (predicate.answer is False)
     if isinstance(predicate, In):
-        maybe, maybe_not = _in_truths(predicate, column)
+        literals = predicate.values
+        if pa.types.is_floating(literals[0].type) and math.isnan(literals[-1].as_py()):
+            return value, value & (not predicate.has_null)
+        maybe, is_only = column.among(literals)
+        maybe_not = np.logical_not(is_only) & (not predicate.has_null)
     elif isinstance(predicate, Like):
-        maybe, maybe_not = _like_truths(predicate, column)
+        prefix = scalar(predicate.prefix, pa.string())
+        # Every string with the prefix is less than the next string without it.
+        following = upper_text(predicate.prefix + "\x00", len(predicate.prefix))
+        end = None if following is None else scalar(following, pa.string())
+        maybe = column.may_be(">=", prefix) & (end is None or column.may_be("<", end))
+        maybe_not = column.may_be("<", prefix) | (end is not None and column.may_be(">=", end))
+        maybe_not |= not predicate.only_prefix
     else:
         maybe, maybe_not = _compare(predicate, column)
     return value & maybe, value & maybe_not
-
-
-def _in_truths(predicate: In, column: PruningStatistics) -> tuple[Truth, Truth]:
-    literals = predicate.values
-    if pa.types.is_floating(literals[0].type) and math.isnan(literals[-1].as_py()):
-        return True, not predicate.has_null
-    maybe, is_only = column.among(literals)
-    return maybe, np.logical_not(is_only) & (not predicate.has_null)
-
-
-def _like_truths(like: Like, column: PruningStatistics) -> tuple[Truth, Truth]:
-    prefix = scalar(like.prefix, pa.string())
-    # Every string with the prefix is less than the next string without it.
-    following = upper_text(like.prefix + "\x00", len(like.prefix))
-    end = None if following is None else scalar(following, pa.string())
-    maybe = column.may_be(">=", prefix) & (end is None or column.may_be("<", end))
-    outside = column.may_be("<", prefix) | (end is not None and column.may_be(">=", end))
-    return maybe, outside | (not like.only_prefix)
 
 
 def _compare(compare: Compare, column: PruningStatistics) -> tuple[Truth, Truth]:

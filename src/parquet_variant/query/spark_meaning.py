@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
@@ -71,13 +71,19 @@ def _comparison(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
     sides: list[Any] = [node.this, *(node.args.get(key) for key in ("expression", "low", "high")), *node.expressions]
     literals = [side for side in sides if isinstance(side, exp.Literal) and side.is_string]
     values = [side for side in sides if isinstance(side, exp.Expr) and side not in literals]
-    if len(values) > 1:
-        return _columns(node, values)
+    kinds = [value.meta.get("type") for value in values]
+    if len(values) > 1:  # local times that are compared with instants are cast, as the engine would do
+        moments = [kind for kind in kinds if kind is not None and pa.types.is_temporal(kind)]
+        if any(pa.types.is_timestamp(kind) and kind.tz is not None for kind in moments):
+            for value, kind in zip(values, kinds, strict=True):
+                if kind in moments and getattr(kind, "tz", None) is None:
+                    value.replace(_cast(exp.cast(value.copy(), "TIMESTAMPTZ"), dt.UTC))
+        return node
     texts = {side.name: instant for side in literals if (instant := _utc_text(side.name, zone)) is not None}
     if not texts or not values or node.meta.get("earlier"):
         return node
     node.meta["earlier"] = True
-    kind = values[0].meta.get("type")
+    (kind,) = kinds
     if kind is not None and not (pa.types.is_timestamp(kind) and kind.tz is not None):
         return node
     zoned = node.copy()
@@ -94,17 +100,6 @@ def _comparison(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
     )
 
 
-def _columns(node: exp.Expr, values: list[exp.Expr]) -> exp.Expr:
-    """Cast local times that are compared with instants, which the engine would do."""
-    kinds = [value.meta.get("type") for value in values]
-    moments = [kind for kind in kinds if kind is not None and pa.types.is_temporal(kind)]
-    if any(pa.types.is_timestamp(kind) and kind.tz is not None for kind in moments):
-        for value, kind in zip(values, kinds, strict=True):
-            if kind in moments and getattr(kind, "tz", None) is None:
-                value.replace(_cast(exp.cast(value.copy(), "TIMESTAMPTZ"), dt.UTC))
-    return node
-
-
 def _utc_text(text: str, zone: dt.tzinfo) -> str | None:
     """Return a local time as an instant in UTC; None for a text with an offset, or that is not a time."""
     if not re.fullmatch(_LOCAL, text):
@@ -115,8 +110,6 @@ def _utc_text(text: str, zone: dt.tzinfo) -> str | None:
     except (ValueError, OverflowError):
         return None
 
-
-_Arguments = Sequence[exp.Expr]
 
 # Expressions with the same meaning in both engines.
 _ALIKE = (
@@ -224,7 +217,12 @@ class _Meaning:
         if name == "array":
             return exp.Array(expressions=list(arguments))
         if name == "date_format" and len(arguments) == 2:
-            return _date_format(arguments)
+            value, pattern = arguments
+            if not isinstance(pattern, exp.Literal) or not _PATTERN.fullmatch(pattern.name):
+                shown = written(pattern, "spark")
+                raise SqlError(f"unsupported date_format pattern {shown}: use yyyy, MM, dd, HH, mm and ss")
+            text = re.sub("yyyy|MM|dd|HH|mm|ss", lambda match: _STRFTIME[match[0]], pattern.name)
+            return exp.Anonymous(this="strftime", expressions=[exp.cast(value, "TIMESTAMP"), exp.Literal.string(text)])
         if name in ("date_trunc", "trunc") and len(arguments) == 2:
             is_date = name == "trunc"
             truncated = _truncated(arguments[is_date], arguments[not is_date])
@@ -279,14 +277,6 @@ class _Meaning:
         """Return the types of the columns in an expression."""
         names = [column.name.lower() for column in node.find_all(exp.Column)]
         return [self.types[name] for name in names if name in self.types]
-
-
-def _date_format(arguments: _Arguments) -> exp.Expr:
-    value, pattern = arguments
-    if not isinstance(pattern, exp.Literal) or not _PATTERN.fullmatch(pattern.name):
-        raise SqlError(f"unsupported date_format pattern {written(pattern, 'spark')}: use yyyy, MM, dd, HH, mm and ss")
-    text = re.sub("yyyy|MM|dd|HH|mm|ss", lambda match: _STRFTIME[match[0]], pattern.name)
-    return exp.Anonymous(this="strftime", expressions=[exp.cast(value, "TIMESTAMP"), exp.Literal.string(text)])
 
 
 def _truncated(unit: exp.Expr, value: exp.Expr) -> exp.Expr:

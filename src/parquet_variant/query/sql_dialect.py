@@ -1,7 +1,7 @@
 """SQL with Variant paths, parsed and written by sqlglot: ``v:a.b[0]::string`` in the SQL of DuckDB or Spark.
 
 Owns parsing, writing, their errors, and parameters (``?`` with a list of values, ``$name`` with a dict). Paths and type
-names are those of Databricks and Spark; everything else is the engine's SQL (`duckdb_dialect`), and
+names are those of Databricks and Spark; everything else is the engine's SQL (`path_dialect`), and
 functions are passed to the engine unchanged. Leaves the meaning of paths to `rewriting`.
 """
 
@@ -14,19 +14,16 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import cache
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 from sqlglot import TokenType, exp, parser
-from sqlglot.dialects.dialect import Dialect, DialectType
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
-from sqlglot.tokenizer_core import Token
 
-from parquet_variant.errors import VariantError
-from parquet_variant.layouts.storage_shape import ddl_name
-from parquet_variant.query.duckdb_dialect import ForDuckDB
-from parquet_variant.query.path_dialect import SPARK_TYPES, PathParser, path_text, with_path_tokens, with_paths
+from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.layouts.storage_shape import ddl_name, decimal
+from parquet_variant.query.path_dialect import ForDuckDB, spark_dialect
 from parquet_variant.query.predicate import check_like
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import quote_name
@@ -126,34 +123,7 @@ def _dialect(engine: SqlEngine) -> type[Dialect]:
         raise VariantError(problem, reason="no-engine")
     if engine == "duckdb":
         return ForDuckDB
-    return _spark_dialect()
-
-
-@cache
-def _spark_dialect() -> type[Dialect]:
-    """Return Spark's SQL with Variant paths, which is imported only when the engine is Spark."""
-    from sqlglot.dialects.databricks import Databricks
-    from sqlglot.generators.databricks import DatabricksGenerator
-    from sqlglot.parsers.databricks import DatabricksParser
-
-    class ForSpark(Databricks):
-        INDEX_OFFSET = 0
-        SUPPORTS_USER_DEFINED_TYPES = True  # so that an unknown type is refused later, with the list of types
-
-        def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
-            tokens = super().tokenize(sql) if dialect is None else super().tokenize(sql, dialect)  # as old releases
-            return with_path_tokens(tokens, sql)
-
-        class Tokenizer(Databricks.Tokenizer):
-            KEYWORDS = {**Databricks.Tokenizer.KEYWORDS, **SPARK_TYPES}
-
-        class Parser(PathParser, DatabricksParser):
-            FUNCTIONS: ClassVar[dict[str, Any]] = {}
-
-        class Generator(DatabricksGenerator):
-            TRANSFORMS = {**DatabricksGenerator.TRANSFORMS, exp.JSONExtract: path_text}
-
-    return ForSpark
+    return spark_dialect()
 
 
 def parse_sql(
@@ -250,7 +220,7 @@ def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[ex
     dialect = _dialect(engine)()
     try:
         trees = dialect.parse_into(into, text) if into is not None else dialect.parse(text)
-        trees = [None if tree is None else _balanced(with_paths(tree)) for tree in trees]
+        trees = [None if tree is None else _balanced(tree) for tree in trees]
         if any(depth > _MAX_DEPTH for depth in map(_depth, filter(None, trees))):
             raise SqlError(f"the SQL is nested deeper than {_MAX_DEPTH} levels")
         return list(trees)
@@ -411,22 +381,17 @@ def _arrow(tree: exp.DataType, engine: SqlEngine) -> pa.DataType:
             raise SqlError(problem, reason="bad-type")
         return pa.struct([pa.field(field.name, _arrow(field.args["kind"], engine)) for field in inner])
     if kind == _T.DECIMAL:
-        return _decimal(tree, engine)
+        numbers = [part.name for part in inner] or ["10"]
+        if not all(number.isdecimal() and len(number) < 3 for number in numbers) or len(numbers) > 2:
+            raise _unknown_type(to_sql(tree, engine))
+        try:
+            return decimal(*map(int, [*numbers, "0"][:2]))
+        except SchemaError as error:
+            raise SqlError(error.message, reason="bad-type") from None
     named = _NAMED.get(str(tree.args.get("kind") or "").lower()) if kind == _T.USERDEFINED else _ARROW.get(kind)
     if named is None:
         raise _unknown_type(to_sql(tree, engine))
     return named
-
-
-def _decimal(kind: exp.DataType, engine: SqlEngine) -> pa.DataType:
-    numbers = [part.name for part in kind.expressions] or ["10"]
-    if not all(number.isdecimal() and len(number) < 3 for number in numbers) or len(numbers) > 2:
-        raise _unknown_type(to_sql(kind, engine))
-    precision, scale = int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else 0
-    if not (1 <= precision <= 38 and 0 <= scale <= precision):
-        problem = f"{to_sql(kind, engine)}: the precision must be 1 to 38, and the scale 0 to the precision"
-        raise SqlError(problem, reason="bad-type")
-    return pa.decimal128(precision, scale)
 
 
 def _unknown_type(name: str) -> SqlError:

@@ -68,10 +68,10 @@ def read_expression(
         alias: TableUse(number, TableFacts.of(columns), "") for number, (alias, columns) in enumerate(tables.items())
     }
     scope = Scope({}, relations=[Relation(alias, use.output_columns(), use) for alias, use in uses.items()])
-    rewriter = ConditionRewriter(QueryContext("duckdb", zone), scope)
-    value = rewriter.expression(tree)
-    if rewriter.context.unknown:
-        raise SqlError(rewriter.context.unknown[0])
+    context = QueryContext("duckdb", zone, is_condition=True)
+    value = ExpressionRewriter(context, scope).expression(tree)
+    if context.unknown:
+        raise SqlError(context.unknown[0])
     condition = value.sql
     for use in uses.values():
         use.push(condition, zone)
@@ -98,12 +98,6 @@ def needed_path_hints(keys_of: KeysOf, condition: SqlExpression, table: str) -> 
         return []
     alone = [hint for name, hint in hints.items() if rejects_nulls(condition.text, table, [name])]
     return list(dict.fromkeys(alone or hints.values()))
-
-
-class ConditionRewriter(ExpressionRewriter):
-    """Rewrites an expression over rows that are changed: conditions compare Variants as queries do."""
-
-    is_condition = True
 
 
 def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Table:
@@ -152,28 +146,25 @@ def rejects_nulls(condition: str, table: str, columns: Collection[str]) -> bool:
     >>> rejects_nulls("NOT LOWER(t.a) = 'x'", "t", ["a"]), rejects_nulls("COALESCE(t.a, 1) = 1", "t", ["a"])
     (True, False)
     """
-    return _excludes(parse_sql(condition, what="expression"), True, table, columns)
 
+    def is_null(node: exp.Expr) -> bool:
+        if isinstance(node, exp.Column):
+            return node.table == table and node.name in columns
+        if isinstance(node, (exp.Between, exp.In)):
+            return is_null(node.this)
+        is_strict = node.name.lower() in _FUNCTIONS if isinstance(node, exp.Anonymous) else isinstance(node, _OPERATORS)
+        return is_strict and any(map(is_null, node.iter_expressions()))
 
-def _excludes(node: exp.Expr, truth: bool, table: str, columns: Collection[str]) -> bool:
-    """Return whether a condition never has a truth value."""
-    if isinstance(node, exp.Paren):
-        return _excludes(node.this, truth, table, columns)
-    if isinstance(node, exp.Not):
-        return _excludes(node.this, not truth, table, columns)
-    if isinstance(node, (exp.And, exp.Or)):
-        parts = [_excludes(part, truth, table, columns) for part in (node.this, node.expression)]
-        return any(parts) if isinstance(node, exp.And) == truth else all(parts)
-    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-        is_true = not node.args.get("negate")
-        return is_true != truth and _is_null(node.this, table, columns)
-    return _is_null(node, table, columns)
+    def excludes(node: exp.Expr, truth: bool) -> bool:
+        """Return whether a condition never has a truth value."""
+        if isinstance(node, (exp.Paren, exp.Not)):
+            return excludes(node.this, truth != isinstance(node, exp.Not))
+        if isinstance(node, (exp.And, exp.Or)):
+            parts = [excludes(part, truth) for part in (node.this, node.expression)]
+            return any(parts) if isinstance(node, exp.And) == truth else all(parts)
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+            is_true = not node.args.get("negate")
+            return is_true != truth and is_null(node.this)
+        return is_null(node)
 
-
-def _is_null(node: exp.Expr, table: str, columns: Collection[str]) -> bool:
-    if isinstance(node, exp.Column):
-        return node.table == table and node.name in columns
-    if isinstance(node, (exp.Between, exp.In)):
-        return _is_null(node.this, table, columns)
-    is_strict = node.name.lower() in _FUNCTIONS if isinstance(node, exp.Anonymous) else isinstance(node, _OPERATORS)
-    return is_strict and any(_is_null(part, table, columns) for part in node.iter_expressions())
+    return excludes(parse_sql(condition, what="expression"), True)

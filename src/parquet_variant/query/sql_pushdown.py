@@ -107,8 +107,16 @@ class _Pushdown:
         column, kind = compared
         other = _without_parentheses(other)
         literal = literal_value(other)
-        if kind is None or literal is NO_LITERAL or not _compares_alike(kind, literal, self.zone, other):
+        if kind is None or literal is NO_LITERAL:
             return None
+        if literal is not None:  # the engine must not round either side
+            kind_class = class_of_type(kind)
+            if class_of_value(literal_in_zone(other, self.zone)) != kind_class:
+                return None
+            if pa.types.is_timestamp(kind) and kind.unit != "us":
+                return None
+            if kind_class == "number" and not numbers_compare_alike([kind], [literal]):
+                return None
         compare = Compare(column, op, literal)  # type: ignore[arg-type]
         try:
             bind(compare, {column: kind}, self.zone)
@@ -277,17 +285,6 @@ def literal_in_zone(node: exp.Expr, zone: str) -> Any:
     return value
 
 
-def _compares_alike(kind: pa.DataType, literal: Any, zone: str, node: exp.Expr) -> bool:
-    """Return whether the engine compares a column with a literal without rounding either, as `predicate` does."""
-    if literal is None:
-        return True
-    if class_of_value(literal_in_zone(node, zone)) != class_of_type(kind):
-        return False
-    if pa.types.is_timestamp(kind):
-        return bool(kind.unit == "us")
-    return class_of_type(kind) != "number" or numbers_compare_alike([kind], [literal])
-
-
 def numbers_compare_alike(types: Sequence[pa.DataType], literals: Sequence[Any]) -> bool:
     """Return whether the engine compares numbers of some types, and literals, without rounding one of them."""
     if any(pa.types.is_floating(kind) for kind in types):
@@ -322,29 +319,24 @@ def _digits(number: Decimal) -> tuple[int, int]:
     return max(len(digits) + exponent, 0), max(-exponent, 0)
 
 
+# The classes of values in the order of Variants, with the tests of their Arrow types.
+_CLASSES: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
+    "boolean": (pa.types.is_boolean,),
+    "number": (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
+    "string": (pa.types.is_string, pa.types.is_large_string),
+    "date": (pa.types.is_date,),
+    "timestamp_ntz": (lambda kind: pa.types.is_timestamp(kind) and kind.tz is None,),
+    "timestamp": (pa.types.is_timestamp,),
+}
+
+
 def class_of_value(value: Any) -> str | None:
     """Return the class of a Python value in the order of Variants."""
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, dt.datetime):
-        return "timestamp" if value.tzinfo else "timestamp_ntz"
-    return "date" if isinstance(value, dt.date) else "number"
+    is_number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+    return "number" if is_number else class_of_type(pa.scalar(value).type)
 
 
 def class_of_type(kind: pa.DataType | None) -> str | None:
     """Return the class of an Arrow type in the order of Variants, if it is one of the simple ones."""
-    if kind is None:
-        return None
-    if pa.types.is_boolean(kind):
-        return "boolean"
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "number"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "string"
-    if pa.types.is_date(kind):
-        return "date"
-    if pa.types.is_timestamp(kind):
-        return "timestamp_ntz" if kind.tz is None else "timestamp"
-    return None
+    classes = (name for name, tests in _CLASSES.items() if any(test(kind) for test in tests))
+    return None if kind is None else next(classes, None)

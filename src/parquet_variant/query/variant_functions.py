@@ -1,6 +1,7 @@
-"""Functions over Variants in local SQL: what the engine calls, and under which names users know them.
+"""Functions over Variants in SQL: what the engine of a query calls, and under which names users know them.
 
-Owns the implementations and their argument types. Leaves paths, which are functions of the engine too, to `sql`.
+Also the functions by path for Spark's sessions and DuckDB's connections, which call Python with Arrow columns. Leaves
+how a Variant enters and leaves these engines to the engine's module.
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.operations import get
+from parquet_variant.layouts.storage_shape import DDL_NAMES
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes, equal_forms, keys_of_number_texts, sort_keys
 from parquet_variant.ops.conversions import to_json
@@ -39,6 +41,7 @@ from parquet_variant.ops.value_edits import (
 )
 from parquet_variant.ops.value_types import is_variant_null, schema_of_variant, schema_of_variant_agg, variant_type
 from parquet_variant.ops.variant_explode import variant_explode
+from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.containment import contains_each
 from parquet_variant.query.duckdb_engine import engine_type, function_types
 from parquet_variant.query.selection import Selected, arrow_type
@@ -59,11 +62,6 @@ class VariantFunction:
     work: Callable[..., pa.Array]
     result: str  # DuckDB's type.
     takes_context: bool = False  # Whether the last argument is a `CallContext`.
-
-    @property
-    def returns_variant(self) -> bool:
-        """Return whether the result is a Variant."""
-        return self.result == VARIANT
 
 
 def column_of(argument: Any) -> VariantArray:
@@ -88,11 +86,8 @@ def _aggregates(lists: Any, of_values: Callable[[VariantArray], Any]) -> list[An
     return [None if values is None else of_values(column_of(values)) for values in elements]
 
 
-def _group_array(lists: Any) -> pa.Array:
-    def array(values: VariantArray) -> Variant:
-        return Variant.from_python([None if value is None else value.to_python() for value in values])
-
-    return plain_variants(VariantArray.from_variants(_aggregates(lists, array)))
+def _array_of(values: VariantArray) -> Variant:
+    return Variant.from_python([None if value is None else value.to_python() for value in values])
 
 
 def _entries(argument: Any) -> pa.Array:
@@ -172,11 +167,6 @@ def _strings(work: Callable[[VariantArray], Any]) -> VariantFunction:
     return _of_variant(lambda v: work(v).cast(pa.string()), "VARCHAR")
 
 
-def _normalized(values: VariantArray) -> pa.Array:
-    result: Any = variant_normalize(values)
-    return plain_variants(result)
-
-
 def _edit(work: Callable[..., Any]) -> VariantFunction:
     """Return a function that changes a Variant; its last constant says what an error gives.
 
@@ -222,20 +212,14 @@ class CallContext:
     classes: dict[tuple[str, tuple[str, ...]], Counter[str]] = field(default_factory=dict)
 
 
-def values_at(
-    column: VariantArray, path: VariantPath, target: pa.DataType | None, context: CallContext, *, lossless: Any = False
-) -> pa.Array:
-    """Return the values at a path of a column of Variants, cast to a type; Variants without one."""
-    if target is None and not path.has_wildcard:
-        return plain_variants(extract_variant(column.storage, path))
-    kind = VARIANT_STORAGE if target is None else target
-    is_strict = context.errors == "raise"
-    return extract_path(column.storage, path, kind, safe=is_strict, zone=context.zone, lossless=lossless)
-
-
 def _value_at(values: VariantArray, path: str, type_name: str | None, tries: bool, context: CallContext) -> pa.Array:
-    context = replace(context, errors="null") if tries else context
-    return values_at(values, VariantPath.parse(path), arrow_type(type_name), context)
+    """Return the values at a path, cast to a type; Variants without one."""
+    parsed, kind = VariantPath.parse(path), arrow_type(type_name)
+    if kind is None and not parsed.has_wildcard:
+        return plain_variants(extract_variant(values.storage, parsed))
+    is_strict = context.errors == "raise" and not tries
+    target = VARIANT_STORAGE if kind is None else kind
+    return extract_path(values.storage, parsed, target, safe=is_strict, zone=context.zone)
 
 
 def _sort_keys(values: VariantArray, *constants: Any) -> pa.Array:
@@ -267,7 +251,7 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "array_size": _of_variant(lambda v: sizes_of(v, BasicType.ARRAY), "BIGINT"),
     "cardinality": _of_variant(lambda v: sizes_of(v, BasicType.ARRAY, BasicType.OBJECT), "BIGINT"),
     "variant_contains": _of_variant(lambda v, needle: contains_each(v, column_of(needle)), "BOOLEAN"),
-    "variant_normalize": _of_variant(_normalized, VARIANT),
+    "variant_normalize": _of_variant(lambda v: plain_variants(cast(VariantArray, variant_normalize(v))), VARIANT),
     "variant_form": _of_variant(lambda v: plain_variants(equal_forms(v)), VARIANT),
     "variant_of": _of_variant(plain_variants, VARIANT),
     "variant_set": _edit(lambda v, value, path, create, **o: variant_set(v, path, value, create, **o)),
@@ -282,7 +266,9 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "sort_key": replace(_of_variant(_sort_keys, "BLOB"), takes_context=True),
     "sort_key_of_number": VariantFunction(lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), "BLOB"),
     "variant_explode": VariantFunction(_entries, _ENTRIES),
-    "variant_group_array": VariantFunction(_group_array, VARIANT),
+    "variant_group_array": VariantFunction(
+        lambda lists: plain_variants(VariantArray.from_variants(_aggregates(lists, _array_of))), VARIANT
+    ),
     "schema_of_variant_agg": VariantFunction(
         lambda lists: pa.array(_aggregates(lists, schema_of_variant_agg), pa.string()), "VARCHAR"
     ),
@@ -365,22 +351,97 @@ def register_calls(connection: Any, text: str, failures: list[Exception], contex
             result = Selected("", VariantPath.parse(constants[0]), arrow_type(constants[1])).output or result
         names[match[0].lower()] = fresh = f"_variant_call_{next(_NUMBERS)}"  # queries share DuckDB's functions
         further = [*constants, context or CallContext()] if function.takes_context else constants
-        call = _recorded(function, further, failures)
+        call = _recorded(function.work, further, failures)
         returned = duckdb.sqltype(result) if isinstance(result, str) else engine_type(connection, result)
         connection.create_function(fresh, call, None, returned, type="arrow", null_handling="special")
     return _CALL.sub(lambda match: names[match[0].lower()], text)
 
 
-def _recorded(
-    function: VariantFunction, constants: Sequence[Any], failures: list[Exception]
-) -> Callable[..., pa.Array]:
-    """Return a function that records its errors, of which DuckDB passes on only the text."""
-
+def _recorded(work: Callable[..., pa.Array], further: list[Any], failures: list[Exception]) -> Callable[..., Any]:
     def recorded(*columns: Any) -> pa.Array:
         try:
-            return function.work(*columns, *constants)
-        except Exception as error:
+            return work(*columns, *further)
+        except Exception as error:  # of which DuckDB passes on only the text
             failures.append(error)
             raise
 
     return recorded
+
+
+# ---- functions of other engines, by path
+
+# Suffix of the name of a getter -> its return type: a function of an engine has one return type for all arguments.
+GETTER_TYPES: dict[str, pa.DataType] = {
+    name: DDL_NAMES.get(name, pa.decimal128(38, 9))
+    for name in (
+        "boolean", "int", "bigint", "float", "double", "decimal", "string", "binary", "date", "timestamp",
+        "timestamp_ntz",
+    )
+}  # fmt: skip
+# What an error is, by the prefix of the name.
+_PREFIXES: dict[str, Errors] = {"": "raise", "try_": "null"}
+# The work over Arrow columns, and the type of its result; None for Variants.
+EngineFunction: TypeAlias = "tuple[Callable[..., pa.Array], pa.DataType | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class VariantColumns:
+    """How an engine's columns of Variants are read and made: `kind` is the Arrow type of those that `make` returns."""
+
+    read: Callable[[pa.Array], VariantArray]
+    make: Callable[[VariantArray], pa.Array]
+    kind: pa.DataType
+
+    def functions(self, zone: str) -> dict[str, EngineFunction]:
+        """Return the functions by name; casts use a session time zone."""
+        parse: Callable[..., Any] = parse_json
+        functions: dict[str, EngineFunction] = {
+            "parse_json": (lambda text: self.make(parse(text)), None),
+            "try_parse_json": (lambda text: self.make(parse(text, errors="null")), None),
+            "to_json": (lambda values: to_json(self.read(values)), pa.string()),
+            "schema_of_variant": (lambda values: schema_of_variant(self.read(values)).cast(pa.string()), pa.string()),
+            "is_variant_null": (lambda values: is_variant_null(self.read(values)), pa.bool_()),
+            "canonical": (lambda values: sort_keys(self.read(values)), pa.binary()),
+            "variant_strip_nulls": (lambda values: self.make(strip_nulls(self.read(values))), None),
+            "variant_delete": (lambda values, paths: self._by_path(paths, None, variant_delete, values), None),
+        }
+        for prefix, errors in _PREFIXES.items():
+            for edit in (variant_set, variant_insert, variant_array_append):
+                functions[f"{prefix}{edit.__name__}"] = self._edit(edit, errors), None
+            functions[f"{prefix}variant_get"] = self._getter(None, zone, errors), None
+            for suffix, kind in GETTER_TYPES.items():
+                functions[f"{prefix}variant_get_{suffix}"] = self._getter(kind, zone, errors), kind
+        return functions
+
+    def _getter(self, kind: pa.DataType | None, zone: str, errors: Errors) -> Callable[[pa.Array, pa.Array], pa.Array]:
+        """Return a function ``(variants, paths) -> values``."""
+        get = partial(variant_get, type="variant" if kind is None else kind, zone=zone, errors=errors)
+        return lambda values, paths: self._by_path(paths, kind, get, values)
+
+    def _edit(self, edit: Callable[..., Any], errors: Errors) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:
+        """Return a function ``(variants, paths, new values) -> changed variants``; all values are Variants."""
+        return lambda values, paths, new: self._by_path(paths, None, partial(edit, errors=errors), values, new)
+
+    def _by_path(
+        self, paths: pa.Array, kind: pa.DataType | None, work: Callable[..., Any], values: pa.Array, *others: pa.Array
+    ) -> pa.Array:
+        """Return the results for the rows of each path, in the order of the rows; NULL where the path is NULL.
+
+        `work`: called with the Variants of the rows of a path, the path, and further Variants.
+        """
+        columns = list(map(self.read, (values, *others)))
+
+        def of_path(path: str, first: VariantArray, *further: VariantArray) -> pa.Array:
+            result = work(first, path, *further)
+            return self.make(result) if kind is None else result
+
+        distinct = paths.unique()
+        if len(distinct) == 1 and distinct[0].is_valid:
+            return of_path(distinct[0].as_py(), *columns)
+        order = [np.flatnonzero(paths.is_null().to_numpy(zero_copy_only=False))]
+        parts = [pa.nulls(len(order[0]), self.kind if kind is None else kind)]
+        for path in distinct.drop_null().to_pylist():
+            rows = np.flatnonzero(pc.fill_null(pc.equal(paths, path), False).to_numpy(zero_copy_only=False))
+            order.append(rows)
+            parts.append(of_path(path, *(column.take(rows) for column in columns)))
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(order))))

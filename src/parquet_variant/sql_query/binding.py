@@ -47,7 +47,10 @@ def bind_table(source: Any, name: str) -> BoundTable:
     if isinstance(source, Scan) or (
         hasattr(plan, "batches") and (hasattr(plan, "selection") or hasattr(plan, "scans"))
     ):
-        return _scanned_table(plan, name)
+        variants = [field.name for field in plan.schema if is_variant_field(field)]
+        ordinary = {field.name: field.type for field in plan.schema if not is_variant_field(field)}
+        columns = TableColumns(variants, ordinary)
+        return BoundTable(name, columns, tuple(plan.schema.names), partial(_scan_again, plan))
     if not isinstance(source, (Table, VariantArray)) and hasattr(source, "__arrow_c_stream__"):
         return _arrow_table(rows_of(with_mixed_as_variants(source)), name)
     table = open_source(source)
@@ -242,12 +245,6 @@ def _any_row(variant: str) -> Selected:
 
 
 # ---- planned scans
-
-
-def _scanned_table(plan: Any, name: str) -> BoundTable:
-    variants = [field.name for field in plan.schema if is_variant_field(field)]
-    ordinary = {field.name: field.type for field in plan.schema if not is_variant_field(field)}
-    return BoundTable(name, TableColumns(variants, ordinary), tuple(plan.schema.names), partial(_scan_again, plan))
 
 
 def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Any:

@@ -36,7 +36,7 @@ from parquet_variant.ops.interop.display import (
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import holds_variants, is_variant
 from parquet_variant.support.report_text import grid
-from parquet_variant.types.forms import in_form, with_fields
+from parquet_variant.types.forms import chunks_in_form, with_fields
 
 FORMATS = {
     ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson",
@@ -315,10 +315,7 @@ def with_json(table: pa.Table) -> pa.Table:
     def as_json(array: pa.Array, _: pa.DataType) -> pa.Array | None:
         return to_json(VariantArray(array)).cast(pa.string()) if is_variant(array.type) else None
 
-    columns = []
-    for column in table.columns:
-        kind = _json_type(column.type)
-        columns.append(pa.chunked_array([in_form(chunk, kind, as_json) for chunk in column.chunks], kind))
+    columns = [chunks_in_form(column, _json_type(column.type), as_json) for column in table.columns]
     fields = [
         field.with_type(column.type).remove_metadata() if holds_variants(field.type) else field
         for field, column in zip(table.schema, columns, strict=True)

@@ -33,7 +33,7 @@ from parquet_variant.query.sql_dialect import SqlError, sql_type_name
 from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.result import SqlResult, copy_statement, with_json, with_variants, write_result
-from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
+from parquet_variant.sql_query.rewriting.query import Rewritten
 from parquet_variant.sql_query.tables import Batches, BoundTable, ScanOptions
 from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
@@ -193,17 +193,16 @@ def plan_sql(
     check_choice("errors", errors, ("null", "raise"))
     thread_count(threads)
     binder = _binder(tables, opens_paths)
-    rewritten = rewrite(query, binder, engine=engine, zone=zone, strict=errors == "raise", params=params)
+    rewritten = Rewritten(binder, engine, zone, strict=errors == "raise").rewrite(query, params)
     options = ScanOptions(errors, zone, threads, engine == "duckdb", rewritten.only_bounds)
     plans = {use.relation: use.table.scan(use.needed, use.predicate, options) for use in rewritten.uses}
-    return SqlQuery(query, rewritten, plans, options, list(rewritten.warnings))
+    return SqlQuery(rewritten, plans, options, list(rewritten.warnings))
 
 
 @dataclass(slots=True)
 class SqlQuery:
     """A planned query."""
 
-    query: str  # The user's text.
     rewritten: Rewritten  # The text for the engine, and what it needs.
     plans: Mapping[str, Batches]  # The scan of each relation in that text.
     options: ScanOptions = field(default_factory=ScanOptions)
@@ -247,9 +246,14 @@ class SqlQuery:
                     has_values = [
                         seen or _has_values(column) for seen, column in zip(has_values, part.columns, strict=True)
                     ]
-                    yield self._presented(part.rename_columns(names), as_text)
+                    part = part.rename_columns(names)
+                    if self.rewritten.describes:
+                        kinds = [kind.replace(_STORAGE, "VARIANT") for kind in part["column_type"].to_pylist()]
+                        yield part.set_column(1, "column_type", pa.array(kinds, pa.string()))
+                    else:
+                        yield with_json(part) if as_text else with_variants(part)
                 self.warnings += class_warnings(context.classes)
-                if not all(has_values):
+                if not all(has_values):  # a column without values, or an empty result
                     self.warnings += self._path_hints()
                 if self._states() != before:
                     problem = "files that the query reads several times were replaced while it ran: run the query again"
@@ -273,20 +277,13 @@ class SqlQuery:
         return [*given, *(use.table.path for use in self.rewritten.uses)]
 
     def _path_hints(self) -> list[str]:
-        """Return hints about paths that no row has; a column without values, or an empty result, gives a reason."""
+        """Return hints about paths that no row has."""
         hints: dict[str | None, None] = {}
         for use in self.rewritten.uses:
             keys_of = cache(use.table.keys)
-            for column in use.needed.values():
-                if column.path is not None:
-                    hints[path_hint(use.table, column.stored_name, column.path, keys_of)] = None
+            paths = ((c.stored_name, c.path) for c in use.needed.values() if c.path is not None)
+            hints |= dict.fromkeys(path_hint(use.table, column, path, keys_of) for column, path in paths)
         return [hint for hint in hints if hint is not None]
-
-    def _presented(self, part: pa.Table, as_text: bool) -> pa.Table:
-        if self.rewritten.describes:
-            kinds = [kind.replace(_STORAGE, "VARIANT") for kind in part["column_type"].to_pylist()]
-            return part.set_column(1, "column_type", pa.array(kinds, pa.string()))
-        return with_json(part) if as_text else with_variants(part)
 
     def _states(self) -> dict[str, Any]:
         """Return the state of each local file that several scans read; all scans must read the same version."""
@@ -298,7 +295,10 @@ class SqlQuery:
         if self.rewritten.unknown:
             return SqlError(self.rewritten.unknown[0])
         message = str(error).strip().splitlines()[0].replace(_STORAGE, "VARIANT")
-        for name, needed in sorted(self._columns().items(), key=lambda item: -len(item[0])):
+        needs = [item for use in self.rewritten.uses for item in use.needed.items()]
+        for name, needed in sorted(needs, key=lambda item: -len(item[0])):
+            if needed.path is None or name == needed.column:  # the user wrote the name
+                continue
             message = message.replace(f'"{name}"', path_text(needed))
             if name.startswith(_NUMBERED):  # other names may also be words of the message
                 message = message.replace(name, path_text(needed))
@@ -322,11 +322,6 @@ class SqlQuery:
         if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in message:  # TIMESTAMP has a zone, as in Spark
             hint = ": a literal without a zone is TIMESTAMP_NTZ '…'"
         return SqlError(f"the SQL cannot be run: {message}{hint}")
-
-    def _columns(self) -> dict[str, Selected]:
-        """Return the columns whose name in the engine's text is not the one that the user wrote."""
-        columns = {name: column for use in self.rewritten.uses for name, column in use.needed.items()}
-        return {name: column for name, column in columns.items() if column.path is not None and name != column.column}
 
 
 def _has_values(column: pa.ChunkedArray) -> bool:

@@ -6,7 +6,7 @@ Also scans of rows without columns, and of several Variant columns. Leaves which
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -32,7 +32,6 @@ from parquet_variant.query.selection import (
     TableColumns,
     TableFacts,
     is_variant,
-    read_selection,
 )
 from parquet_variant.query.variant_functions import field_names
 from parquet_variant.support import arrow_compute as pc
@@ -74,11 +73,7 @@ def memory_scan(table: pa.Table, needed: Mapping[str, Selected], options: ScanOp
     """Plan a scan of columns of an Arrow table, and of paths into its Variants."""
     if not needed:  # only the number of rows counts
         table, needed = pa.table({"": pa.nulls(len(table))}), {"": Selected.of("")}
-    selection = tuple(
-        replace(need, name=name, type=need.type if need.path is not None else table.schema.field(need.stored_name).type)
-        for name, need in needed.items()
-    )
-    return MemoryScan(table, selection, (), None, "", options.errors, options.zone)
+    return MemoryScan.plan(table, needed, errors=options.errors, zone=options.zone)
 
 
 @dataclass(frozen=True)
@@ -201,7 +196,7 @@ class BoundTable(TableFacts):
     json_keys: Callable[[], frozenset[str]] | None = field(default=None, kw_only=True)
     # The types and the elements of paths whose values were inspected.
     found: dict[Any, Any] = field(default_factory=dict, kw_only=True)
-    # Columns that are paths into other columns.
+    # Columns that are paths into Variant columns.
     derived: Mapping[str, Selected] = field(default_factory=dict, kw_only=True)
 
     def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> Selected:
@@ -216,9 +211,7 @@ class BoundTable(TableFacts):
                     reason="not-a-variant",
                 )
             return Selected.of(name, path, kind)
-        if path is None or derived.path is None:
-            return derived
-        return Selected.of(derived.stored_name, VariantPath((*derived.path.segments, *path.segments)), kind)
+        return derived if path is None else Selected.of(*self._stored_place(name, path), kind)
 
     def common_type(
         self, name: str, path: VariantPath, inside: Sequence[VariantPath] = (), *, nulls: bool = True
@@ -245,10 +238,9 @@ class BoundTable(TableFacts):
         return self._fact(name, path, find)
 
     def _fact(self, name: str, path: VariantPath, find: Callable[..., Any]) -> Any:
-        """Return what a function finds of a stored column and path; None for ordinary columns, and unreadable data."""
-        place = self._stored_place(name, path)
+        """Return what a function finds of a stored column and path; None for unreadable data."""
         try:
-            return None if place is None else find(*place)
+            return find(*self._stored_place(name, path))
         except VariantError:  # whoever reads the data reports it
             return None
 
@@ -283,13 +275,11 @@ class BoundTable(TableFacts):
 
         return self._fact(name, path, find)
 
-    def _stored_place(self, name: str, path: VariantPath) -> tuple[str, VariantPath] | None:
-        """Return the stored column and the path of values; None for an ordinary column."""
+    def _stored_place(self, name: str, path: VariantPath) -> tuple[str, VariantPath]:
+        """Return the stored column and the path of values."""
         derived = self.derived.get(name)
-        if derived is None:
+        if derived is None or derived.path is None:
             return name, path
-        if derived.path is None:
-            return None
         return derived.stored_name, VariantPath((*derived.path.segments, *path.segments))
 
     def keys(self, variant: str) -> frozenset[str] | None:
@@ -345,9 +335,7 @@ class BoundTable(TableFacts):
         shredded = self.shredded_schema(variant)
         node = None if shredded is None else shredded.get(path)
         names = [key for key, _ in node.fields] if node is not None and node.kind == "object" else []
-        place = self._stored_place(variant, path)
-        assert place is not None
-        found, is_complete = self._other_fields(*place, is_shredded=bool(names))
+        found, is_complete = self._other_fields(*self._stored_place(variant, path), is_shredded=bool(names))
         names += sorted(found - set(names), key=lambda key: (key.lower(), key != key.lower(), key))
         unread = 0 if is_complete else len((self.keys(variant) or frozenset()) - set(names))
         return Fields(tuple(names), unread)
@@ -374,37 +362,6 @@ class BoundTable(TableFacts):
     def shredded_schema(self, variant: str) -> ShreddingSchema | None:
         """Return the shredded paths of all files together; None if nothing is shredded."""
         return types_of_paths((source, variant) for source in self.parquet_files())
-
-    def with_columns(self, columns: Mapping[str, Any], variant: str | None = None) -> BoundTable:
-        """Return the table with additional columns, given as for `Table.scan`.
-
-        `columns`: by name: ``("$.path", "type")``, ``"$.path:type"``, or the name of a column.
-        `variant`: the Variant column of the paths, if there are several.
-        """
-        derived = dict(self.derived)
-        variants, ordinary = list(self.columns.variants), dict(self.columns.ordinary)
-        for added in read_selection(columns):
-            if added.path is None:
-                if added.column is None or added.column not in self.order:
-                    raise VariantFileError(
-                        f"unknown column {added.column}: choose from {', '.join(self.order)}", reason="no-such-column"
-                    )
-                derived[added.name] = self.needs(added.column)
-                kind = ordinary.get(added.column)
-            else:
-                if variant is None and len(self.columns.variants) != 1:
-                    problem = f"{self.name} has {len(self.columns.variants)} Variant columns: name that of {added.path}"
-                    raise VariantFileError(problem, reason="several-variant-columns")
-                stored = variant or self.columns.variants[0]
-                derived[added.name] = Selected.of(stored, added.path, added.type, exact=added.exact)
-                kind = added.output
-            if kind is None:
-                variants.append(added.name)
-            else:
-                ordinary[added.name] = kind
-        order = tuple(dict.fromkeys((*self.order, *derived)))
-        tabled = TableColumns(variants, ordinary, self.columns.nested)
-        return replace(self, columns=tabled, order=order, derived=derived)
 
 
 def _entries(

@@ -7,7 +7,7 @@ Owns which columns there are, their names, the view object, and the statement. L
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -19,7 +19,7 @@ from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.duckdb_engine import reserved_words
-from parquet_variant.query.selection import Selected, distinct_names, read_selection
+from parquet_variant.query.selection import Selected, TableColumns, distinct_names, read_selection
 from parquet_variant.query.variant_functions import plain_variants
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.tables import BoundTable, ScanOptions
@@ -27,6 +27,7 @@ from parquet_variant.support.choices import SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.expressions import quoted
 from parquet_variant.tables.table.table import Table
+from parquet_variant.tables.table_scan import chosen_variant
 from parquet_variant.types.path import VariantPath, quote_name
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -85,35 +86,25 @@ def typed_table(table: BoundTable, column: str | None = None, names: Names = "sh
     The second result is a line about fields that are not among the columns, if there are any.
     """
     check_choice("names", names, ("short", "path"))
-    variants = [name for name in table.columns.variants if column in (None, name)]
-    if not variants:
-        raise VariantError(f"{table.name} has no Variant column: typed() needs one", reason="no-variant-column")
-    if len(variants) > 1:
-        raise VariantError(
-            f"{table.name} has several Variant columns: choose one from {', '.join(variants)}", reason="no-such-column"
-        )
-    fields, warning = table.fields_at(variants[0]).selected(variants[0])
-    schema = table.schema_of(variants[0])
+    variant = chosen_variant(table.columns.variants, column, VariantError, "no-such-column")
+    fields, warning = table.fields_at(variant).selected(variant)
+    schema = table.schema_of(variant)
     taken = [*table.columns.ordinary, *table.columns.variants]
-    others = [
-        (VariantPath((key,)), table.common_type(variants[0], VariantPath((key,))))
-        for key in fields
-        if not _has_typed_paths(schema, key)
-    ]
+    typed_keys = {path.segments[0] for path, _ in _typed_nodes(schema) if path.segments}
+    untyped = [VariantPath((key,)) for key in fields if key not in typed_keys]
+    others = [(path, table.common_type(variant, path)) for path in untyped]
     selection = typed_paths(schema, taken, names, others)
-    view = table.with_columns({selected.name: selected for selected in selection}, variants[0])
-    order = (*table.columns.ordinary, *(selected.name for selected in selection))
-    names_of_paths = {selected.name for selected in selection}
-    shown = [name for name in order if name in view.columns.ordinary or name in names_of_paths]
-    return replace(view, order=tuple(shown)), warning
+    variants = [*table.columns.variants, *(selected.name for selected in selection if selected.type is None)]
+    types = {selected.name: selected.type for selected in selection if selected.type is not None}
+    columns = TableColumns(variants, {**table.columns.ordinary, **types}, table.columns.nested)
+    derived = {s.name: Selected.of(variant, s.path, s.type, exact=s.exact) for s in selection}
+    return replace(table, columns=columns, order=(*table.columns.ordinary, *derived), derived=derived), warning
 
 
-def _has_typed_paths(schema: ShreddingSchema, key: str) -> bool:
-    """Return whether a field of the objects has typed paths."""
-    node = dict(schema.fields).get(key) if schema.kind == "object" else None
-    if node is None or node.kind == "variant":
-        return False
-    return node.kind != "object" or any(_has_typed_paths(node, child) for child, _ in node.fields)
+def _typed_nodes(schema: ShreddingSchema) -> Iterator[tuple[VariantPath, ShreddingSchema]]:
+    """Yield the primitives and arrays that are not inside other arrays."""
+    nodes = ((path, node) for path, node in schema.walk() if not path.has_wildcard)
+    return ((path, node) for path, node in nodes if node.kind in ("array", "primitive"))
 
 
 def typed_paths(
@@ -127,17 +118,7 @@ def typed_paths(
     `taken`: the names of other columns, which no path gets.
     `others`: further paths, with the type of all their values if there is one.
     """
-    paths: list[tuple[VariantPath, pa.DataType | None]] = []
-
-    def walk(node: ShreddingSchema, path: VariantPath) -> None:
-        if node.kind == "object":
-            for key, child in node.fields:
-                walk(child, path / key)
-        elif node.kind in ("array", "primitive"):
-            paths.append((path, node.to_arrow()))
-
-    walk(schema, VariantPath())
-    paths += others
+    paths = [*((path, node.to_arrow()) for path, node in _typed_nodes(schema)), *others]
     keys = [[str(segment) for segment in path.segments] or ["value"] for path, _ in paths]
     base_names = ["_".join(path_keys) for path_keys in keys] if names == "path" else _shortest_names(keys, taken)
     unique = distinct_names([base or "_" for base in base_names], taken)  # no engine has a column named ""
@@ -182,18 +163,15 @@ def sql_view(
         problem = f"{path} is {kind}: a view needs Parquet files or a Delta table; convert it with `variant ingest`"
         raise VariantError(problem, reason="not-parquet")
     table = bind_table(opened, path)
-    variants = [name for name in table.columns.variants if column in (None, name)]
-    if len(variants) != 1:
-        names = ", ".join(table.columns.variants) or "none"
-        raise VariantError(f"{path}: choose one Variant column from {names}", reason="no-such-column")
-    shredding = table.shredded_schema(variants[0])
+    variant = chosen_variant(table.columns.variants, column, VariantError, "no-such-column")
+    shredding = table.shredded_schema(variant)
     if engine == "duckdb" and shredding is not None and (keys := _unreadable_keys(shredding)) is not None:
         raise VariantError(
             f"{path} shreds {keys}, and DuckDB 2.0 cannot read these files: use the engine spark, or `variant query`",
             reason="bad-option",
         )
     if columns is None:  # the ordinary columns and the shredded paths, with the names of `typed`
-        schema = table.schema_of(variants[0])
+        schema = table.schema_of(variant)
         if schema.kind == "variant":
             raise VariantError(f"{path} has no shredded paths: name the columns of the view", reason="no-files")
         ordinary = [Selected(name, None, kind, name) for name, kind in table.columns.ordinary.items()]
@@ -201,12 +179,12 @@ def sql_view(
     else:
         selected = read_selection(columns)
     _check_columns(selected, [*table.columns.top, *table.columns.nested], path)
-    hidden = [] if columns is not None or shredding is None else _case_twins(table, variants[0], shredding)
+    hidden = [] if columns is not None or shredding is None else _case_twins(table, variant, shredding)
     comments = [
         f"-- not a column: {hidden_path} ({count:,} values) differs from {shown} only in letter case\n"
         for hidden_path, shown, count in hidden
     ]
-    lines = [f"  {_value(column, variants[0], engine)} AS {_name(column.name, engine)}" for column in selected]
+    lines = [f"  {_value(column, variant, engine)} AS {_name(column.name, engine)}" for column in selected]
     source = _source(path, opened.format, engine)
     create = "CREATE OR REPLACE VIEW" if engine == "duckdb" else "CREATE OR REPLACE TEMPORARY VIEW"
     statement = f"{create} {_name(name, engine)} AS SELECT\n" + ",\n".join(lines) + f"\nFROM {source}"

@@ -61,7 +61,7 @@ class ComparisonRewriter(NestedRewriter):
         keys = [key for key in _OPERANDS if isinstance(node.args.get(key), exp.Expr)]
         sides = [_Side(self, self.expression(part)) for part in (*map(node.args.get, keys), *node.expressions)]
         variants = [side for side in sides if side.value.kind is not None]
-        if not variants and (any(side.is_text for side in sides) or not _exceeds_decimals(sides)):
+        if not variants and (any(isinstance(side.literal, str) for side in sides) or not _exceeds_decimals(sides)):
             return None
 
         def compared(operands: Sequence[exp.Expr]) -> exp.Expr:
@@ -123,11 +123,6 @@ class _Side:
     def typed(self) -> Value | None:
         """The operand, a Variant as the type of all its values; None if there is no such type."""
         return self.value.typed() if self.is_variant else self.value
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the operand is a string in quotes."""
-        return isinstance(self.value.source, exp.Literal) and self.value.source.is_string
 
     @property
     def type(self) -> pa.DataType | None:

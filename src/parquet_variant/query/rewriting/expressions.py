@@ -28,7 +28,15 @@ from parquet_variant.query.rewriting.values import (
 )
 from parquet_variant.query.sql_dialect import SqlError, from_template
 from parquet_variant.query.sql_pushdown import NO_LITERAL, class_of_type, literal_value
-from parquet_variant.query.variant_functions import AGGREGATES, EDITS, FUNCTIONS, OF_ONE_VARIANT, PARSERS, TRIES
+from parquet_variant.query.variant_functions import (
+    AGGREGATES,
+    EDITS,
+    FUNCTIONS,
+    OF_ONE_VARIANT,
+    PARSERS,
+    TRIES,
+    VARIANT,
+)
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Functions that return a value of their first argument.
@@ -109,18 +117,15 @@ class ExpressionRewriter(ComparisonRewriter):
     # ---- expressions around others
 
     def _read_query(self, node: exp.Expr, _: str) -> Value:
-        assert self.context.rewrite is not None
-        tree, outputs = self.context.rewrite(node, self.scope)
+        tree, outputs = self.context.query(node, self.scope)
         if not outputs or len(outputs) != 1:
             return value_of(node, tree)
         output = outputs[0]
 
-        def as_typed(nulls: bool) -> Value | None:
-            common = output.common if nulls else None
-            return None if common is None else value_of(node, self.cast_to(tree.copy(), common), common)
-
-        typed = as_typed if output.is_variant and self.engine == "duckdb" else None
-        return Value(node, tree.copy, output.type, as_typed=typed)
+        value, common = Value(node, tree.copy, output.type), output.common
+        if common is None or not output.is_variant or self.engine != "duckdb":
+            return value
+        return replace(value, as_typed=lambda: value_of(node, self.cast_to(tree.copy(), common), common))
 
     def _read_chain(self, node: exp.Expr, _: str) -> Value:
         """Rewrite arithmetic, the left operand first, so that a long sum does not recurse per operand."""
@@ -229,15 +234,20 @@ class ExpressionRewriter(ComparisonRewriter):
         function = OF_ONE_VARIANT.get(name, name)
         if (from_columns := self._of_typed_columns(node, value, function)) is not None:
             return from_columns
-        kind = VARIANT_STORAGE if FUNCTIONS[function].returns_variant else None
+        kind = VARIANT_STORAGE if FUNCTIONS[function].result == VARIANT else None
         return value_of(node, self.call(function, value.sql), kind)
 
     def _of_typed_columns(self, node: exp.Expr, value: Value, function: str) -> Value | None:
         """Return the result of a function that the typed column of a path knows; None if there is no such column."""
-        if function in _SIZES and (elements := self._elements(value)) is not None:
-            return value_of(node, exp.cast(engine_call("len", elements), "BIGINT"))
-        is_about_type = function in ("variant_type", "is_variant_null") and value.as_typed is not None
-        typed = value.as_typed(False) if is_about_type and value.as_typed is not None else None
+        hit = None if value.root is None else value.root.column
+        use = None if hit is None else hit.relation.use
+        if function in _SIZES and value.term is not None and hit is not None and use is not None:
+            path = value.term.path
+            leaf = use.table.leaf_of_elements(hit.column.name or "", path) if path.segments else None
+            if leaf is not None:  # a typed list with an entry for each element
+                elements = self.table_column(hit, use, VariantTerm(leaf[0], leaf[1], cast=True))
+                return value_of(node, exp.cast(engine_call("len", elements), "BIGINT"))
+        typed = value.typed(nulls=False) if function in ("variant_type", "is_variant_null") else None
         if typed is None:
             return None
         if function == "is_variant_null":
@@ -247,17 +257,6 @@ class ExpressionRewriter(ComparisonRewriter):
             return None
         return value_of(node, from_template(f"CASE WHEN _0 IS NOT NULL THEN '{name}' END", [typed.sql]))
 
-    def _elements(self, value: Value) -> exp.Expr | None:
-        """Return a typed list with an entry for each element of a path; None if not all values are arrays."""
-        hit = None if value.root is None else value.root.column
-        use = None if hit is None else hit.relation.use
-        if value.term is None or hit is None or use is None or not value.term.path.segments:
-            return None
-        leaf = use.table.leaf_of_elements(hit.column.name or "", value.term.path)
-        if leaf is None:
-            return None
-        return self.table_column(hit, use, VariantTerm(leaf[0], leaf[1], cast=True))
-
     # ---- aggregates
 
     def _read_variant_aggregate(self, node: exp.Expr, name: str) -> Value | None:
@@ -265,7 +264,7 @@ class ExpressionRewriter(ComparisonRewriter):
         if value is None or (value.kind is not None and not value.is_variant):
             return None
         rows = engine_call("list", (value if value.is_variant else self.as_variant(value)).sql)
-        return value_of(node, self.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].returns_variant else None)
+        return value_of(node, self.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].result == VARIANT else None)
 
     def _read_extreme(self, node: exp.Expr, name: str) -> Value | None:
         """Rewrite min or max of a Variant: the value, or the first values, in the order of sort keys."""
@@ -279,15 +278,9 @@ class ExpressionRewriter(ComparisonRewriter):
             return None
         key = self.call("sort_key", value.sql, constants=(self.text(argument), ()))
         extreme = engine_call(f"arg_{name}", value.sql, key, *number)
-
-        def as_typed(nulls: bool) -> Value | None:
-            typed = value.typed() if nulls else None
-            if typed is None:
-                return None
-            return value_of(node, engine_call(name, typed.sql, *copies(number)), typed.type)
-
         kind = pa.list_(VARIANT_STORAGE) if number else VARIANT_STORAGE
-        return Value(node, extreme.copy, kind, origin=value.place or value.origin, as_typed=as_typed)
+        typed = chosen(value, node, lambda inner: engine_call(name, inner, *copies(number)))
+        return replace(typed, make=extreme.copy, type=kind)
 
     def _read_ordered_set(self, node: exp.Expr, _: str) -> Value | None:
         """Rewrite ``mode() WITHIN GROUP (ORDER BY v:a)``; other such aggregates interpolate, or return a value."""

@@ -137,7 +137,14 @@ class NestedRewriter(PathRewriter):
         if value.kind is None or (self.engine == "spark" and (is_json or not value.is_path)):
             return value_of(node, self.rebuild(node), _type_or_none(node.to))
         if is_json or not value.is_path:
-            return value_of(node, self.cast_inside(node, value), _type_or_none(node.to))
+            if is_json:
+                rewritten: exp.Expr = engine_call("to_json", self.as_json(value))
+            elif node.is_type(*exp.DataType.TEXT_TYPES):
+                rewritten = self.as_text(value)
+            else:
+                target, cast = sql_type(node.to, self.engine), lambda v, part: self.cast_to(v, part or pa.string())
+                rewritten = self.rebuild(node, this=_replace_variants(value.sql, value.kind, target, cast))
+            return value_of(node, rewritten, _type_or_none(node.to))
         if node.args.get("format") is not None:
             raise SqlError(f"{self.text(node)}: a cast of a Variant cannot have a format")
         term, root = value.start
@@ -263,9 +270,9 @@ class NestedRewriter(PathRewriter):
         """
         values, kind = self.alike(node, parts, mixes=True)
 
-        def as_typed(nulls: bool) -> Value | None:
+        def as_typed() -> Value | None:
             typed = [value if isinstance(value.source, exp.Null) else value.typed_or_null() for value in values]
-            found = [value for value in typed if value is not None] if nulls else []
+            found = [value for value in typed if value is not None]
             types = {value.type for value in found if not isinstance(value.sql, exp.Null)}
             if len(found) < len(values) or len(types) != 1 or None in types:
                 return None
@@ -317,16 +324,6 @@ class NestedRewriter(PathRewriter):
 
     # ---- casts
 
-    def cast_inside(self, node: exp.Cast, value: Value) -> exp.Expr:
-        """Return the cast of a value with Variants inside, each cast as the Variant itself would be."""
-        if node.is_type("json"):
-            return engine_call("to_json", self.as_json(value))
-        if node.is_type(*exp.DataType.TEXT_TYPES):
-            return self.as_text(value)
-        target = sql_type(node.to, self.engine)
-        inside = _replace_variants(value.sql, value.kind, target, lambda v, part: self.cast_to(v, part or pa.string()))
-        return self.rebuild(node, this=inside)
-
     def as_json(self, value: Value) -> exp.Expr:
         """Return a value with DuckDB's JSON in place of each Variant."""
         return _replace_variants(
@@ -362,52 +359,35 @@ def _replace_variants(value: exp.Expr, kind: Kind, target: pa.DataType | None, l
         return value
     if is_variant(kind):
         return leaf(value, target)
+    if pa.types.is_list(kind):
+        inner = target.value_type if target is not None and pa.types.is_list(target) else None
+        return _list_transform(value, lambda element: _replace_variants(element, kind.value_type, inner, leaf))
     if pa.types.is_map(kind):
-        return _replaced_map(value, kind, target, leaf)
-    if pa.types.is_struct(kind):
-        return bound_once(value, lambda struct: _replaced_struct(struct, kind, target, leaf))
-    inner = target.value_type if target is not None and pa.types.is_list(target) else None
-    return _list_transform(value, lambda element: _replace_variants(element, kind.value_type, inner, leaf))
-
-
-def _replaced_map(value: exp.Expr, kind: pa.MapType, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
-    inner = target.item_type if target is not None and pa.types.is_map(target) else None
-
-    def entry(pair: exp.Expr) -> exp.Expr:
-        replaced = _replace_variants(_field(pair, "value"), kind.item_type, inner, leaf)
-        return _struct({"key": _field(pair, "key"), "value": replaced})
-
-    return engine_call("map_from_entries", _list_transform(engine_call("map_entries", value), entry))
-
-
-def _replaced_struct(struct: exp.Expr, kind: pa.StructType, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
-    is_unnamed = all(not field.name for field in kind)
-    parts = []
-    for number, field in enumerate(kind, 1):
-        by_number = engine_call("struct_extract_at", struct.copy(), exp.Literal.number(number))
-        part = by_number if is_unnamed else _field(struct, field.name)
-        parts.append(_replace_variants(part, field.type, _part_of(target, field.name, number), leaf))
+        entry, into = pa.struct([("key", pa.null()), ("value", kind.item_type)]), None
+        if target is not None and pa.types.is_map(target):
+            into = pa.list_(pa.struct([("key", pa.null()), ("value", target.item_type)]))
+        entries = _replace_variants(engine_call("map_entries", value), pa.list_(entry), into, leaf)
+        return engine_call("map_from_entries", entries)
     names = [field.name for field in kind]
-    made = engine_call("row", *parts) if is_unnamed else _struct(dict(zip(names, parts, strict=True)))
-    return from_template("CASE WHEN _0 IS NULL THEN NULL ELSE _1 END", [struct, made])
+    if any(names) and len({name.lower() for name in names}) < len(names):
+        raise SqlError(f"a struct with the fields {', '.join(names)} cannot be cast: two names differ only in case")
+    fields = list(target) if target is not None and pa.types.is_struct(target) else []
+    types = {field.name.lower(): field.type for field in reversed(fields)}
 
+    def made(struct: exp.Expr) -> exp.Expr:
+        parts = []
+        for number, (name, field) in enumerate(zip(names, kind, strict=True)):
+            part: exp.Expr = engine_call("struct_extract_at", struct.copy(), exp.Literal.number(number + 1))
+            if any(names):
+                part = exp.Dot(this=exp.Paren(this=struct.copy()), expression=exp.to_identifier(name, quoted=True))
+            into = types.get(name.lower(), fields[number].type if number < len(fields) else None)
+            part = _replace_variants(part, field.type, into, leaf)
+            key = exp.to_identifier(name, quoted=True)
+            parts.append(exp.PropertyEQ(this=key, expression=part) if any(names) else part)
+        packed = engine_call("struct_pack" if any(names) else "row", *parts)
+        return from_template("CASE WHEN _0 IS NULL THEN NULL ELSE _1 END", [struct, packed])
 
-def _part_of(target: pa.DataType | None, name: str, number: int) -> pa.DataType | None:
-    if target is None or not pa.types.is_struct(target):
-        return None
-    by_name = [field.type for field in target if field.name.lower() == name.lower()]
-    return by_name[0] if by_name else target.field(number - 1).type if number <= target.num_fields else None
-
-
-def _struct(parts: dict[str, exp.Expr]) -> exp.Expr:
-    if len({name.lower() for name in parts}) < len(parts):
-        raise SqlError(f"a struct with the fields {', '.join(parts)} cannot be cast: two names differ only in case")
-    pairs = [exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=part) for name, part in parts.items()]
-    return engine_call("struct_pack", *pairs)
-
-
-def _field(value: exp.Expr, name: str) -> exp.Expr:
-    return exp.Dot(this=exp.Paren(this=value.copy()), expression=exp.to_identifier(name, quoted=True))
+    return bound_once(value, made)
 
 
 def bound_once(value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:

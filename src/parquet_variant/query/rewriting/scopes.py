@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.errors import PathError
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import And, Predicate, joined
@@ -216,8 +217,7 @@ class Scope:
         parts = tuple(part.name for part in column.parts)
         scope: Scope | None = self
         while scope is not None:
-            hit = scope._resolve_here(parts)
-            if hit is not None:
+            if (hit := scope._resolve_here(parts)) is not None:
                 return hit
             if any(relation.is_open for relation in scope.visible()):
                 return None
@@ -229,7 +229,7 @@ class Scope:
             for relation in self.visible():
                 if relation.alias.lower() == parts[0].lower() and (hit := _resolve_in(relation, parts[1:])) is not None:
                     return hit
-        hits = [hit for relation in self.visible() if (hit := _resolve_in(relation, parts)) is not None]
+        hits = self.everywhere(*parts)
         if not hits:
             return None
         several = len(hits) > 1 and parts[0].lower() not in self.merged
@@ -241,9 +241,9 @@ class Scope:
         """Return the relations whose columns can be named."""
         return [relation for relation in self.relations if relation.is_visible]
 
-    def everywhere(self, name: str) -> list[ResolvedColumn]:
+    def everywhere(self, *parts: str) -> list[ResolvedColumn]:
         """Return all columns of a name in the relations of this scope."""
-        return [hit for relation in self.visible() if (hit := _resolve_in(relation, (name,))) is not None]
+        return [hit for relation in self.visible() if (hit := _resolve_in(relation, parts)) is not None]
 
     def is_known(self, column: exp.Column) -> bool:
         """Return whether a name is an alias, a lambda parameter, or possibly a column that only the engine knows."""
@@ -330,6 +330,8 @@ def _resolve_in(relation: Relation, parts: tuple[str, ...]) -> ResolvedColumn | 
 def merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
     """Add the columns that USING and NATURAL compare to both sides; none of them may be a Variant."""
     using: list[exp.Expr] = join.args.get("using") or []
+    if any(isinstance(column, exp.JSONExtract) for column in using):
+        raise PathError("USING takes names of columns, not paths: write JOIN … ON a.v:kind = b.v:kind")
     names = [column.name for column in using]
     if str(join.args.get("method") or "").upper() == "NATURAL":
         names_on_left = {

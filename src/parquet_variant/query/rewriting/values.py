@@ -74,9 +74,8 @@ class Value:
     column: ResolvedColumn | None = None  # The column that it is.
     place: StoredPath | None = None  # Where the values of a Variant are stored.
     origin: StoredPath | None = None  # Where the values of which an aggregate returns one are stored.
-    # Returns the Variant as the type of all its values, if it is known. The argument says whether values may also be
-    # Variant null, which become NULL.
-    as_typed: Callable[[bool], Value | None] | None = None
+    # Returns the Variant as the type of all its values, if it is known; Variant nulls become NULL.
+    as_typed: Callable[[], Value | None] | None = None
 
     def __deepcopy__(self, _: object) -> Value:
         return self  # so that a copy of a tree keeps the values of its nodes
@@ -107,10 +106,14 @@ class Value:
         return (ROOT, self) if self.term is None or self.root is None else (self.term, self.root)
 
     def typed(self, *, nulls: bool = True) -> Value | None:
-        """Return the Variant as the type of all its values; None if there is none, or the query asks for a Variant."""
+        """Return the Variant as the type of all its values; None if there is none, or the query asks for a Variant.
+
+        `nulls`: whether values may also be Variant null.
+        """
         if self.as_typed is None or (self.term is not None and self.term.cast):
             return None
-        return self.as_typed(nulls)
+        is_proved = nulls or (self.place is not None and self.place.common_type(nulls=False) is not None)
+        return self.as_typed() if is_proved else None
 
     def missing_path_hint(self, *, elsewhere: bool = False) -> str | None:
         """Return the hint for a path that no row has; None for a path that exists, and for other expressions.
@@ -164,8 +167,8 @@ def chosen(value: Value, source: exp.Expr, around: Callable[[exp.Expr], exp.Expr
     `around`: returns the expression for that of the other one.
     """
 
-    def as_typed(nulls: bool) -> Value | None:
-        typed = value.typed() if nulls else None
+    def as_typed() -> Value | None:
+        typed = value.typed()
         return None if typed is None else value_of(source, around(typed.sql), typed.type)
 
     typed = as_typed if value.as_typed is not None else None
@@ -179,17 +182,18 @@ class QueryContext:
     engine: SqlEngine
     zone: str  # The session time zone.
     strict: bool = False  # Whether scans raise for failed casts.
-    # Rewrites a query inside the query; None in conditions, which have none.
-    rewrite: Callable[[exp.Expr, Scope], tuple[exp.Expr, Outputs]] | None = None
+    is_condition: bool = False  # Whether it is a condition on rows that are changed, not a query.
     warnings: list[str] = field(default_factory=list)  # Warnings about the result.
     # Messages about names that are not columns, used if the engine does not know them either.
     unknown: list[str] = field(default_factory=list)
 
+    def query(self, node: exp.Expr, around: Scope) -> tuple[exp.Expr, Outputs]:
+        """Rewrite a query inside the query; conditions have none."""
+        raise NotImplementedError
+
 
 class PathRewriter(ABC):
     """Rewrites the columns and paths of one SELECT, or of a condition."""
-
-    is_condition = False  # Whether it rewrites a condition on rows that are changed.
 
     def __init__(self, context: QueryContext, scope: Scope) -> None:
         self.context, self.scope, self.engine = context, scope, context.engine
@@ -324,9 +328,8 @@ class PathRewriter(ABC):
         place = None if root.place is None or term.type is not None else root.place.below(term.path)
         has_place = place is not None and bool(term.path.segments) and self.engine == "duckdb"
 
-        def as_typed(nulls: bool) -> Value | None:
-            assert place is not None
-            common = place.common_type(nulls=nulls)
+        def as_typed() -> Value | None:
+            common = None if place is None else place.common_type()
             return None if common is None else self.path(root, replace(term, type=common, cast=True), source)
 
         kind = VARIANT_STORAGE if term.output is None else term.output
@@ -381,24 +384,29 @@ class PathRewriter(ABC):
             return value_of(node, node, reduce(field_of, fields, kind))
         hit = self.scope.resolve(node)
         if hit is None:
-            return self._read_unresolved(node)
+            alias = self.alias(node)
+            tables = [relation.alias.lower() for relation in self.scope.visible() if relation.use is not None]
+            if not self.scope.is_known(node):
+                self.context.unknown.append(unknown_name(self.scope, node, self.engine))
+            elif not fields and alias is None and first.lower() in tables:
+                raise SqlError(f"{first} is a table, not a column: name a column, or write {first}.*")
+            return value_of(node, node, None if alias is None else alias.kind)
         use, is_variant_column = hit.relation.use, hit.column.is_variant and not hit.fields
-        if hit.ambiguous and (hit.column.is_variant or self.is_condition):
+        if hit.ambiguous and (hit.column.is_variant or self.context.is_condition):
             name = node.parts[0].name
-            tables = " or ".join(match.relation.alias for match in self.scope.everywhere(name))
-            raise SqlError(f"{name} is ambiguous: {tables} has such a column; write the table before it")
-        if self.is_condition and hit.column.name not in [part.name for part in node.parts]:
+            shown = " or ".join(match.relation.alias for match in self.scope.everywhere(name))
+            raise SqlError(f"{name} is ambiguous: {shown} has such a column; write the table before it")
+        if self.context.is_condition and hit.column.name not in [part.name for part in node.parts]:
             check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
         if use is None:
             check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
             if not is_variant_column:
                 return value_of(node, node, hit.type)
 
-            def as_typed(nulls: bool) -> Value | None:
-                common = hit.column.only_type if nulls else None
+            def as_typed() -> Value | None:
+                common, column = hit.column.only_type, node.copy()
                 if common is None:
                     return None
-                column = node.copy()
                 if not column.table and hit.relation.alias:  # not an output of this SELECT
                     column.set("table", exp.to_identifier(hit.relation.alias, quoted=True))
                 return value_of(node, self.cast_to(column, common), common)
@@ -409,16 +417,6 @@ class PathRewriter(ABC):
             make = partial(self.table_column, hit, use, ROOT)
             return Value(node, make, VARIANT_STORAGE, column=hit, place=hit.column.place)
         return self._read_ordinary(node, hit, use)
-
-    def _read_unresolved(self, node: exp.Column) -> Value:
-        alias = self.alias(node)
-        if not self.scope.is_known(node):
-            self.context.unknown.append(unknown_name(self.scope, node, self.engine))
-        elif len(node.parts) == 1 and alias is None:
-            tables = {relation.alias.lower() for relation in self.scope.visible() if relation.use is not None}
-            if node.name.lower() in tables:
-                raise SqlError(f"{node.name} is a table, not a column: name a column, or write {node.name}.*")
-        return value_of(node, node, None if alias is None else alias.kind)
 
     def _read_ordinary(self, node: exp.Column, hit: ResolvedColumn, use: TableUse) -> Value:
         column = hit.column.name or ""

@@ -2,7 +2,7 @@
 
 Plain Spark reads registered tables without this library: Parquet by itself, Delta with delta-spark, Iceberg with its
 Spark runtime. `datasource.catalog_table` is for tables that this library reads (``USING variant``). The
-functions over VARIANT columns are those of `query.engine_functions`, as Arrow UDFs.
+functions over VARIANT columns are those of `query.variant_functions`, as Arrow UDFs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, bad_option
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.query.engine_functions import VariantColumns
+from parquet_variant.query.variant_functions import VariantColumns
 from parquet_variant.spark.arrow_variant import SPARK_VARIANT, from_spark, is_spark_variant, to_spark
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.reading import read_schema

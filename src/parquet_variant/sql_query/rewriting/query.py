@@ -9,7 +9,7 @@ of COALESCE, are read by functions of the engine. Leaves expressions to `express
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
@@ -35,7 +35,6 @@ from parquet_variant.sql_query.rewriting.set_operations import (
     by_position,
     by_sort_keys,
     in_common,
-    is_sampled,
     name_variants,
     prepared,
     rename_outputs,
@@ -53,54 +52,36 @@ _FORMATS = ("parquet", "delta", "vortex")
 _CLAUSES = ["where", "group", "having", "qualify", "windows", "distinct", "order", "sort", "cluster", "limit", "offset"]
 
 
-@dataclass(slots=True)
-class Rewritten:
-    """A rewritten query."""
+class Rewritten(QueryContext):
+    """A query that is rewritten, and what its text needs.
 
-    text: str = ""  # The text for the engine.
-    uses: list[TableUse] = field(default_factory=list)  # The places that name a table, each a relation of the text.
-    describes: bool = False  # Whether the query is DESCRIBE.
-    # Messages about names that are not columns, used if the engine does not know them either.
-    unknown: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)  # Warnings about the result.
-    only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
-
-
-def rewrite(
-    text: str,
-    bind: Callable[[str], BoundTable | None],
-    *,
-    engine: SqlEngine = "duckdb",
-    zone: str = "UTC",
-    strict: bool = False,
-    params: Any = None,
-) -> Rewritten:
-    """Rewrite a query.
-
-    `text`: the query.
     `bind`: returns the table of a name or path in FROM; None for a name that only the engine may know.
-    `params`: the values of its parameters.
     `strict`: whether scans raise for failed casts, so that those of ``try_cast`` are not left to them.
-    Raises `SqlError` or `PathError` if the query is invalid, or computes with a Variant without a type; and the errors
-    of `bind`.
     """
-    tree = parse_sql(text, engine, params=params)
-    try:
-        return _Rewriter(bind, engine, zone, strict).rewrite(prepared(tree, engine))
-    except RecursionError:
-        raise SqlError("the SQL is nested too deeply") from None
 
-
-class _Rewriter:
-    def __init__(
-        self, bind: Callable[[str], BoundTable | None], engine: SqlEngine, zone: str, strict: bool = False
-    ) -> None:
-        self.bind, self.engine, self.zone = bind, engine, zone
-        self.context = QueryContext(engine, zone, strict, self.query)
-        self.uses: list[TableUse] = []
+    def __init__(self, bind: Callable[[str], BoundTable | None], engine: SqlEngine, zone: str, *, strict: bool) -> None:
+        super().__init__(engine, zone, strict)
+        self.bind = bind
+        self.text = ""  # The text for the engine.
+        self.uses: list[TableUse] = []  # The places that name a table, each a relation of the text.
+        self.describes = False  # Whether the query is DESCRIBE.
+        self.only_bounds = False  # Whether only the least and the greatest value of each column are needed.
         self.result: exp.Expr | None = None  # The SELECT whose rows are the result.
 
-    def rewrite(self, tree: exp.Expr) -> Rewritten:
+    def rewrite(self, text: str, params: Any = None) -> Rewritten:
+        """Rewrite a query with the values of its parameters.
+
+        Raises `SqlError` or `PathError` if the query is invalid, or computes with a Variant without a type; and the
+        errors of `bind`.
+        """
+        tree = parse_sql(text, self.engine, params=params)
+        try:
+            self._rewrite(prepared(tree, self.engine))
+        except RecursionError:
+            raise SqlError("the SQL is nested too deeply") from None
+        return self
+
+    def _rewrite(self, tree: exp.Expr) -> None:
         inner, prefix = tree, ""
         if isinstance(tree, (exp.Describe, exp.Summarize)):
             inner, prefix = tree.this, f"{type(tree).__name__.upper()} "
@@ -115,33 +96,30 @@ class _Rewriter:
             raise SqlError(
                 "SUMMARIZE cannot summarize a Variant: select typed columns, as in SUMMARIZE SELECT * FROM typed(t)"
             )
-        only_bounds = self.engine == "duckdb" and not prefix and asks_for_bounds(inner)
+        self.only_bounds = self.engine == "duckdb" and not prefix and asks_for_bounds(inner)
         if self.engine == "duckdb":
             if self.zone == "UTC":
                 use_local_instants(inner)
             inner = with_earlier_instants(self._typed_result(inner, outputs), self.zone)
-        text = prefix + to_sql(inner, self.engine)
-        self._drop_unused_columns(inner)
-        describes = isinstance(tree, exp.Describe)
-        return Rewritten(text, self.uses, describes, self.context.unknown, self.context.warnings, only_bounds)
-
-    def _typed_result(self, query: exp.Expr, outputs: Outputs) -> exp.Expr:
-        return typed_result(query, outputs, ExpressionRewriter(self.context, Scope({})).cast_to)
-
-    def _drop_unused_columns(self, tree: exp.Expr) -> None:
-        """Remove Variants that the text does not name, because their paths or their only type took their place."""
-        names = {identifier.name for identifier in tree.find_all(exp.Identifier)}
-        if tree.find(exp.Star):
-            names.update(name for use in self.uses for name in use.table.columns.variants)
+        self.text = prefix + to_sql(inner, self.engine)
+        self.describes = isinstance(tree, exp.Describe)
+        # Variants that the text does not name are not read: their paths or their only type took their place.
+        shown = {identifier.name for identifier in inner.find_all(exp.Identifier)}
+        if inner.find(exp.Star):
+            shown.update(name for use in self.uses for name in use.table.columns.variants)
         for use in self.uses:
-            names.update(name for predicate in use.filters for name in columns_of(predicate))
-            for name in [name for name in use.needed if name not in names]:
+            shown.update(name for predicate in use.filters for name in columns_of(predicate))
+            for name in [name for name in use.needed if name not in shown]:
                 if name.startswith(use.prefix) or name in use.table.columns.variants:
                     del use.needed[name]
+
+    def _typed_result(self, query: exp.Expr, outputs: Outputs) -> exp.Expr:
+        return typed_result(query, outputs, ExpressionRewriter(self, Scope({})).cast_to)
 
     # ---- queries: each method returns the rewritten query and its outputs
 
     def query(self, node: exp.Expr, around: Scope, recursive: exp.CTE | None = None) -> tuple[exp.Expr, Outputs]:
+        """Rewrite a query, or a query inside it."""
         scope = Scope(dict(around.ctes), around.outer)
         if around.relations or around.locals:
             scope.outer = around
@@ -165,7 +143,7 @@ class _Rewriter:
             return self._relation(node, scope), None
         if isinstance(node, exp.Pivot):
             return _with_parts(node, this=self._pivoted(node.this, scope)), None
-        return ExpressionRewriter(self.context, scope).rebuild(node), None
+        return ExpressionRewriter(self, scope).rebuild(node), None
 
     def _with_clause(self, node: exp.Expr, scope: Scope) -> exp.With | None:
         clause: Any = node.args.get("with_")
@@ -206,7 +184,7 @@ class _Rewriter:
                     f"{node.key.upper()} cannot compare {variants[0]}, which is a Variant on one side or inside "
                     f"another type: cast it, as in {variants[0]}::string, or write UNION ALL"
                 )
-            rewritten = by_sort_keys(node, (left, right), outputs, ExpressionRewriter(self.context, scope).key_of)
+            rewritten = by_sort_keys(node, (left, right), outputs, ExpressionRewriter(self, scope).key_of)
             self._modifiers(node, rewritten, scope, outputs)
             # The rows of other operations than UNION are those of the left side.
             return rewritten, [in_common(a, b) for a, b in pairs] if isinstance(node, exp.Union) else outputs
@@ -222,13 +200,13 @@ class _Rewriter:
         for key in ("order", "limit", "offset"):
             if isinstance(clause := node.args.get(key), exp.Expr):
                 clause = name_variants(clause, outputs) if isinstance(clause, exp.Order) else clause
-                rewritten.set(key, SelectList(self.context, inner).clause(clause))
+                rewritten.set(key, SelectList(self, inner).clause(clause))
 
     def _select(self, node: exp.Select, scope: Scope) -> tuple[exp.Expr, Outputs]:
         given: dict[str, Any] = {}
         if (from_ := node.args.get("from_")) is not None:
             given["from_"] = exp.From(this=self._relation(from_.this, scope))
-        values = SelectList(self.context, scope, is_result=node is self.result)
+        values = SelectList(self, scope, is_result=node is self.result)
         joins = [self._join(join, scope, values) for join in node.args.get("joins") or ()]
         given["laterals"] = [self._lateral(lateral, scope) for lateral in node.args.get("laterals") or ()] or None
         items = values.select_list(node)
@@ -252,7 +230,7 @@ class _Rewriter:
         rewritten = self._relation_alone(node, scope)
         joins = node.args.get("joins")  # FROM (a JOIN b)
         if joins:
-            values = ExpressionRewriter(self.context, scope)
+            values = ExpressionRewriter(self, scope)
             rewritten.set("joins", [self._join(join, scope, values) for join in joins])
         return rewritten
 
@@ -328,7 +306,7 @@ class _Rewriter:
             raise SqlError(
                 f"{name} has no option {unknown}: write {name}(v:items), and explode its values again for deeper levels"
             )
-        values = ExpressionRewriter(self.context, scope)
+        values = ExpressionRewriter(self, scope)
         if len(arguments) == 2 and isinstance(arguments[1], exp.Literal):
             arguments = [engine_call("variant_get", *copies(arguments))]
         value = values.expression(arguments[0]) if len(arguments) == 1 else None
@@ -360,7 +338,7 @@ class _Rewriter:
 
     def _function(self, node: exp.Expr, call: exp.Expr, scope: Scope) -> exp.Expr:
         """Rewrite a function in FROM, such as UNNEST."""
-        values = ExpressionRewriter(self.context, scope)
+        values = ExpressionRewriter(self, scope)
         joins = {"joins": None} if "joins" in node.args else {}
         if call is node:
             source = _with_parts(node, joins=None) if joins else node
@@ -421,7 +399,7 @@ class _Rewriter:
             raise SqlError(f"typed({name}) needs a table that this query binds, such as typed('events/')")
         names: Any = options.get("names", "short")
         typed, warning = typed_table(table, options.get("column"), names)
-        self.context.warnings += [] if warning is None else [warning]
+        self.warnings += [] if warning is None else [warning]
         return self._use(node, typed, node.alias or stem_of_path(name), scope)
 
     # ---- filters
@@ -432,13 +410,13 @@ class _Rewriter:
         from_, joins = node.args.get("from_"), node.args.get("joins") or []
         if from_ is None or len(tables) != len(joins) + 1 or from_.this.args.get("joins"):
             return
-        preserved = [not is_sampled(from_.this)]
+        preserved = [from_.this.args.get("sample") is None]
         for number, join in enumerate(joins, 1):
             side = str(join.args.get("side") or "").upper()
             kinds = {str(join.args.get(key) or "").upper() for key in ("kind", "method")}
             is_ordinary = kinds <= {"", "INNER", "CROSS", "OUTER", "NATURAL"} and not join.args.get("nearest")
             # Whether the condition decides about each row of the table alone.
-            by_row = is_ordinary and not is_sampled(join.this)
+            by_row = is_ordinary and join.this.args.get("sample") is None
             if side in ("RIGHT", "FULL") or "POSITIONAL" in kinds:
                 preserved = [False] * number
             preserved.append(by_row and side in ("", "RIGHT"))

@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from parquet_variant.query.duckdb_engine import function_types
-from parquet_variant.query.path_dialect import steps_of
+from parquet_variant.query.path_dialect import path_node, steps_of
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
 from parquet_variant.query.rewriting.scopes import (
     OutputColumn,
@@ -243,10 +243,7 @@ class SelectList(ExpressionRewriter):
             raise SqlError(f"{text} needs a Variant column of a table in FROM: list the fields instead")
 
         def below(*further: exp.Expr) -> exp.JSONExtract:
-            parts = [exp.JSONPathRoot(), *(step.copy() for step in steps), *further]
-            return exp.JSONExtract(
-                this=variant.copy(), expression=exp.JSONPath(expressions=parts), variant_extract=True
-            )
+            return path_node(variant.copy(), [*(step.copy() for step in steps), *further])
 
         fields = use.table.fields_at(hit.column.name or "", VariantPath(steps_of(below())))
         if not fields.names:

@@ -59,11 +59,6 @@ def _set_arguments(node: exp.Expr) -> set[str]:
     return {key for key, value in node.args.items() if value}
 
 
-def is_sampled(node: exp.Expr) -> bool:
-    """Return whether a relation has TABLESAMPLE."""
-    return node.args.get("sample") is not None
-
-
 def prepared(tree: exp.Expr, engine: SqlEngine) -> exp.Expr:
     """Return a parsed query with forms in place of those that the engine does not take."""
     tree = tree.transform(_without_parentheses, copy=False)
@@ -74,20 +69,16 @@ def prepared(tree: exp.Expr, engine: SqlEngine) -> exp.Expr:
             if all(isinstance(item, exp.Star) and not any(item.args.values()) for item in items):
                 query.set("expressions", [exp.Literal.number(1)])
     for select in tree.find_all(exp.Select) if engine == "duckdb" else ():
-        _explode_by_joins(select)
+        # DuckDB needs joins with UNNEST in place of LATERAL VIEW and LATERAL explode(…).
+        for lateral in select.args.get("laterals") or ():
+            how = {"side": "LEFT", "on": exp.true()} if lateral.args.get("outer") else {"kind": "CROSS"}
+            select.append("joins", exp.Join(this=lateral, **how))
+        select.set("laterals", None)
+        for join in select.args.get("joins") or ():
+            call = join.this.this if isinstance(join.this, exp.Lateral) else None
+            if isinstance(call, exp.Explode):
+                join.set("this", exp.Unnest(expressions=[call.this], alias=join.this.args.get("alias")))
     return tree
-
-
-def _explode_by_joins(node: exp.Select) -> None:
-    """Rewrite LATERAL VIEW and LATERAL explode(…) as joins with UNNEST, as DuckDB needs them."""
-    for lateral in node.args.get("laterals") or ():
-        how = {"side": "LEFT", "on": exp.true()} if lateral.args.get("outer") else {"kind": "CROSS"}
-        node.append("joins", exp.Join(this=lateral, **how))
-    node.set("laterals", None)
-    for join in node.args.get("joins") or ():
-        call = join.this.this if isinstance(join.this, exp.Lateral) else None
-        if isinstance(call, exp.Explode):
-            join.set("this", exp.Unnest(expressions=[call.this], alias=join.this.args.get("alias")))
 
 
 def _without_parentheses(node: exp.Expr) -> exp.Expr:
