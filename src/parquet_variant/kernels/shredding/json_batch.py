@@ -21,7 +21,7 @@ from parquet_variant.kernels.buffer_pool import acquire, adopt, adopt_bytes, rel
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.memory import HASH_SEED, address_of
 from parquet_variant.kernels.shredding.schema_table import FilledBuffers, SchemaTable, ShreddedRows, schema_table
-from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, measure
+from parquet_variant.kernels.shredding.shred_tape import ShreddedTape, shred_nodes
 from parquet_variant.kernels.tapes.dictionaries import metadata_column
 from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, TextSpans, parse_rows
 from parquet_variant.kernels.tapes.tape import Tape, compact
@@ -194,20 +194,15 @@ def shredded_rows(
     )  # fmt: skip
     sizes, places = acquire(np.int32, len(tape.nodes)), acquire(np.int64, len(tape.nodes))
     filled = FilledBuffers.of(table)
-    status, row, count, numbers, data = measure(
-        shredded, tape.keys, _name_keys(table, tape), per_batch, MAX_OFFSET, sizes, filled
+    status, row, count, data = shred_nodes(
+        shredded, tape.keys, _name_keys(table, tape), per_batch, MAX_OFFSET, sizes, places, filled
     )
+    release(sizes, places)
     if status != STATUS.OK and row < 0:
         raise VariantError("the metadata of these rows exceeds 2 GiB: parse fewer rows at a time", reason="too-large")
     if status != STATUS.OK:
         raise VariantError("the encoded value takes more than 2 GiB", reason="too-large", row=first_row + row)
-    key_numbers = adopt(*numbers)  # the parts that `assign_dictionaries` describes
-    ranks = len(tape.keys)
-    starts = ranks + count + 1
     metadata = metadata_column(shredded.of_row, count, adopt_bytes(*data))
-    keys = RowKeys(key_numbers[ranks:starts], key_numbers[starts:], key_numbers[:ranks])
     null = tape.row_start[1:] == tape.row_start[:-1]
     valid = (~null).astype(np.uint8) if null.any() else None
-    fill(shredded, keys, sizes, places, filled)
-    release(sizes, places)
     return ShreddedRows(table, metadata, valid, filled)

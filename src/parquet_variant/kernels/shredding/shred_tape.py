@@ -4,8 +4,8 @@ Owns the destination of every node of the tape: a typed slot, a `value` blob, or
 schema that shreds nothing this is the plain encoder. Leaves the layout of Arrow arrays to `schema_table` and
 scalars to `values.scalar_slots`.
 
-Pass one (`measure`) walks the nodes backwards, children before parents, and computes the sizes of blobs and the counts
-of columns. Pass two (`fill`) walks them forwards, parents before children: an object writes its header and assigns the
+Pass one (`_measure`) walks the nodes backwards, children before parents, and computes the sizes of blobs. Pass
+two (`_fill`) walks them forwards, parents before children: an object writes its header and assigns the
 place of each field, so that no value is moved.
 """
 
@@ -34,7 +34,6 @@ from parquet_variant.kernels.native_vectors import (
     new_vector,
     reserve,
     sort_with,
-    vector_at,
 )
 from parquet_variant.kernels.shredding.growing_columns import (
     GrowingColumns,
@@ -54,7 +53,7 @@ from parquet_variant.kernels.shredding.schema_table import (
     FilledBuffers,
     S,
 )
-from parquet_variant.kernels.tapes.dictionaries import assign_dictionaries
+from parquet_variant.kernels.tapes.dictionaries import Sets, assign_dictionaries
 from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of
 from parquet_variant.kernels.values.scalar_slots import (
     array_size,
@@ -78,17 +77,9 @@ class ShreddedTape(NamedTuple):
     row_start: Int64s
     paths: Int64Table
     shapes: Int64Table
-    schema_of: Int64s  # The schema node of each path, -1 for none, which `measure` fills.
+    schema_of: Int64s  # The schema node of each path, -1 for none, which `shred_nodes` fills.
     table: Int64Table  # The nodes of the schema.
-    of_row: Int32s  # The dictionary of each row, which `measure` fills.
-
-
-class RowKeys(NamedTuple):
-    """The key ids of each dictionary, sorted by name, and the position by name of each key among all keys."""
-
-    starts: Int64s  # ``int64[dictionaries + 1]`` into ``keys``.
-    keys: Int64s
-    rank: Int64s
+    of_row: Int32s  # The dictionary of each row, which `shred_nodes` fills.
 
 
 class _Tape(NamedTuple):
@@ -184,10 +175,10 @@ def _elements_size(tape: _Tape, i: int) -> int:
 
 
 @helper
-def _field_ids(dictionary: int, keys: RowKeys, local: Int64s) -> None:
+def _field_ids(dictionary: int, sets: Sets, local: Int64s) -> None:
     """Fill the field id of each key of a dictionary."""
-    for i in range(keys.starts[dictionary], keys.starts[dictionary + 1]):
-        local[keys.keys[i]] = i - keys.starts[dictionary]
+    for i in range(sets.starts[dictionary], sets.starts[dictionary + 1]):
+        local[sets.values[i]] = i - sets.starts[dictionary]
 
 
 @helper
@@ -223,48 +214,16 @@ def _blob_size(tape: _Tape, i: int, partial: bool) -> int:
     return scalar_size(kind, get(node, NODE.B))
 
 
-@kernel
-def measure(
-    memory: Memory,
-    shredded: ShreddedTape,
-    key_table: Int64Table,
-    name_keys: Int64s,
-    per_batch: bool,
-    max_size: int,
-    sizes: Int32s,
-    out: FilledBuffers,
-) -> tuple[int, int, int, tuple[int, int], tuple[int, int]]:
-    """Fill ``schema_of``, ``of_row``, ``sizes`` (the bytes of each node in a blob) and the bytes of ``value`` columns.
-
-    ``name_keys`` is the key id of each schema node's name, -1 for elements, -2 for names that the batch lacks.
-    Returns ``(status, row, dictionaries, numbers, data)``: the row is the first one that is too large, -1 for the
-    metadata; the others are those of `assign_dictionaries`, and their memory is for `adopt` and `adopt_bytes`.
-    """
-    row_start = shredded.row_start
-    _map_paths(shredded.paths, shredded.table, name_keys, shredded.schema_of)
-    dictionaries, numbers, data = assign_dictionaries(
-        memory, shredded.nodes, row_start, shredded.shapes, key_table, per_batch, max_size, shredded.of_row
-    )
-    if data[1] < 0:
-        return STATUS.SIZE, -1, 0, numbers, data
-    starts = numbers[0] + 8 * len(key_table)
-    key_count = numbers[1] - len(key_table) - dictionaries - 1
-    keys = RowKeys(
-        vector_at(starts, dictionaries + 1), vector_at(starts + 8 * (dictionaries + 1), key_count),
-        vector_at(numbers[0], len(key_table)),
-    )  # fmt: skip
-    local = filled_vector(memory, len(key_table) + 1, 0)
-    tape = _Tape(
-        address_in(shredded.nodes), address_in(sizes), 0, address_in(shredded.paths), address_in(shredded.schema_of),
-        address_in(shredded.table), address_in(local),
-    )  # fmt: skip
-    current = -1
+@helper
+def _measure(tape: _Tape, shredded: ShreddedTape, sets: Sets, local: Int64s, max_size: int, out: FilledBuffers) -> int:
+    """Fill the sizes of nodes and the bytes of ``value`` columns; return a row that is too large, or -1."""
+    row_start, current = shredded.row_start, -1
     for row in range(len(row_start) - 2, -1, -1):
         if row_start[row] == row_start[row + 1]:
             continue
         if shredded.of_row[row] != current:
             current = shredded.of_row[row]
-            _field_ids(current, keys, local)
+            _field_ids(current, sets, local)
         for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
             s = get(tape.schema_of, path_of(get(_node(tape, i), NODE.TAG)))
             typed = partial = False
@@ -272,13 +231,11 @@ def measure(
                 typed, partial = _is_typed(tape, i, s)
             size = _TYPED if typed else _blob_size(tape, i, partial)
             if size > max_size:
-                return STATUS.SIZE, row, 0, (0, 0), (0, 0)
+                return row
             store_u32(tape.sizes + 4 * i, size)
             if s >= 0 and size != _TYPED:
                 out.records[s, BUFFERS.VALUE_BYTES] += size
-    disown(numbers[0])
-    disown(data[0])
-    return STATUS.OK, 0, dictionaries, numbers, data
+    return -1
 
 
 @helper
@@ -367,23 +324,19 @@ def _put_entry(columns: GrowingColumns, tape: _Tape, i: int, s: int) -> bool:
     return partial
 
 
-@kernel
-def fill(
+@helper
+def _fill(
     memory: Memory,
+    tape: _Tape,
     shredded: ShreddedTape,
-    keys: RowKeys,
-    sizes: Int32s,
-    places: Int64s,
+    sets: Sets,
+    rank: Int64s,
+    local: Int64s,
     out: FilledBuffers,
 ) -> None:
     """Add every node to the columns. A blob is complete before the next one of its column, which may move it."""
-    row_start, shapes, rank = shredded.row_start, shredded.shapes, keys.rank
+    row_start, shapes = shredded.row_start, shredded.shapes
     columns = new_columns(memory, shredded.table, out, len(row_start) - 1)
-    local = filled_vector(memory, len(keys.rank) + 1, 0)
-    tape = _Tape(
-        address_in(shredded.nodes), address_in(sizes), address_in(places), address_in(shredded.paths),
-        address_in(shredded.schema_of), address_in(shredded.table), address_in(local),
-    )  # fmt: skip
     order_start = filled_vector(memory, len(shapes), -1)
     orders, kids = new_vector(memory, 256), new_vector(memory, 256)
     order_count = 0
@@ -393,7 +346,7 @@ def fill(
             continue
         if shredded.of_row[row] != current:
             current = shredded.of_row[row]
-            _field_ids(current, keys, local)
+            _field_ids(current, sets, local)
         out.levels[0] = row + 1
         for i in range(row_start[row], row_start[row + 1]):
             node = _node(tape, i)
@@ -415,3 +368,49 @@ def fill(
             else:
                 write_scalar(get(tape.places, i), kind, get(node, NODE.A), get(node, NODE.B), scale_of(tag))
     finish(columns, out)
+
+
+@kernel
+def shred_nodes(
+    memory: Memory,
+    shredded: ShreddedTape,
+    key_table: Int64Table,
+    name_keys: Int64s,
+    per_batch: bool,
+    max_size: int,
+    sizes: Int32s,
+    places: Int64s,
+    out: FilledBuffers,
+) -> tuple[int, int, int, tuple[int, int]]:
+    """Fill the columns, ``schema_of`` and ``of_row``; ``sizes`` and ``places`` are scratch space for each node.
+
+    ``name_keys`` is the key id of each schema node's name, -1 for elements, -2 for names that the batch lacks.
+    Returns ``(status, row, dictionaries, data)``: the row is one that is too large, -1 for the metadata; the data are
+    the metadata, as `write_dictionaries` writes them, for `adopt_bytes`.
+    """
+    _map_paths(shredded.paths, shredded.table, name_keys, shredded.schema_of)
+    rank = new_vector(memory, len(key_table))
+    dictionaries, sets, data = assign_dictionaries(
+        memory,
+        shredded.nodes,
+        shredded.row_start,
+        shredded.shapes,
+        key_table,
+        per_batch,
+        max_size,
+        shredded.of_row,
+        rank,
+    )
+    if data[1] < 0:
+        return STATUS.SIZE, -1, 0, data
+    local = filled_vector(memory, len(key_table) + 1, 0)
+    tape = _Tape(
+        address_in(shredded.nodes), address_in(sizes), address_in(places), address_in(shredded.paths),
+        address_in(shredded.schema_of), address_in(shredded.table), address_in(local),
+    )  # fmt: skip
+    row = _measure(tape, shredded, sets, local, max_size, out)
+    if row >= 0:
+        return STATUS.SIZE, row, 0, (0, 0)
+    _fill(memory, tape, shredded, sets, rank, local, out)
+    disown(data[0])
+    return STATUS.OK, 0, dictionaries, data

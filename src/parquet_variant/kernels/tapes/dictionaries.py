@@ -17,7 +17,6 @@ from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int6
 from parquet_variant.kernels.memory import KIND, copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import (
     Memory,
-    address_in,
     allocate,
     filled_vector,
     new_vector,
@@ -202,13 +201,14 @@ def assign_dictionaries(
     per_batch: bool,
     max_bytes: int,
     of_row: Int32s,
-) -> tuple[int, tuple[int, int], tuple[int, int]]:
+    rank: Int64s,
+) -> tuple[int, Sets, tuple[int, int]]:
     """Find one dictionary for each distinct key set of a row, or one for the whole batch, and fill ``of_row``.
 
-    Returns ``(count, numbers, data)`` with address and size of new memory. The numbers are the ranks of all keys, the
-    starts of the dictionaries and the end of the last one, and their keys. The data are those of `write_dictionaries`.
+    Fills ``rank``, the position by name of each key; returns ``(count, sets, data)``: the keys of each dictionary, and
+    the metadata, as `write_dictionaries` writes them.
     """
-    order, rank = new_vector(memory, len(keys)), new_vector(memory, len(keys))
+    order = new_vector(memory, len(keys))
     addresses, lengths = keys[:, KEY.ADDRESS], keys[:, KEY.LENGTH]
     for i in range(len(keys)):
         order[i] = i
@@ -216,15 +216,4 @@ def assign_dictionaries(
     for i in range(len(keys)):
         rank[order[i]] = i
     count, sets = _find_dictionaries(memory, nodes, row_start, shapes, rank, order, per_batch, of_row)
-    data = write_dictionaries(memory, sets, count, addresses, lengths, max_bytes)
-    if data[1] < 0:
-        return count, (0, 0), data
-    size = sets.starts[count]
-    numbers = new_vector(memory, len(keys) + count + 1 + size)
-    for i in range(len(keys)):
-        numbers[i] = rank[i]
-    for i in range(count + 1):
-        numbers[len(keys) + i] = sets.starts[i]
-    for i in range(size):
-        numbers[len(keys) + count + 1 + i] = sets.values[i]
-    return count, (address_in(numbers), len(numbers)), data
+    return count, sets, write_dictionaries(memory, sets, count, addresses, lengths, max_bytes)
