@@ -29,25 +29,13 @@ from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TypedStrings
-from parquet_variant.ingestion import table_sources
+from parquet_variant.ingestion import table_sources, task
 from parquet_variant.ingestion.destination import FileDestination, new_files
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
-from parquet_variant.ingestion.task import (
-    TaskPlan,
-    WrittenSplits,
-    check_paths,
-    first_rows,
-    option_paths,
-    partition_warnings,
-    profile_splits,
-    read_arrays,
-    root_hints,
-    string_types,
-)
 from parquet_variant.io.engine import Engine
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
@@ -121,7 +109,7 @@ class IngestJob:
             fields, table = self._table_fields(tasks), None
             if (request := self._request).mode == "append" and request.schema is None and request.schema_of == "table":
                 table = kept_types(destination.data_files(), [request.column]).get(request.column)
-            texts = request.text.texts if table is None else request.text.texts.with_types(string_types(table))
+            texts = request.text.texts if table is None else request.text.texts.with_types(task.string_types(table))
             self._request = replace(request, text=replace(request.text, texts=texts))
             if texts.auto:
                 texts = texts.resolved(self._profile(engine, tasks))
@@ -133,18 +121,18 @@ class IngestJob:
                 schema = keep_types(schema, table)
             if inference is not None:
                 sampled = [decision.path for decision in inference.decisions]
-                missing = option_paths(self._request).keys() - sampled
-                check_paths(self._request, missing, (path.segments for path in sampled), sampled=True)
+                missing = task.option_paths(self._request).keys() - sampled
+                task.check_paths(self._request, missing, (path.segments for path in sampled), sampled=True)
             check_bloom_paths(schema, strings_of("bloom_filters", self._request.write.get("bloom_filters") or ()))
             tasks = self._write_tasks(engine, tasks)
-            for warning in partition_warnings(self._request, tasks):
+            for warning in task.partition_warnings(self._request, tasks):
                 (warn or partial(warnings.warn, stacklevel=3))(warning)
-            plan = TaskPlan(
+            plan = task.TaskPlan(
                 self._request,
                 destination,
                 schema,
                 threads=_threads(engine, tasks),
-                missing=frozenset(option_paths(self._request)),
+                missing=frozenset(task.option_paths(self._request)),
                 kept={} if table is None else {p: leaf for p, leaf in schema.leaves() if leaf.kind == "primitive"},
             )
             encodings = planned_encodings(self._request, schema, tasks, engine.parallelism)
@@ -153,7 +141,7 @@ class IngestJob:
             table_columns = pa.schema([*columns, *self._request.partition_by.fields])
             destination.begin(schema, table_columns, threads=plan.threads, encodings=encodings)
             parts = engine.run("write", plan.run, tasks, _stored_bytes(tasks))
-            written = reduce(add, parts) if parts else WrittenSplits()
+            written = reduce(add, parts) if parts else task.WrittenSplits()
             if not written.rows and not written.bad:
                 # The path of rows that no document has may be misspelled.
                 layout, is_known = self._request.text.layout, self._request.schema is not None or destination.holds_data
@@ -162,14 +150,14 @@ class IngestJob:
                 if not is_known or (layout.root is not None and layout.prefix is None):
                     raise _no_value([] if self._request.text.of_dataframe else self._files, self._request.text)
                 no_rows = destination.write_no_rows(empty)
-                written += WrittenSplits(no_rows.files, file_bytes=no_rows.bytes)
+                written += task.WrittenSplits(no_rows.files, file_bytes=no_rows.bytes)
             report = None
             if (check := self._request.text.contract) is not None:
                 report = check.report(", ".join(self._source_names), written.counts.broken)
                 check.raise_for(report)
             if written.rows:
                 found = written.findings
-                hints += [*found.notes(), *check_paths(self._request, found.missing, found.other_paths)]
+                hints += [*found.notes(), *task.check_paths(self._request, found.missing, found.other_paths)]
             if self._has_unknown:
                 hints.append(
                     f"{destination.dest} held rows before its first load with only_new=, and does not remember their "
@@ -210,7 +198,7 @@ class IngestJob:
         is_in_threads = engine.local is engine and is_text and request.format != "vortex"
         if not is_in_threads or request.split_bytes or request.partition_by or request.write.get("sort_by"):
             return tasks
-        largest = max((sum(split.size for split in task) for task in tasks), default=0)
+        largest = max(_stored_bytes(tasks), default=0)
         # A compressed file is decompressed by one thread, so that every task needs its own.
         if len(tasks) < 2 or largest >= _MIN_THREADED_BYTES or any(split.file.codec for split in splits):
             return tasks
@@ -222,9 +210,7 @@ class IngestJob:
         if column is None:
             return []
         csv = request.text.layout.csv
-        rows = next(
-            (rows for task in tasks for split in task for _, rows in table_sources.open_rows(split, column, csv)), None
-        )
+        rows = next((rows for split in chain(*tasks) for _, rows in table_sources.open_rows(split, column, csv)), None)
         fields = [] if rows is None else list(rows.schema)
         others = {field.name.lower() for field in fields if field.name != column}
         if duplicates := [name for name in (request.column, *request.partition_by.names) if name.lower() in others]:
@@ -236,7 +222,7 @@ class IngestJob:
     def _infer(self, engine: Engine, tasks: list[list[Split]]) -> tuple[InferenceResult, list[str]]:
         """Return the inferred schema, and hints about options that suit the data better."""
         profile = self._profile(engine, tasks)
-        hints = list(root_hints(profile, self._request.text, len(self._files)))
+        hints = list(task.root_hints(profile, self._request.text, len(self._files)))
         inference = infer(profile, self._request.policy)
         files = self._trial_files(inference, tasks)
         if not files:
@@ -260,7 +246,7 @@ class IngestJob:
         lenient = replace(request.text, on_error=on_error, chunk_bytes=_MIN_SPLIT_BYTES)
         splits = [Split(file) for file in self._files]
         chunks = None if text_bytes <= _SAMPLE_BYTES else ceil(file_bytes / _MIN_SPLIT_BYTES)
-        arrays = [rows for rows in islice(read_arrays(splits, lenient), chunks) if len(rows)]
+        arrays = [rows for rows in islice(task.read_arrays(splits, lenient), chunks) if len(rows)]
         files = ceil(text_bytes / _MIN_SPLIT_BYTES) if chunks is None else 1
         if len(arrays) <= files:
             return arrays
@@ -269,7 +255,7 @@ class IngestJob:
 
     def _text_bytes(self, tasks: list[list[Split]]) -> int:
         """Return the size of the text, which is an estimate for compressed files."""
-        text_bytes = sum(split.size for task in tasks for split in task)
+        text_bytes = sum(_stored_bytes(tasks))
         if self._request.text.json_column is None:
             # Few files show the codec, because most inputs have files of one kind.
             sample_files = self._files[:: ceil(len(self._files) / _CODEC_SAMPLE_FILES)]
@@ -309,14 +295,14 @@ def find_files(sources: Iterable[str | os.PathLike[str]], text: TextOptions) -> 
 
 
 def _stored_bytes(tasks: list[list[Split]]) -> list[int]:
-    return [sum(split.size for split in task) for task in tasks]
+    return [sum(split.size for split in splits) for splits in tasks]
 
 
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:
-    work = partial(profile_splits, text, _threads(engine, tasks))
+    work = partial(task.profile_splits, text, _threads(engine, tasks))
     profile = engine.reduce("infer the schema", work, tasks, Profile.merge, _stored_bytes(tasks))
     is_text = text.json_column is None and len(tasks) > 0
-    input_bytes = sum(split.size for task in tasks for split in task)
+    input_bytes = sum(_stored_bytes(tasks))
     data = replace(
         profile.data,
         share=1.0 if text.sample is None else text.sample,
@@ -370,7 +356,7 @@ def planned_encodings(
     if request.format == "vortex" or (len(tasks) <= parallelism and not request.partition_by):
         return None
     try:
-        rows = first_rows(tasks[0], schema, request.text, _ENCODING_SAMPLE_BYTES)
+        rows = task.first_rows(tasks[0], schema, request.text, _ENCODING_SAMPLE_BYTES)
     except VariantError:
         return None  # the task raises the error with its position
     if rows is None or not len(rows):

@@ -21,14 +21,7 @@ from parquet_variant.errors import SchemaError, VariantError, VariantFileError, 
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.reading.read import read_schema
 from parquet_variant.files.parquet.writing.writer import VariantWriter, with_layout
-from parquet_variant.ingestion.destination import (
-    Columns,
-    Destination,
-    FileDestination,
-    WriteRequest,
-    Written,
-    arrays_of,
-)
+from parquet_variant.ingestion import destination
 from parquet_variant.ingestion.partition_by import PartitionBy, existing_partitions
 from parquet_variant.io.directories import partition_texts
 from parquet_variant.io.filesystems import filesystem_of, path_text
@@ -113,7 +106,7 @@ class PartitionedFiles:
             self._stack.__exit__(*error)
 
 
-class ParquetDirectory(Destination):
+class ParquetDirectory(destination.Destination):
     """A directory of Parquet files, which may be partitioned."""
 
     @property
@@ -125,7 +118,7 @@ class ParquetDirectory(Destination):
         """Return the files of the directory."""
         return () if existing_partitions(self.dest) is None else locate(self.dest)
 
-    def write(self, batches: Iterable[Columns], task: int, attempt: int | str) -> Written:
+    def write(self, batches: Iterable[destination.Columns], task: int, attempt: int | str) -> destination.Written:
         """Stage the files of a task."""
         request, directory = self.request, self.staging.attempt(task, attempt)
         with PartitionedFiles(self.staging, directory, task, **request.write, **self._options) as files:
@@ -134,10 +127,10 @@ class ParquetDirectory(Destination):
                 if len(columns) == 1 and isinstance(variants, ShreddedRows) and not request.partition_by:
                     files.write_rows(request.column, variants)
                     continue
-                for values, part in request.partition_by.split(arrays_of(columns), request.column):
+                for values, part in request.partition_by.split(destination.arrays_of(columns), request.column):
                     files.write(values, part)
             files.close()  # inside, so that an error of the disk is not replaced by that of an aborted writer
-        return Written(tuple(files.files), files.rows, files.bytes)
+        return destination.Written(tuple(files.files), files.rows, files.bytes)
 
     def commit(
         self, files: Sequence[Any], quarantine: Sequence[StagedFile] = (), batch: Batch | None = None
@@ -156,11 +149,11 @@ class ParquetDirectory(Destination):
         return super().commit(files, quarantine, batch)
 
 
-class ParquetFile(FileDestination, ParquetDirectory):
+class ParquetFile(destination.FileDestination, ParquetDirectory):
     """One Parquet file."""
 
 
-def open_parquet(request: WriteRequest) -> Destination | None:
+def open_parquet(request: destination.WriteRequest) -> destination.Destination | None:
     """Open the directory or file; return None if it holds data and the mode is ``"ignore"``."""
     if request.one_file:
         return ParquetFile.open(request)

@@ -17,48 +17,42 @@ from parquet_variant.files.vortex.dtype import JsonColumn
 from parquet_variant.files.vortex.library import vortex
 from parquet_variant.files.vortex.paths import SUFFIX, local_name
 from parquet_variant.files.vortex.writer import write
-from parquet_variant.ingestion.destination import (
-    JSON_TEXT,
-    Columns,
-    Destination,
-    FileDestination,
-    WriteRequest,
-    Written,
-    arrays_of,
-)
+from parquet_variant.ingestion import destination
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, open_staging
 from parquet_variant.ops.columns.arguments import as_arrow
 
 
-class VortexDirectory(Destination):
+class VortexDirectory(destination.Destination):
     """A directory of Vortex files, one per task."""
 
-    def write(self, batches: Iterable[Columns], task: int, attempt: int | str) -> Written:
+    def write(self, batches: Iterable[destination.Columns], task: int, attempt: int | str) -> destination.Written:
         """Stage the file of a task."""
-        request, name, chunks = self.request, self.request.column, list(map(arrays_of, batches))
+        request, name, chunks = self.request, self.request.column, list(map(destination.arrays_of, batches))
         if not chunks:
-            return Written()
+            return destination.Written()
         variants = VariantArray.concat([chunk.pop(name) for chunk in chunks])
         columns: dict[str, Any] = {name: variants}
         if request.columns is None:  # JSON in a column of a table
             table = pa.concat_tables(map(pa.table, chunks))
-            texts = as_arrow(table.column(JSON_TEXT))
+            texts = as_arrow(table.column(destination.JSON_TEXT))
             rows = JsonColumn.of(variants, texts) if request.write.get("exact") else JsonColumn(variants)
             columns = {
-                name if other == JSON_TEXT else other: rows if other == JSON_TEXT else table.column(other)
+                name if other == destination.JSON_TEXT else other: rows
+                if other == destination.JSON_TEXT
+                else table.column(other)
                 for other in table.column_names
             }
         data = StagedFile(self.staging.attempt(task, attempt), self.staging.file_name(task, extension=SUFFIX[1:]))
         info = write(filesystem_of(data.path)[1], columns, **request.write)
-        return Written((data,), info.rows, info.bytes)
+        return destination.Written((data,), info.rows, info.bytes)
 
 
-class VortexFile(FileDestination, VortexDirectory):
+class VortexFile(destination.FileDestination, VortexDirectory):
     """One Vortex file."""
 
 
-def open_vortex(request: WriteRequest) -> Destination | None:
+def open_vortex(request: destination.WriteRequest) -> destination.Destination | None:
     """Open the directory, or the file if the name ends in ``.vortex``; return None if the mode is ``"ignore"``."""
     vortex()
     dest = local_name(request.dest)
