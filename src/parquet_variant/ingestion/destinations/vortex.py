@@ -37,12 +37,10 @@ class VortexDirectory(destination.Destination):
             table = pa.concat_tables(map(pa.table, chunks))
             texts = as_arrow(table.column(destination.JSON_TEXT))
             rows = JsonColumn.of(variants, texts) if request.write.get("exact") else JsonColumn(variants)
-            columns = {
-                name if other == destination.JSON_TEXT else other: rows
-                if other == destination.JSON_TEXT
-                else table.column(other)
-                for other in table.column_names
-            }
+            columns = {}
+            for other in table.column_names:
+                is_json = other == destination.JSON_TEXT
+                columns[name if is_json else other] = rows if is_json else table.column(other)
         data = StagedFile(self.staging.attempt(task, attempt), self.staging.file_name(task, extension=SUFFIX[1:]))
         info = write(filesystem_of(data.path)[1], columns, **request.write)
         return destination.Written((data,), info.rows, info.bytes)
