@@ -46,16 +46,7 @@ from parquet_variant.io.staging import check_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.conversions import cast_to_variant, from_python, to_json
 from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, table_of
-from parquet_variant.support.choices import (
-    InputFormat,
-    Mode,
-    OnError,
-    OnInexact,
-    OnViolation,
-    OutputFormat,
-    SchemaOf,
-    VortexLayout,
-)
+from parquet_variant.support import choices
 from parquet_variant.tables.table.base import TextKeywords
 from parquet_variant.types.path import VariantPath
 
@@ -69,11 +60,11 @@ class IngestOptions(TextKeywords, FileKeywords, total=False):
     schema: ShreddingSchema | str | None
     policy: Policy | str | None
     contract: Any
-    on_violation: OnViolation
+    on_violation: choices.OnViolation
     readers: str | Iterable[str]
     column: str
-    mode: Mode
-    schema_of: SchemaOf
+    mode: choices.Mode
+    schema_of: choices.SchemaOf
     only_new: bool
     split_bytes: int | None
     preview: bool
@@ -83,7 +74,7 @@ class IngestOptions(TextKeywords, FileKeywords, total=False):
     # Options of the files of a Delta or Iceberg table.
     file_bytes: int
     # Options of Vortex files.
-    layout: VortexLayout
+    layout: choices.VortexLayout
     exact: bool
     compact: bool
 
@@ -98,8 +89,8 @@ class TextOptions:
     `sample`: share of the lines to profile, above 0 and up to 1; None lets the job choose it.
     """
 
-    on_error: OnError = "fail"
-    on_inexact: OnInexact = "report"
+    on_error: choices.OnError = "fail"
+    on_inexact: choices.OnInexact = "report"
     layout: TextLayout = field(default_factory=TextLayout)
     json_column: str | None = None
     json_paths: tuple[VariantPath, ...] = ()
@@ -112,8 +103,8 @@ class TextOptions:
     contract: ContractCheck | None = None
 
     def __post_init__(self) -> None:
-        check_choice("on_error", self.on_error, get_args(OnError))
-        check_choice("on_inexact", self.on_inexact, get_args(OnInexact))
+        check_choice("on_error", self.on_error, get_args(choices.OnError))
+        check_choice("on_inexact", self.on_inexact, get_args(choices.OnInexact))
         if self.json_column is not None and not (isinstance(self.json_column, str) and self.json_column):
             raise bad_option(
                 f"json_column is {self.json_column!r}: it must be the name of the column that contains JSON"
@@ -141,7 +132,7 @@ class TextOptions:
         sources: Iterable[str] = (),
         parse: Mapping[str, Any] | None = None,
         exclude: str | Sequence[str] = (),
-        input_format: InputFormat = "auto",
+        input_format: choices.InputFormat = "auto",
         root: str | VariantPath | None = None,
         types: Mapping[str, str] | str | None = None,
         schema_types: Mapping[str, str] | None = None,
@@ -198,15 +189,15 @@ class IngestRequest(WriteRequest):
     text: TextOptions = field(default_factory=TextOptions)
     schema: ShreddingSchema | None = None
     policy: Policy | None = None
-    schema_of: SchemaOf = "table"
+    schema_of: choices.SchemaOf = "table"
     only_new: bool = False
     split_bytes: int | None = None
     rows: pa.Table | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_choice("format", self.format, get_args(OutputFormat))
+        check_choice("format", self.format, get_args(choices.OutputFormat))
         check_mode(self.mode)
-        check_choice("schema_of", self.schema_of, get_args(SchemaOf))
+        check_choice("schema_of", self.schema_of, get_args(choices.SchemaOf))
         if not self.dest:
             raise bad_option("the destination is empty: name a directory, a file or a table")
         if not isinstance(self.column, str) or not self.column:
@@ -252,7 +243,7 @@ class IngestRequest(WriteRequest):
         sources: Sources,
         dest: str | os.PathLike[str],
         *,
-        format: OutputFormat = "parquet",
+        format: choices.OutputFormat = "parquet",
         **options: Unpack[IngestOptions],
     ) -> IngestRequest:
         """Return the request from the keywords of `pv.ingest`. Raises `VariantError` also for an unknown keyword."""
