@@ -20,17 +20,8 @@ from typing import get_args
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError, check_choice
-from parquet_variant.io import commit_journal
+from parquet_variant.io import commit_journal, directories
 from parquet_variant.io.commit_journal import COMMITTED, OWNER, PREPARED, SUCCESS, TEMPORARY, Journal, journal_of
-from parquet_variant.io.directories import (
-    A_TABLE,
-    PARTITION_TYPES,
-    declared_types,
-    format_of_directory,
-    is_inside,
-    table_directories,
-    types_to_declare,
-)
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
 from parquet_variant.io.temporaries import JobOwner, is_dead, linked_file, sweep_temporaries
 from parquet_variant.support.choices import FileMode, Mode
@@ -164,7 +155,7 @@ class Staging:
             moves = {f"{name.rsplit('-', 1)[0]}-{stream}-{number}.parquet": file for name, file in moves.items()}
         types = dict(partition_types or {})
         if types and not self.overwrite:
-            types |= types_to_declare(declared_types(filesystem, root))
+            types |= directories.types_to_declare(directories.declared_types(filesystem, root))
         journal = Journal(tuple(moves), (), markers, types)
         self._switch(moves, journal, None if replaced is None else tuple(replaced), loads)
         return [f"{self.dest.rstrip('/')}/{name}" for name in moves]
@@ -335,16 +326,16 @@ def recover(paths: Iterable[str | os.PathLike[str]], filesystem: pafs.FileSystem
     names = [path_text(path) for path in paths]
     if filesystem is None and any("://" in name and not name.startswith("file:") for name in names):
         # Without the query of a URI, its directory would be on another endpoint.
-        directories = {commit_journal.committed_directory(posixpath.dirname(name)) for name in names if "?" not in name}
+        folders = {commit_journal.committed_directory(posixpath.dirname(name)) for name in names if "?" not in name}
     elif filesystem is None or isinstance(filesystem, pafs.LocalFileSystem):
         disk = pafs.LocalFileSystem()
         places = [linked_file(disk, filesystem_of(name, filesystem)[1]) for name in names]
         above = {parent for place in places for parent in Path(place).absolute().parents}
-        directories = {str(parent) for parent in above if os.path.isdir(parent / TEMPORARY)}  # noqa: PTH112
+        folders = {str(parent) for parent in above if os.path.isdir(parent / TEMPORARY)}  # noqa: PTH112
         sweep_temporaries(disk, places)
     else:
-        directories = set()
-    for directory in directories:
+        folders = set()
+    for directory in folders:
         with suppress(VariantFileError, OSError):
             sweep(directory, only_journals=True)
 
@@ -403,8 +394,9 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
     if kind == pafs.FileType.File:
         raise VariantFileError(f"{dest} is a file: pass a directory", reason="exists", file=dest)
     if kind == pafs.FileType.Directory:
-        if (format := format_of_directory(dest)) is not None:
-            raise VariantFileError(f"{dest} is {A_TABLE[format]}: use format={format!r}", reason="exists", file=dest)
+        if (format := directories.format_of_directory(dest)) is not None:
+            problem = f"{dest} is {directories.A_TABLE[format]}: use format={format!r}"
+            raise VariantFileError(problem, reason="exists", file=dest)
         sweep(dest)
         names = [info.base_name for info in filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))]
         if any(name != TEMPORARY for name in names):
@@ -430,13 +422,17 @@ def staging_beside(file: str) -> Staging:
 def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
     """Return the data files of a directory and their companions; other files, and tables below it, are kept."""
     names = [info.path[len(root) :].strip("/") for info in commit_journal.visible_files(filesystem, root)]
-    tables = table_directories(names)
+    tables = directories.table_directories(names)
     return tuple(
         name
         for name in names
         if not name.startswith(f"{TEMPORARY}/")
-        and (name.endswith(_DATA) or name.startswith((f"{BAD_RECORDS}/", f"{LOADS}/")) or name == PARTITION_TYPES)
-        and not is_inside(name, tables)
+        and (
+            name.endswith(_DATA)
+            or name.startswith((f"{BAD_RECORDS}/", f"{LOADS}/"))
+            or name == directories.PARTITION_TYPES
+        )
+        and not directories.is_inside(name, tables)
         and not _is_outside(filesystem, root, name)
     )
 
