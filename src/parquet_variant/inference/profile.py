@@ -21,22 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference import path_table as columns
-from parquet_variant.inference.path_table import (
-    PathTable,
-    ProfiledData,
-    RowSample,
-    TapePaths,
-    capped,
-    distinct_paths,
-    merged_sketch,
-    merged_table,
-    no_paths,
-    pack_array,
-    table_of_rows,
-    unpack_array,
-    with_frequent_paths,
-)
+from parquet_variant.inference import path_table
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
@@ -53,11 +38,11 @@ _ARRAY, _OBJECT = 21, 22
 _TYPE_OF_KIND = [TYPE_OF_ID[PrimitiveId(kind)].type for kind in range(_ARRAY)] + [VariantType.ARRAY, VariantType.OBJECT]
 # Types of `PathProfile.string_form` -> columns of the counts table.
 FORM_COLUMNS = {
-    "date": columns.DATES,
-    "timestamp": columns.TIMESTAMPS,
-    "timestamp_ntz": columns.LOCAL_TIMESTAMPS,
-    "uuid": columns.UUIDS,
-    "number": columns.NUMBERS,
+    "date": path_table.DATES,
+    "timestamp": path_table.TIMESTAMPS,
+    "timestamp_ntz": path_table.LOCAL_TIMESTAMPS,
+    "uuid": path_table.UUIDS,
+    "number": path_table.NUMBERS,
 }
 # Number of rows of an array that are unshredded at a time.
 _ROWS = 1 << 16
@@ -112,22 +97,24 @@ class Profile:
     rows: int = 0
     null_rows: int = 0
     values: int = 0
-    capped: PathTable = field(default_factory=no_paths, repr=False)
-    sample: RowSample = field(default_factory=RowSample, repr=False)
+    capped: path_table.PathTable = field(default_factory=path_table.no_paths, repr=False)
+    sample: path_table.RowSample = field(default_factory=path_table.RowSample, repr=False)
     path_sketch: Int64s = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
     max_paths: int = MAX_PATHS
     typed_strings: StringCounts = field(default_factory=Counter)
-    data: ProfiledData = field(default_factory=ProfiledData)
+    data: path_table.ProfiledData = field(default_factory=path_table.ProfiledData)
 
     @classmethod
     def of_tape(cls, tape: Tape, *, max_paths: int = MAX_PATHS) -> Profile:
         """Profile the rows of a tape."""
-        paths = TapePaths.of(tape)
-        table = table_of_rows(tape, paths, np.arange(tape.rows))
+        paths = path_table.TapePaths.of(tape)
+        table = path_table.table_of_rows(tape, paths, np.arange(tape.rows))
         null = int(np.count_nonzero(tape.row_start[1:] == tape.row_start[:-1]))
-        sketch = merged_sketch(table.hashes)
-        sample = RowSample.of_tape(tape, paths, table, max_paths)
-        return cls(tape.rows, null, len(tape.nodes), capped(table, sketch, max_paths), sample, sketch, max_paths)
+        sketch = path_table.merged_sketch(table.hashes)
+        sample = path_table.RowSample.of_tape(tape, paths, table, max_paths)
+        return cls(
+            tape.rows, null, len(tape.nodes), path_table.capped(table, sketch, max_paths), sample, sketch, max_paths
+        )
 
     @classmethod
     def of_array(cls, array: VariantArray, *, max_paths: int = MAX_PATHS, threads: int | None = 1) -> Profile:
@@ -156,13 +143,13 @@ class Profile:
             return other
         if not other.rows:
             return self
-        sketch = merged_sketch(self.path_sketch, other.path_sketch)
+        sketch = path_table.merged_sketch(self.path_sketch, other.path_sketch)
         limit = min(self.max_paths, other.max_paths)
         return Profile(
             self.rows + other.rows,
             self.null_rows + other.null_rows,
             self.values + other.values,
-            capped(merged_table(self.capped, other.capped), sketch, limit),
+            path_table.capped(path_table.merged_table(self.capped, other.capped), sketch, limit),
             self.sample.merge(other.sample, limit),
             sketch,
             limit,
@@ -171,13 +158,13 @@ class Profile:
         )
 
     @cached_property
-    def _paths(self) -> tuple[PathTable, npt.NDArray[np.bool_]]:
+    def _paths(self) -> tuple[path_table.PathTable, npt.NDArray[np.bool_]]:
         if self.values == int(self.capped.kinds.sum()):
             return self.capped, np.zeros(len(self.capped.hashes), bool)
-        return with_frequent_paths(self.capped, self.sample)
+        return path_table.with_frequent_paths(self.capped, self.sample)
 
     @property
-    def table(self) -> PathTable:
+    def table(self) -> path_table.PathTable:
         """The figures by path."""
         return self._paths[0]
 
@@ -189,7 +176,7 @@ class Profile:
     @property
     def path_count(self) -> int:
         """Number of distinct paths, omitted ones included; an estimate (3 %) above 1,024."""
-        return max(distinct_paths(self.path_sketch), len(self.table.hashes))
+        return max(path_table.distinct_paths(self.path_sketch), len(self.table.hashes))
 
     @property
     def overflow_values(self) -> int:
@@ -227,9 +214,9 @@ class Profile:
             {
                 "version": _VERSION,
                 **{name: getattr(self, name) for name in _NUMBERS},
-                "path_sketch": pack_array(self.path_sketch),
+                "path_sketch": path_table.pack_array(self.path_sketch),
                 "table": self.capped.packed(),
-                "sample": [self.sample.level, *map(PathTable.packed, self.sample.tables)],
+                "sample": [self.sample.level, *map(path_table.PathTable.packed, self.sample.tables)],
                 "typed_strings": [[*rule, count] for rule, count in self.typed_strings.items()],
                 "data": asdict(self.data),
             }
@@ -251,11 +238,11 @@ class Profile:
             level, *tables = document["sample"]
             return cls(
                 **{name: document[name] for name in _NUMBERS},
-                capped=PathTable.unpacked(document["table"]),
-                sample=RowSample(level, tuple(map(PathTable.unpacked, tables))),
-                path_sketch=unpack_array(document["path_sketch"]),
+                capped=path_table.PathTable.unpacked(document["table"]),
+                sample=path_table.RowSample(level, tuple(map(path_table.PathTable.unpacked, tables))),
+                path_sketch=path_table.unpack_array(document["path_sketch"]),
                 typed_strings=Counter({tuple(rule): count for *rule, count in document.get("typed_strings", ())}),
-                data=ProfiledData(**document.get("data", {})),
+                data=path_table.ProfiledData(**document.get("data", {})),
             )
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise VariantError(f"the text is not a profile of Profile.to_json: {error}", reason="bad-profile") from None
@@ -327,19 +314,19 @@ class PathProfile:
 
     For strings over 24 bytes, the length and 24 bytes at the start, in the middle and at the end count.
     """
-    rows = _Figure("counts", columns.ROWS)
+    rows = _Figure("counts", path_table.ROWS)
     """Rows with at least one value at this path."""
-    string_bytes = _Figure("counts", columns.STRING_BYTES)
+    string_bytes = _Figure("counts", path_table.STRING_BYTES)
     """Bytes of all strings and binaries together."""
-    element_count = _Figure("counts", columns.ELEMENTS)
+    element_count = _Figure("counts", path_table.ELEMENTS)
     """Number of elements of all arrays."""
-    field_count = _Figure("counts", columns.FIELDS)
+    field_count = _Figure("counts", path_table.FIELDS)
     """Number of fields of all objects, including those that the profile omitted."""
-    int_range = _Range(columns.INT_MIN, columns.INT_MAX)
+    int_range = _Range(path_table.INT_MIN, path_table.INT_MAX)
     """Smallest and largest integer."""
-    string_range = _Range(columns.STRING_MIN, columns.STRING_MAX)
+    string_range = _Range(path_table.STRING_MIN, path_table.STRING_MAX)
     """Bytes of the shortest and of the longest string or binary."""
-    array_range = _Range(columns.ARRAY_MIN, columns.ARRAY_MAX)
+    array_range = _Range(path_table.ARRAY_MIN, path_table.ARRAY_MAX)
     """Elements of the shortest and of the longest array."""
 
     def __init__(self, profile: Profile, index: int) -> None:
@@ -380,7 +367,7 @@ class PathProfile:
         numbers = self._table.fields_of(self._index)
         if len(numbers) > limit:
             counts = self._table.value_counts[numbers]
-            first = self._table.counts[numbers, columns.ROWS] if by_rows else counts
+            first = self._table.counts[numbers, path_table.ROWS] if by_rows else counts
             second = self._table.inner_bytes[numbers] if by_rows else counts
             order = np.lexsort((np.arange(len(numbers)), -second, -first))
             numbers = numbers[np.sort(order[:limit])]
@@ -452,7 +439,7 @@ class PathProfile:
         table, hashed = self._table, self._table.hashes[self._index]
         row = int(np.searchsorted(table.digit_hashes, hashed))
         has_decimals = row < len(table.digit_hashes) and table.digit_hashes[row] == hashed
-        return (table.digits[row] if has_decimals else np.zeros(2 * columns.DIGIT_BUCKETS, np.int64)).reshape(2, -1)
+        return (table.digits[row] if has_decimals else np.zeros(2 * path_table.DIGIT_BUCKETS, np.int64)).reshape(2, -1)
 
     @property
     def whole_digits(self) -> int:
@@ -487,7 +474,7 @@ class PathProfile:
         """Bytes of each value in its container: the field id and offset, or the offset of an element."""
         if self.segment is None:
             return 0
-        return columns.ELEMENT_BYTES if self.segment is WILDCARD else columns.FIELD_BYTES
+        return path_table.ELEMENT_BYTES if self.segment is WILDCARD else path_table.FIELD_BYTES
 
     @property
     def encoded_bytes(self) -> int:

@@ -220,26 +220,21 @@ def evenly(items: Sequence[Item], count: int) -> list[Item]:
 
 def sampled_rows(files: Sequence[VariantFacts], size: int) -> RowSample:
     """Read rows from the beginning of some row groups: at most `size` bytes, except that some rows are always read."""
-    places = [(facts, group) for facts in files for group in facts.columns.groups if facts.columns.rows([group])]
-    places = evenly(places, SAMPLE_ROW_GROUPS)
-    costs = [
-        {
-            leaf.leaf: min(facts.columns.size([leaf], [group]), _PAGE_BYTES)
-            for leaf in facts.column.node.leaves()
-            if leaf.leaf is not None
-        }
-        for facts, group in places
-    ]
-    while len(places) > 1 and sum(sum(of_group.values()) for of_group in costs) > size:
-        places, costs = evenly(places, len(places) - 1), evenly(costs, len(costs) - 1)
+    groups = [(facts, group) for facts in files for group in facts.columns.groups if facts.columns.rows([group])]
+    places = []
+    for facts, group in evenly(groups, SAMPLE_ROW_GROUPS):
+        leaves = [leaf.leaf for leaf in facts.column.node.leaves() if leaf.leaf is not None]
+        places.append((facts, group, {leaf: min(facts.columns.size([leaf], [group]), _PAGE_BYTES) for leaf in leaves}))
+    while len(places) > 1 and sum(sum(costs.values()) for *_, costs in places) > size:
+        places = evenly(places, len(places) - 1)
     sample, omitted = RowSample(), set[VariantPath]()
-    for (facts, group), leaves in zip(places, costs, strict=True):
-        omitted |= _drop_large(facts, leaves, size // len(places))
+    for facts, group, costs in places:
+        omitted |= _drop_large(facts, costs, size // len(places))
         first_row = facts.columns.rows(range(group))
         with facts.file.reopened() as file:
             handle = _CountedHandle(file.stream)
             try:
-                for values in first_rows(file, facts.column, group, SAMPLE_ROWS // len(places), leaves, handle):
+                for values in first_rows(file, facts.column, group, SAMPLE_ROWS // len(places), costs, handle):
                     sample.batches.append(RowBatch(values, file.name, first_row))
                     first_row += len(values)
             except (OSError, pa.ArrowException) as error:

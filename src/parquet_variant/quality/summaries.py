@@ -19,18 +19,7 @@ import pyarrow as pa
 from parquet_variant.errors import VariantFileError, check_count
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.io.parallel import thread_count
-from parquet_variant.quality.footers import (
-    SAMPLE_ROWS,
-    PathFacts,
-    PathValues,
-    RowSample,
-    VariantFacts,
-    evenly,
-    read_residuals,
-    sampled_rows,
-    total,
-    variant_facts,
-)
+from parquet_variant.quality import footers
 from parquet_variant.quality.sources import DataSet, RowBatch
 from parquet_variant.quality.value_figures import (
     RANGE_KINDS,
@@ -56,7 +45,7 @@ class FooterFigures:
     figures: dict[VariantPath, PathSummary] = field(default_factory=dict)  # Incomplete unless `is_proved`.
     rows: int = 0
     null_rows: int | None = 0  # None if unknown.
-    files: list[VariantFacts] = field(default_factory=list)
+    files: list[footers.VariantFacts] = field(default_factory=list)
     # Bytes that were read.
     footer_bytes: int = 0
     residual_bytes: int = 0
@@ -65,7 +54,7 @@ class FooterFigures:
     coverages: set[tuple[_Paths, _Paths, _Paths]] = field(default_factory=set)
     # The paths whose ``value`` columns were read, and their values.
     read_paths: set[VariantPath] = field(default_factory=set)
-    residuals: list[PathValues] = field(default_factory=list)
+    residuals: list[footers.PathValues] = field(default_factory=list)
 
     def is_proved(self, path: VariantPath) -> bool:
         """Return whether the figures of a path are complete; of a path without figures, that it does not exist."""
@@ -90,14 +79,14 @@ def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
     `residual_limit`: number of bytes of residual columns to read at most; the smallest are read.
     """
     result = FooterFigures()
-    files = evenly(data.files, _MAX_FILES)
+    files = footers.evenly(data.files, _MAX_FILES)
     result.is_complete = len(files) == len(data.files)
     sizes: Counter[VariantPath] = Counter()
     needed = 0  # Values need the column with the names of fields.
     for file in files:
         with file.open() as (opened, column):
             result.footer_bytes += opened.metadata.serialized_size
-            facts = None if column is None else variant_facts(opened, column)
+            facts = None if column is None else footers.variant_facts(opened, column)
             if facts is not None:
                 result.files.append(facts)
                 if open_paths := facts.open_paths():
@@ -106,8 +95,9 @@ def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
             elif column is not None:
                 result.is_complete = False
                 continue
-            result.rows += opened.facts.rows()
-            result.null_rows = total([result.null_rows, opened.facts.rows() if facts is None else facts.null_rows])
+            rows = opened.facts.rows()
+            result.rows += rows
+            result.null_rows = footers.total([result.null_rows, rows if facts is None else facts.null_rows])
     for path, size in sorted(sizes.items(), key=lambda entry: entry[1]):
         if needed + size > residual_limit:
             break
@@ -119,7 +109,7 @@ def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
     return result
 
 
-def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
+def _add_file(result: FooterFigures, facts: footers.VariantFacts) -> None:
     unproved: set[VariantPath] = set()
     unknown_below: set[VariantPath] = set()
     for path, of_path in facts.paths.items():
@@ -144,27 +134,22 @@ def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
             if not is_complete or name != "object" or of_path.typed != facts.places(path):
                 unproved.add(path)
         result.figures.setdefault(path, PathSummary()).add(figures)
-    for residual in read_residuals(facts, result.read_paths):
+    for residual in footers.read_residuals(facts, result.read_paths):
         result.residuals.append(residual)
-        if not _add_residual(result.figures, residual, facts.paths[residual.path]):
+        parts = ValueFigures.of_array(residual.values).by_path(residual.path.segments)
+        shredded, objects = facts.paths[residual.path], 0
+        if shredded.type_name == "object" and residual.path in parts:
+            # An object next to a shredded object has its other fields, and is not another value.
+            objects = parts[residual.path].types.pop("object", 0)
+        for path, part in parts.items():
+            if residual.path.has_wildcard or path.has_wildcard:
+                part.rows = None
+            elif path == residual.path:
+                part.rows = part.count
+            result.figures.setdefault(path, PathSummary()).add(part)
+        if shredded.typed is not None and objects > shredded.typed:  # the values contradict the typed columns
             unproved.add(residual.path)
     result.coverages.add((frozenset(facts.paths), frozenset(unproved), frozenset(unknown_below)))
-
-
-def _add_residual(figures: dict[VariantPath, PathSummary], residual: PathValues, facts: PathFacts) -> bool:
-    """Add the figures of values in a ``value`` column; return False if they contradict the typed columns."""
-    parts = ValueFigures.of_array(residual.values).by_path(residual.path.segments)
-    objects = 0
-    if facts.type_name == "object" and residual.path in parts:
-        # An object next to a shredded object has its other fields, and is not another value.
-        objects = parts[residual.path].types.pop("object", 0)
-    for path, part in parts.items():
-        if residual.path.has_wildcard or path.has_wildcard:
-            part.rows = None
-        elif path == residual.path:
-            part.rows = part.count
-        figures.setdefault(path, PathSummary()).add(part)
-    return facts.typed is None or objects <= facts.typed
 
 
 def _ranges(bounds: LeafStatistics) -> dict[str, Range]:
@@ -202,7 +187,7 @@ class Summary:
     closed: bool  # Whether every path that exists is known, so that a missing path is proved to be missing.
     sampled_rows: int  # 0 without a sample.
     bytes_read: int
-    sample: RowSample | None = field(default=None, repr=False)
+    sample: footers.RowSample | None = field(default=None, repr=False)
     proof: FooterFigures | None = field(default=None, repr=False)  # What footers prove.
 
     def __repr__(self) -> str:
@@ -276,11 +261,11 @@ def _figures_of(batches: Iterable[RowBatch]) -> ValueFigures:
 
 def _of_first_rows(data: DataSet, size: int) -> Summary:
     """Return the figures of the first rows, up to a number of bytes in memory."""
-    sample = RowSample()
+    sample = footers.RowSample()
     for batch in data.batches():
         sample.batches.append(batch)
         sample.bytes_read += batch.values.storage.nbytes
-        if sample.bytes_read >= size or sample.rows >= SAMPLE_ROWS:
+        if sample.bytes_read >= size or sample.rows >= footers.SAMPLE_ROWS:
             break
     else:
         return _of_figures(data, _figures_of(sample.batches), 1.0, sample.bytes_read, sample)
@@ -290,7 +275,7 @@ def _of_first_rows(data: DataSet, size: int) -> Summary:
 
 
 def _of_figures(
-    data: DataSet, figures: ValueFigures, share: float, bytes_read: int, sample: RowSample | None = None
+    data: DataSet, figures: ValueFigures, share: float, bytes_read: int, sample: footers.RowSample | None = None
 ) -> Summary:
     evidence: Evidence = "values" if share >= 1 else "sample"
     profile, paths = figures.profile, figures.by_path(evidence=evidence)
@@ -312,7 +297,7 @@ def places_of(path: VariantPath, figures: Mapping[VariantPath, PathSummary], row
 
 def _of_footers(data: DataSet, limit: int) -> Summary:
     proof = footer_figures(data, round(limit * _RESIDUALS))
-    sample = sampled_rows(proof.files, limit - proof.residual_bytes)
+    sample = footers.sampled_rows(proof.files, limit - proof.residual_bytes)
     figures = _figures_of(sample.batches)
     sampled = figures.by_path(evidence="sample")
     exact: Evidence = "footers" if not data.has_deletes and proof.null_rows is not None else "sample"

@@ -46,12 +46,24 @@ TYPES: dict[str, frozenset[VariantType]] = {
 }
 # The forms of strings.
 FORMATS: dict[str, int] = {name.lower(): getattr(FORM, name) for name in FORM._fields}
+# The rules but `type`, and what they expect, in the order of reports.
+_EXPECTED = {
+    "nullable": "no null",
+    "required": "present",
+    "presence": "present in at least {:.4%}",
+    "min": "at least {}",
+    "max": "at most {}",
+    "values": "one of {}",
+    "pattern": "matches {}",
+    "format": "a {}",
+    "min_length": "at least {} characters",
+    "max_length": "at most {} characters",
+    "min_items": "at least {} elements",
+    "max_items": "at most {} elements",
+    "extra_fields": "no other fields",
+}
 # The names of the rules in violations.
-RULES = (
-    *("type", "nullable", "required", "presence", "min", "max", "values", "pattern", "format"),
-    *("min_length", "max_length", "min_items", "max_items", "extra_fields"),
-)
-RULE_NAMES = frozenset(RULES)
+RULES = ("type", *_EXPECTED)
 
 
 def bad_contract(message: str, **location: Any) -> VariantError:
@@ -197,10 +209,8 @@ class PathRules:
     @property
     def active(self) -> tuple[str, ...]:
         """The names of the rules that values can break."""
-        names = set(self.rules())
-        names |= {"type"} if self.types else set()
-        names ^= {"nullable"} & (names if self.allows_null else RULE_NAMES - names)
-        return tuple(name for name in RULES if name in names)
+        others = {"type": bool(self.types), "nullable": not self.allows_null}
+        return tuple(name for name in RULES if others.get(name, name in self.rules()))
 
     def only(self, names: Container[str]) -> PathRules:
         """Return the rules with some names."""
@@ -224,21 +234,6 @@ _FORMS: dict[str, tuple[Any, str]] = {
     "nullable": (bool | None, "true or false"),
     "description": (str | None, "text"),
     "pattern": (str | None, "a regular expression"),
-}
-_EXPECTED = {
-    "nullable": "no null",
-    "required": "present",
-    "presence": "present in at least {:.4%}",
-    "min": "at least {}",
-    "max": "at most {}",
-    "values": "one of {}",
-    "pattern": "matches {}",
-    "format": "a {}",
-    "min_length": "at least {} characters",
-    "max_length": "at most {} characters",
-    "min_items": "at least {} elements",
-    "max_items": "at most {} elements",
-    "extra_fields": "no other fields",
 }
 # The largest exponent of a bound, as of a double. Larger powers of ten take minutes to compute.
 _MAX_EXPONENT = 308
