@@ -235,24 +235,19 @@ def _uniform_schema(path_profile: PathProfile, budget: list[int], levels: int) -
             fields[str(field.segment)] = child
     if fields:
         return ShreddingSchema.object(fields)
-    kind = _one_type(path_profile)
+    # Integers of any width are one type, and decimals are.
+    types, kind = set(path_profile.types), None
+    if types <= set(INTEGERS):
+        kind = pa.int64()
+    elif types <= set(DECIMAL_TYPES):
+        digits, scale = path_profile.whole_digits + path_profile.scale, path_profile.scale
+        kind = pa.decimal128(max(digits, 1), scale) if digits <= _MAX_DIGITS else None
+    elif len(types) == 1 and types.isdisjoint((VariantType.NULL, VariantType.BINARY)):
+        kind = TYPES[types.pop()].arrow  # None for objects and arrays
     if kind is None or budget[0] <= 0:
         return None
     budget[0] -= 1
     return ShreddingSchema.primitive(kind)
-
-
-def _one_type(path_profile: PathProfile) -> pa.DataType | None:
-    """Return the type of a path if all its values share it; integers of any width are one type, and decimals are."""
-    types = set(path_profile.types)
-    if not types or types & {VariantType.NULL, VariantType.BINARY, VariantType.OBJECT, VariantType.ARRAY}:
-        return None
-    if types <= set(INTEGERS):
-        return pa.int64()
-    if types <= set(DECIMAL_TYPES):
-        digits = path_profile.whole_digits + path_profile.scale
-        return pa.decimal128(max(digits, 1), path_profile.scale) if digits <= _MAX_DIGITS else None
-    return TYPES[types.pop()].arrow if len(types) == 1 else None
 
 
 def lower_text(text: str, length: int = TEXT_LENGTH) -> str:

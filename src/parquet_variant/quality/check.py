@@ -131,7 +131,7 @@ class FooterProof:
         if arrow is None or (name != "values" and kind not in RANGE_KINDS):
             return name != "values"  # The rule does not apply to objects, arrays, and other types.
         bound = rules.min if name == "min" else rules.max
-        if name != "values" and isinstance(bound, dt.date) is not _is_time(arrow):
+        if name != "values" and isinstance(bound, dt.date) is (RANGE_KINDS[kind] == "number"):
             return True  # The rule does not apply to values of the type.
         bounds = self._facts.columns.statistics(typed)
         low, high = bounds.lower, bounds.upper
@@ -174,11 +174,6 @@ class FooterProof:
                 columns += [leaf for inner in self._extra_fields(path) for leaf in inner.group.group.leaves()]
         columns.append(self._facts.column.node.child("metadata"))
         return list({leaf.dotted: leaf for leaf in columns if leaf is not None}.values())
-
-
-def _is_time(arrow: pa.DataType) -> bool:
-    """Return whether the values of a type can be compared with dates and timestamps."""
-    return bool(pa.types.is_date(arrow) or pa.types.is_timestamp(arrow))
 
 
 def _ordered(bound: pa.Scalar, arrow: pa.DataType) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import partial, reduce
@@ -22,6 +22,7 @@ from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.errors import ContractError, VariantError, check_choice
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import FORMATS, RULES, PathRules, order_of, scalar_key
+from parquet_variant.inference.contracts.path_rules import TYPES as CONTRACT_TYPES
 from parquet_variant.inference.contracts.report import ContractCounts, ContractReport, Example, RuleCount, ShownText
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, filled_binary, from_bytes, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
@@ -389,7 +390,9 @@ def choices_of(rules: PathRules) -> list[bytes]:
 def _row(rules: PathRules) -> list[int]:
     """Return the columns of `RULE` for the rules of a path."""
     row = [0] * len(RULE)
-    row[RULE.KINDS] = _LARGEST if rules.kinds is None else sum(1 << kind for kind in _kinds(rules))
+    kinds = {int(number) for name in rules.types for kind in CONTRACT_TYPES[name] for number in TYPES[kind].ids}
+    kinds |= {number for name, number in (("array", KIND.ARRAY), ("object", KIND.OBJECT)) if name in rules.types}
+    row[RULE.KINDS] = sum(1 << kind for kind in kinds) if rules.types else _LARGEST
     row[RULE.WHOLE] = rules.whole_numbers
     row[RULE.NULLABLE] = rules.allows_null
     bounded = [bound for bound in (rules.min, rules.max) if bound is not None]
@@ -402,15 +405,6 @@ def _row(rules: PathRules) -> list[int]:
     return row
 
 
-def _kinds(rules: PathRules) -> Iterator[int]:
-    for variant_type in rules.kinds or ():
-        yield from map(int, TYPES[variant_type].ids)
-    if "array" in rules.types:
-        yield KIND.ARRAY
-    if "object" in rules.types:
-        yield KIND.OBJECT
-
-
 def _bounds(rules: PathRules) -> list[int]:
     """Return the lower bounds of values, then the upper bounds, in the order of the kernel's columns."""
     lower, upper = [_SMALLEST] * kernel.BOUNDS, [_LARGEST] * kernel.BOUNDS
@@ -420,7 +414,10 @@ def _bounds(rules: PathRules) -> list[int]:
             bounds[kernel.DAYS] = -(-micros // MICROS_PER_DAY) if side < 0 else micros // MICROS_PER_DAY
             bounds[kernel.MICROS], bounds[kernel.NANOS] = micros, _clipped(micros * 1000)
         elif bound is not None:
-            bounds[:SCALES] = [_clipped(rounded(_shifted(Decimal(bound), scale))) for scale in range(SCALES)]
+            sign, digits, exponent = Decimal(bound).as_tuple()
+            # Times powers of ten, without rounding.
+            shifted = (Decimal((sign, digits, int(exponent) + scale)) for scale in range(SCALES))
+            bounds[:SCALES] = [_clipped(rounded(value)) for value in shifted]
             # The nearest double as a number with the order of doubles, and the zero that is farther from the values.
             value = float(bound) or (0.0 if side > 0 else -0.0)
             bits = int(np.float64(value).view(np.int64))
@@ -428,13 +425,6 @@ def _bounds(rules: PathRules) -> list[int]:
     lower[kernel.ITEMS] = rules.min_items or 0
     upper[kernel.ITEMS] = _LARGEST if rules.max_items is None else rules.max_items
     return lower + upper
-
-
-def _shifted(value: Decimal, scale: int) -> Decimal:
-    """Return a decimal times a power of ten, without rounding."""
-    sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
-    return Decimal((sign, digits, exponent + scale))
 
 
 def _clipped(value: int) -> int:

@@ -192,11 +192,6 @@ class PathRules:
         return not self.types if self.nullable is None else self.nullable
 
     @property
-    def kinds(self) -> frozenset[VariantType] | None:
-        """The Variant types of the allowed types; None for any."""
-        return frozenset().union(*(TYPES[name] for name in self.types)) if self.types else None
-
-    @property
     def whole_numbers(self) -> bool:
         """Whether numbers must not have a fraction."""
         return "integer" in self.types and "number" not in self.types

@@ -108,10 +108,6 @@ class RuleCount:
     rows: int
     examples: tuple[Example, ...] = ()
 
-    def merge(self, other: RuleCount, limit: int) -> RuleCount:
-        """Return the counts of both parts of the data, with the first examples."""
-        return RuleCount(self.count + other.count, self.rows + other.rows, (*self.examples, *other.examples)[:limit])
-
 
 @dataclass(frozen=True, slots=True)
 class ContractCounts:
@@ -129,8 +125,10 @@ class ContractCounts:
     def merge(self, other: ContractCounts, limit: int = 5) -> ContractCounts:
         """Return the counts of both parts of the data; `limit` is the number of examples per rule."""
         broken = dict(self.broken)
-        for key, count in other.broken.items():
-            broken[key] = broken[key].merge(count, limit) if key in broken else count
+        for key, of in other.broken.items():
+            first = broken.get(key, RuleCount(0, 0))
+            examples = (*first.examples, *of.examples)[:limit]
+            broken[key] = RuleCount(first.count + of.count, first.rows + of.rows, examples)
         places = {path: self.places.get(path, 0) + other.places.get(path, 0) for path in self.places | other.places}
         return ContractCounts(self.rows + other.rows, self.bad_rows + other.bad_rows, broken, places)
 
