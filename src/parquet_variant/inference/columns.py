@@ -29,18 +29,6 @@ _NARROW = 18
 # Share of the decimals that may stay in the residual to make the column 8 instead of 16 bytes wide.
 _OUTLIERS = 0.01
 
-# The name and Arrow type of the column for values of one type; decimals have one per precision.
-_COLUMN_OF_TYPE: dict[VariantType, tuple[str, pa.DataType | None]] = {
-    **{
-        name: (ddl_name(info.arrow), info.arrow)
-        for name, info in TYPES.items()
-        if info.arrow is not None and info.precision is None
-    },
-    **dict.fromkeys(INTEGERS, (ddl_name(pa.int64()), pa.int64())),
-    VariantType.ARRAY: ("array", None),
-    VariantType.OBJECT: ("object", None),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
@@ -61,22 +49,17 @@ class ColumnType:
 
 def best_column(path_profile: PathProfile) -> ColumnType | None:
     """Return the column that holds most values; None if all values are Variant null."""
-    types = path_profile.types
-    if len(types) == 1:
-        [(variant_type, count)] = types.items()
-        if (column := _COLUMN_OF_TYPE.get(variant_type)) is not None:
-            return ColumnType(*column, count, {})
     groups = type_groups(path_profile)
     if not groups:
         return None
     name = max(groups, key=lambda group: (groups[group], group))
     typed = groups.pop(name)
-    if name == "number":
-        arrow, held = exact_numeric(path_profile)
-        if held < typed:
-            groups[f"number beyond {ddl_name(arrow)}"] = typed - held
-        return ColumnType(ddl_name(arrow), arrow, held, groups)
-    return ColumnType(*_COLUMN_OF_TYPE[VariantType(name)], typed, groups)
+    arrow, held = exact_numeric(path_profile) if name == "number" else (TYPES[VariantType(name)].arrow, typed)
+    if arrow is None:
+        return ColumnType(name, None, held, groups)
+    if held < typed:
+        groups[f"number beyond {ddl_name(arrow)}"] = typed - held
+    return ColumnType(ddl_name(arrow), arrow, held, groups)
 
 
 def typed_leaves(

@@ -37,13 +37,8 @@ MAX_PATHS = 1 << 17
 _ARRAY, _OBJECT = 21, 22
 _TYPE_OF_KIND = [TYPE_OF_ID[PrimitiveId(kind)].type for kind in range(_ARRAY)] + [VariantType.ARRAY, VariantType.OBJECT]
 # Types of `PathProfile.string_form` -> columns of the counts table.
-FORM_COLUMNS = {
-    "date": path_table.DATES,
-    "timestamp": path_table.TIMESTAMPS,
-    "timestamp_ntz": path_table.LOCAL_TIMESTAMPS,
-    "uuid": path_table.UUIDS,
-    "number": path_table.NUMBERS,
-}
+FORMS = ("date", "timestamp", "timestamp_ntz", "uuid", "number")  # in the order of `string_forms.FORM`
+FORM_COLUMNS = {form: path_table.DATES + number for number, form in enumerate(FORMS)}
 # Number of rows of an array that are unshredded at a time.
 _ROWS = 1 << 16
 _VERSION = 3

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from parquet_variant.errors import PathError, VariantError, check_mapping
 from parquet_variant.inference.path_table import INT_MAX, INT_MIN
-from parquet_variant.inference.profile import FORM_COLUMNS, PathProfile, Profile, StringCounts
+from parquet_variant.inference.profile import FORM_COLUMNS, FORMS, PathProfile, Profile, StringCounts
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
@@ -310,7 +310,7 @@ def _type_strings(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str, buffe
     form = kind.removesuffix("!")
     uuids = np.empty((len(strings) if form == "uuid" else 0, 16), np.uint8)
     buffers.append(uuids)
-    return type_strings(nodes, strings, _FORMS.index(form), address_of(uuids))
+    return type_strings(nodes, strings, FORMS.index(form), address_of(uuids))
 
 
 def _in_json_spelling(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str) -> npt.NDArray[np.intp]:
@@ -405,8 +405,6 @@ def _decoded(text: bytes) -> bytes | None:
 
 # Lengths of timestamps without a zone: without fraction, and with one to six digits.
 _TIMESTAMP_LENGTHS = (19, *range(21, 27))
-# In the order of `string_forms.FORM`.
-_FORMS = ("date", "timestamp", "timestamp_ntz", "uuid", "number")
 _BINARY, _STRING = "binary", "string"
 # Types of numbers since 1970, and the decimal places of their unit in microseconds.
 _EPOCHS = {"timestamp_s!": 6, "timestamp_ms!": 3, "timestamp_us!": 0}
@@ -421,4 +419,4 @@ _SPELLINGS = {
     "boolean!": re.compile(rb"true|false"),
 }
 _LONGEST_SPELLING = len("-9,223,372,036,854,775,808")
-_TYPE_NAMES = (*_FORMS[:-1], _BINARY, *(f"{form}!" for form in _FORMS), *_SPELLINGS, *_EPOCHS, _STRING)
+_TYPE_NAMES = (*FORMS[:-1], _BINARY, *(f"{form}!" for form in FORMS), *_SPELLINGS, *_EPOCHS, _STRING)

@@ -84,8 +84,8 @@ def copy_of(table: Table) -> Iterator[Subject]:
         rows = copied.to_arrow()
         variants = tuple(field.name for field in rows.schema if is_variant_field(field))
         if not variants:
-            problem = f"{paths[0]} has no Variant column: compat compares the Variant columns of a file"
-            raise VariantFileError(problem, reason="not-a-variant", file=paths[0])
+            lacking = f"{paths[0]} has no Variant column: compat compares the Variant columns of a file"
+            raise VariantFileError(lacking, reason="not-a-variant", file=paths[0])
         yield Subject(table.format, tuple(paths), rows, variants)
 
 

@@ -228,18 +228,13 @@ class Exploration:
         figures = [of_sample.get(path, _NOT_SAMPLED) for path in paths]
         document: dict[str, Any] = {
             "source": without_secrets(self.source),
-            "kind": self.kind,
-            "column": self.column,
-            "rows": self.rows,
-            "bytes": self.bytes,
+            **{name: getattr(self, name) for name in ("kind", "column", "rows", "bytes", "versions", "catalog")},
             "sample": {
                 "rows": sample.profile.rows, "text": sample.text_bytes, "ddl": sample.result.schema.to_ddl(),
                 "unshredded": sample.unshredded_bytes, "shredded": sample.shredded_bytes,
                 "ratio": sample.residual_ratio, "slow": slow_paths(sample.result),
             },
             "paths": table | {name: [of_path[name] for of_path in figures] for name in _NOT_SAMPLED},
-            "versions": self.versions,
-            "catalog": self.catalog,
         }  # fmt: skip
         if self.footers is not None:
             document["footers"] = self.footers.to_dict(numbers)
