@@ -46,9 +46,8 @@ def policy_named(name: str) -> Policy:
     try:
         policy: Policy = POLICIES[name]()
     except TypeError:
-        raise VariantError(
-            f"policy {name!r} has required arguments: pass a {POLICIES[name].__name__} object", reason="bad-policy"
-        ) from None
+        problem = f"policy {name!r} has required arguments: pass a {POLICIES[name].__name__} object"
+        raise VariantError(problem, reason="bad-policy") from None
     return policy
 
 

@@ -187,9 +187,8 @@ class StringTypes:
             _pattern(path)
             if str(kind).lower() not in _TYPE_NAMES:
                 why = "; a string with a number can be number!" if "!" not in str(kind) else ""
-                raise VariantError(
-                    f"types has {kind!r} for {path}: use {', '.join(_TYPE_NAMES)}{why}", reason="bad-option"
-                )
+                problem = f"types has {kind!r} for {path}: use {', '.join(_TYPE_NAMES)}{why}"
+                raise VariantError(problem, reason="bad-option")
 
     def __bool__(self) -> bool:
         return bool(self.types) or self.detect_timestamps or self.auto

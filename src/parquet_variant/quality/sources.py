@@ -92,9 +92,6 @@ class DataSet:
     text: TextOptions = field(default_factory=TextOptions)
     rows: int | None = None  # The number of rows, if it is known without reading them.
 
-    def __repr__(self) -> str:
-        return f"<DataSet {self.name}: {self.kind}, column {self.column}, {self.size:,} bytes>"
-
     @property
     def has_deletes(self) -> bool:
         """Whether rows of the files are deleted, so that footers count too many rows."""
@@ -124,8 +121,9 @@ def data_of(table: Table, column: str | None = None) -> DataSet:
     Raises `VariantFileError` if there is no Variant column or no such partition, and `TableError` as `Table.scan` does.
 
     >>> import parquet_variant as pv
-    >>> data_of(pv.open("examples/usgs_earthquakes.ndjson"))
-    <DataSet examples/usgs_earthquakes.ndjson: json, column v, 1,217,844 bytes>
+    >>> data = data_of(pv.open("examples/usgs_earthquakes.ndjson"))
+    >>> data.name, data.kind, data.column, data.size
+    ('examples/usgs_earthquakes.ndjson', 'json', 'v', 1217844)
     """
     column = column or table.options.column
     if table.format in ("delta", "iceberg"):
@@ -134,9 +132,8 @@ def data_of(table: Table, column: str | None = None) -> DataSet:
         return _of_parquet(table, column)
     if table.options.partition:
         kind = {"vortex": "Vortex files have", "json": "JSON files have"}.get(table.format, "data in memory has")
-        raise VariantFileError(
-            f"{kind} no partition columns: name the files of the partition instead", reason="no-partitions"
-        )
+        problem = f"{kind} no partition columns: name the files of the partition instead"
+        raise VariantFileError(problem, reason="no-partitions")
     if table.format == "json":
         return _of_json(table)
     return _of_vortex(table, column) if table.format == "vortex" else _of_memory(table, column)
@@ -227,9 +224,8 @@ def _in_partition(
             kept.append(file)
     if not kept:
         named = ", ".join(f"{column}={value}" for column, value in partition.items())
-        raise VariantFileError(
-            f"{name} has no files with {named}: check the values of the partition", reason="no-such-partition"
-        )
+        problem = f"{name} has no files with {named}: check the values of the partition"
+        raise VariantFileError(problem, reason="no-such-partition")
     return kept
 
 

@@ -263,9 +263,8 @@ def as_scalar(name: str, value: Any) -> Scalar:
             raise bad_contract(f"{name} is {value}: write a finite number in the range of a double")
         return int(value) if value == value.to_integral_value() else value.normalize()
     if isinstance(value, int) and abs(value) >= 10**_MAX_EXPONENT:
-        raise bad_contract(
-            f"{name} is an integer of more than {_MAX_EXPONENT} digits: write one in the range of a double"
-        )
+        problem = f"{name} is an integer of more than {_MAX_EXPONENT} digits: write one in the range of a double"
+        raise bad_contract(problem)
     if isinstance(value, str | bool | int | dt.date):
         return value
     raise bad_contract(f"{name} contains {value!r}: write strings, numbers, booleans, dates or timestamps")

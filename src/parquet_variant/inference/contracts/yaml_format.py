@@ -188,9 +188,8 @@ def _value(node: Any, depth: int, numbers: Iterator[int]) -> Any:
         raise bad_contract(f"line {line}: the document has more than {_MAX_VALUES:,} values, aliases replaced")
     if tag not in _TAGS[node.id]:
         shown = node.tag.replace(_TAG, "!!")
-        raise bad_contract(
-            f"line {line}: unknown tag {shown}: remove it (contracts have the tags of YAML's core schema)"
-        )
+        problem = f"line {line}: unknown tag {shown}: remove it (contracts have the tags of YAML's core schema)"
+        raise bad_contract(problem)
     if node.id == "sequence":
         return [_value(item, depth + 1, numbers) for item in node.value]
     if node.id == "scalar":

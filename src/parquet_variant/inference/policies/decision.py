@@ -192,9 +192,8 @@ def check_constants(policy: Any) -> None:
             is_whole = number and (value == int(value) or not isinstance(constant.default, int))
             allowed, is_allowed = "a number of at least 0", is_whole and value >= 0
         if not is_allowed:
-            raise VariantError(
-                f"{constant.name} is {value!r}: it must be {allowed}, such as {constant.default}", reason="bad-policy"
-            )
+            problem = f"{constant.name} is {value!r}: it must be {allowed}, such as {constant.default}"
+            raise VariantError(problem, reason="bad-policy")
 
 
 def schema_of_leaves(leaves: Mapping[VariantPath, ShreddingSchema]) -> ShreddingSchema:

@@ -45,9 +45,8 @@ def _with_duckdb(duckdb: Any, request: dict[str, Any]) -> Any:
         try:
             connection.execute(f"LOAD {request['kind']}")
         except duckdb.Error:
-            raise MissingExtensionError(
-                f"the extension {request['kind']}: INSTALL {request['kind']} in DuckDB"
-            ) from None
+            problem = f"the extension {request['kind']}: INSTALL {request['kind']} in DuckDB"
+            raise MissingExtensionError(problem) from None
         source = f"{request['kind']}_scan({paths})"
     names = ", ".join(_quoted(request["columns"], '"'))
     relation = connection.sql(f"SELECT {names} FROM {source}")

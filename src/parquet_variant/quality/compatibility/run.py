@@ -157,7 +157,7 @@ _REWRITES: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class EngineResult(Report):
+class EngineResult:
     """What one engine does with the data. `engine` contains the version.
 
     `verdict`: ``"equal"``: Variants with equal values. ``"struct"``: the physical columns of the Variants, with equal
@@ -168,9 +168,6 @@ class EngineResult(Report):
     engine: str
     verdict: Verdict
     detail: str
-
-    def __str__(self) -> str:
-        return f"{self.engine}: {self.verdict}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,8 @@ class ExploreServer:
         try:
             self._server = ThreadingHTTPServer((_HOST, port), _handler(page(document), self.token, self._queries))
         except (OSError, OverflowError) as error:
-            raise VariantError(
-                f"cannot serve on port {port}: {error}; choose another port", reason="bad-port"
-            ) from None
+            problem = f"cannot serve on port {port}: {error}; choose another port"
+            raise VariantError(problem, reason="bad-port") from None
         self._server.daemon_threads = True
 
     @property
