@@ -29,7 +29,7 @@ class GrowingColumns(NamedTuple):
     memory: Memory
     nodes: int  # The nodes of the schema.
     node_count: int
-    records: int  # The buffers of each schema node, `BUFFERS`.
+    records: int  # The buffers of each column, `BUFFERS`.
     entries: int  # The number of entries of each level; in the first level, of the rows so far.
     rows: int
 
@@ -47,9 +47,9 @@ def node_of(columns: GrowingColumns, s: int) -> int:
 
 
 @helper
-def _record_of(columns: GrowingColumns, s: int) -> int:
-    """Return the address of the buffers of a schema node."""
-    return columns.records + s * _RECORD_BYTES
+def _record_of(columns: GrowingColumns, s: int, typed: int) -> int:
+    """Return the address of the buffers of a column of a schema node: ``value`` (0) or ``typed_value`` (1)."""
+    return columns.records + (2 * s + typed) * _RECORD_BYTES
 
 
 @helper
@@ -73,106 +73,89 @@ def _resize(memory: Memory, record: int, buffer: int, used: int, size: int) -> N
 
 
 @helper
-def _resize_values(columns: GrowingColumns, s: int, room: int) -> None:
-    """Make room for some entries of a ``value`` column."""
-    record = _record_of(columns, s)
-    used = get(record, BUFFERS.VALUE_ROOM)
-    _resize(columns.memory, record, BUFFERS.VALUE_LENGTHS, used * 4, room * 4)
-    _resize(columns.memory, record, BUFFERS.VALUE_VALID, used, room)
-    put(record, BUFFERS.VALUE_ROOM, room)
-
-
-@helper
-def _resize_typed(columns: GrowingColumns, s: int, room: int) -> None:
-    """Make room for some entries of a ``typed_value`` column."""
-    record = _record_of(columns, s)
-    used = get(record, BUFFERS.TYPED_ROOM)
-    _resize(columns.memory, record, BUFFERS.TYPED_VALID, used, room)
-    width = get(node_of(columns, s), S.SLOT_BYTES)
+def _resize_entries(columns: GrowingColumns, s: int, typed: int, room: int) -> None:
+    """Make room for some entries of a column."""
+    record = _record_of(columns, s, typed)
+    used, width = get(record, BUFFERS.ROOM), get(node_of(columns, s), S.SLOT_BYTES) if typed else 4
+    _resize(columns.memory, record, BUFFERS.VALID, used, room)
     if width > 0:
         _resize(columns.memory, record, BUFFERS.SLOTS, used * width, room * width)
-    put(record, BUFFERS.TYPED_ROOM, room)
+    put(record, BUFFERS.ROOM, room)
+
+
+@helper(inline=True)
+def _add(columns: GrowingColumns, s: int, typed: int, at: int) -> int:
+    """Add an entry to a column, whose slot is set by the caller; return the address of its buffers."""
+    record = _record_of(columns, s, typed)
+    room = get(record, BUFFERS.ROOM)
+    if at >= room:
+        is_top = get(node_of(columns, s), S.LEVEL) == 0
+        _resize_entries(columns, s, typed, columns.rows if is_top else max(at + 1, 2 * room, _FEWEST_ENTRIES))
+    put(record, BUFFERS.COUNT, get(record, BUFFERS.COUNT) + 1)
+    store_u8(get(record, BUFFERS.VALID) + at, 1)
+    return record
 
 
 @helper
-def _larger_room(columns: GrowingColumns, s: int, room: int, at: int) -> int:
-    """Return the number of entries to make room for if entry ``at`` does not fit."""
-    if get(node_of(columns, s), S.LEVEL) == 0:
-        return columns.rows
-    return max(at + 1, 2 * room, _FEWEST_ENTRIES)
-
-
-@helper
-def _grow_bytes(columns: GrowingColumns, record: int, data: int, begin: int, size: int) -> None:
-    """Make room for ``size`` more bytes at the column ``data``; the limits are the columns ``begin`` and the next.
+def _grow_bytes(columns: GrowingColumns, record: int, size: int) -> None:
+    """Make room for ``size`` more bytes of a column.
 
     The room is the expected one, or enough for all rows, if they are like the rows so far, but at most eight times the
     earlier room, because a first row may be far larger than the others.
     """
-    address = get(record, begin)
-    used, room = get(record, data) - address, get(record, begin + 1) - address
+    address, known = get(record, BUFFERS.BEGIN), get(record, BUFFERS.BYTES)
+    used, room = get(record, BUFFERS.DATA) - address, get(record, BUFFERS.END) - address
     expected = (used + size) * columns.rows // max(get(columns.entries, 0), 1)
     guess = max(2 * room, min(expected + expected // 8, 8 * room), _FEWEST_BYTES)
-    known = get(record, BUFFERS.VALUE_BYTES) if data == BUFFERS.VALUE_DATA else 0
     room = max(used + size, known if known > 0 else guess)
     address = reallocate(address, room) if address != 0 else allocate(columns.memory, room)
-    put(record, begin, address)
-    put(record, begin + 1, address + room)
-    put(record, data, address + used)
+    put(record, BUFFERS.BEGIN, address)
+    put(record, BUFFERS.END, address + room)
+    put(record, BUFFERS.DATA, address + used)
+
+
+@helper(inline=True)
+def _add_bytes(columns: GrowingColumns, s: int, typed: int, at: int, size: int) -> int:
+    """Add an entry of some bytes to a column; return the address for the bytes."""
+    record = _add(columns, s, typed, at)
+    if size > get(record, BUFFERS.END) - get(record, BUFFERS.DATA):
+        _grow_bytes(columns, record, size)
+    store_u32(get(record, BUFFERS.SLOTS) + at * 4, size)
+    target = get(record, BUFFERS.DATA)
+    put(record, BUFFERS.DATA, target + size)
+    return target
 
 
 @helper
 def put_value(columns: GrowingColumns, s: int, at: int, size: int) -> int:
     """Add an entry to the ``value`` column of a schema node; return the address for its bytes."""
-    record = _record_of(columns, s)
-    if at >= get(record, BUFFERS.VALUE_ROOM):
-        _resize_values(columns, s, _larger_room(columns, s, get(record, BUFFERS.VALUE_ROOM), at))
-    if size > get(record, BUFFERS.VALUE_END) - get(record, BUFFERS.VALUE_DATA):
-        _grow_bytes(columns, record, BUFFERS.VALUE_DATA, BUFFERS.VALUE_BEGIN, size)
-    put(record, BUFFERS.VALUE_COUNT, get(record, BUFFERS.VALUE_COUNT) + 1)
-    store_u32(get(record, BUFFERS.VALUE_LENGTHS) + at * 4, size)
-    store_u8(get(record, BUFFERS.VALUE_VALID) + at, 1)
-    target = get(record, BUFFERS.VALUE_DATA)
-    put(record, BUFFERS.VALUE_DATA, target + size)
-    return target
+    return _add_bytes(columns, s, 0, at, size)
 
 
 @helper
 def put_object(columns: GrowingColumns, s: int, at: int) -> None:
-    """Add an entry to the ``typed_value`` column of a schema node, whose slot, if it has one, is set by the caller."""
-    record = _record_of(columns, s)
-    if at >= get(record, BUFFERS.TYPED_ROOM):
-        _resize_typed(columns, s, _larger_room(columns, s, get(record, BUFFERS.TYPED_ROOM), at))
-    put(record, BUFFERS.TYPED_COUNT, get(record, BUFFERS.TYPED_COUNT) + 1)
-    store_u8(get(record, BUFFERS.TYPED_VALID) + at, 1)
+    """Add an object to the ``typed_value`` column of a schema node."""
+    _add(columns, s, 1, at)
 
 
 @helper
 def put_array(columns: GrowingColumns, s: int, at: int, count: int) -> None:
     """Add an array of ``count`` elements."""
-    put_object(columns, s, at)
-    store_u32(get(_record_of(columns, s), BUFFERS.SLOTS) + at * 4, count)
+    store_u32(get(_add(columns, s, 1, at), BUFFERS.SLOTS) + at * 4, count)
 
 
 @helper
 def put_bytes(columns: GrowingColumns, s: int, at: int, begin: int, size: int) -> None:
     """Add a string or binary value."""
-    put_array(columns, s, at, size)
-    record = _record_of(columns, s)
-    if size > get(record, BUFFERS.TYPED_END) - get(record, BUFFERS.TYPED_DATA):
-        _grow_bytes(columns, record, BUFFERS.TYPED_DATA, BUFFERS.TYPED_BEGIN, size)
-    target = get(record, BUFFERS.TYPED_DATA)
-    copy(target, begin, size)
-    put(record, BUFFERS.TYPED_DATA, target + size)
+    copy(_add_bytes(columns, s, 1, at, size), begin, size)
 
 
 @helper
 def put_slot(columns: GrowingColumns, s: int, at: int, low: int, high: int) -> None:
     """Add a value of a fixed width; a UUID is at the address ``low``."""
-    put_object(columns, s, at)
     node = node_of(columns, s)
     width = get(node, S.WIDTH)
-    target = get(_record_of(columns, s), BUFFERS.SLOTS) + at * width
+    target = get(_add(columns, s, 1, at), BUFFERS.SLOTS) + at * width
     if get(node, S.CODE) == KIND.UUID:
         copy(target, low, 16)
     else:
@@ -180,36 +163,27 @@ def put_slot(columns: GrowingColumns, s: int, at: int, low: int, high: int) -> N
 
 
 @helper
-def _cut_bytes(record: int, data: int, begin: int) -> int:
-    """Cut a buffer of bytes to its contents and return their number; the column ``data`` gets its address."""
-    size = get(record, data) - get(record, begin)
-    if size > 0:
-        put(record, begin, reallocate(get(record, begin), size))
-    put(record, data, get(record, begin))
-    return size
-
-
-@helper
 def finish(columns: GrowingColumns, out: FilledBuffers) -> None:
     """Cut all buffers to their contents, and export the buffers that `ShreddedRows` needs."""
     out.levels[0] = columns.rows
-    for s in range(columns.node_count):
-        record = _record_of(columns, s)
-        entries = get(columns.entries, get(node_of(columns, s), S.LEVEL))
-        values, typed = get(record, BUFFERS.VALUE_COUNT), get(record, BUFFERS.TYPED_COUNT)
-        if values > 0:
-            _resize_values(columns, s, entries)
-        if typed > 0:
-            _resize_typed(columns, s, entries)
-        put(record, BUFFERS.VALUE_BYTES, _cut_bytes(record, BUFFERS.VALUE_DATA, BUFFERS.VALUE_BEGIN))
-        put(record, BUFFERS.TYPED_BYTES, _cut_bytes(record, BUFFERS.TYPED_DATA, BUFFERS.TYPED_BEGIN))
-    # Exported at the end, when nothing can fail any more.
-    for s in range(columns.node_count):
-        record = _record_of(columns, s)
-        entries = get(columns.entries, get(node_of(columns, s), S.LEVEL))
-        for buffer in range(BUFFERS.TYPED_DATA + 1):
-            count = get(record, BUFFERS.VALUE_COUNT if buffer <= BUFFERS.VALUE_DATA else BUFFERS.TYPED_COUNT)
-            if count == 0 or (buffer == BUFFERS.TYPED_VALID and count == entries):
-                put(record, buffer, 0)  # freed with the other memory of the kernel
+    for column in range(2 * columns.node_count):
+        s, typed = column >> 1, column & 1
+        record = _record_of(columns, s, typed)
+        if get(record, BUFFERS.COUNT) > 0:
+            _resize_entries(columns, s, typed, get(columns.entries, get(node_of(columns, s), S.LEVEL)))
+        size = get(record, BUFFERS.DATA) - get(record, BUFFERS.BEGIN)
+        if size > 0:
+            put(record, BUFFERS.BEGIN, reallocate(get(record, BUFFERS.BEGIN), size))
+        put(record, BUFFERS.DATA, get(record, BUFFERS.BEGIN))
+        put(record, BUFFERS.BYTES, size)
+    # Exported at the end, when nothing can fail any more; the other buffers are freed with the memory of the kernel.
+    for column in range(2 * columns.node_count):
+        record = _record_of(columns, column >> 1, column & 1)
+        count = get(record, BUFFERS.COUNT)
+        if count == get(columns.entries, get(node_of(columns, column >> 1), S.LEVEL)):
+            put(record, BUFFERS.VALID, 0)
+        for buffer in range(BUFFERS.DATA + 1):
+            if count == 0:
+                put(record, buffer, 0)
             elif get(record, buffer) != 0:
                 disown(get(record, buffer))

@@ -34,14 +34,11 @@ _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_N
 # its Arrow array, 0 for strings and binary; SLOT_BYTES those of an entry of the buffer SLOTS, 0 if there is none; END
 # the first node after the subtree; LEVEL where the node's entries count.
 S = numbered("KIND CODE PRECISION SCALE WIDTH SLOT_BYTES LEVEL PARENT END")
-# Columns of the records of buffers, one record per schema node: the addresses of the buffers, 0 for missing buffers
-# (SLOTS has values of a fixed width, or the lengths of strings, binary and arrays); the numbers of entries and bytes.
-# While buffers grow (`growing_columns`), VALUE_DATA and TYPED_DATA are the addresses of the next bytes, VALUE_BYTES is
-# the expected number of bytes, ROOM is the number of entries that have room, BEGIN and END limit the room for bytes.
-BUFFERS = numbered(
-    "VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID SLOTS TYPED_DATA VALUE_COUNT VALUE_BYTES TYPED_COUNT TYPED_BYTES "
-    "VALUE_ROOM TYPED_ROOM VALUE_BEGIN VALUE_END TYPED_BEGIN TYPED_END"
-)
+# Columns of the records of buffers, two per schema node, for ``value`` and ``typed_value``: the addresses of validity,
+# slots (values of a fixed width, or the lengths of strings, binary and arrays) and bytes, 0 for missing buffers; and
+# the numbers of values and bytes. While buffers grow (`growing_columns`), DATA is the address of the next byte, BYTES
+# the expected number of bytes, ROOM the number of entries that have room; BEGIN and END limit the room for bytes.
+BUFFERS = numbered("VALID SLOTS DATA COUNT BYTES ROOM BEGIN END")
 _OFFSET_BYTES = 4
 
 
@@ -192,7 +189,7 @@ class FilledBuffers(NamedTuple):
     @classmethod
     def of(cls, table: SchemaTable) -> FilledBuffers:
         """Return empty columns for the nodes of a schema."""
-        return cls(np.zeros((len(table.nodes), len(BUFFERS)), np.int64), np.zeros(table.levels, np.int64))
+        return cls(np.zeros((2 * len(table.nodes), len(BUFFERS)), np.int64), np.zeros(table.levels, np.int64))
 
 
 _BLOB = pa.binary()
@@ -213,14 +210,6 @@ class NodeColumn(NamedTuple):
     def nulls(self) -> int:
         """Number of slots that are null."""
         return self.slots - self.present
-
-
-_BYTES = (BUFFERS.VALUE_BYTES, BUFFERS.TYPED_BYTES)
-# Buffers of the columns ``value`` and ``typed_value``: validity, lengths and bytes, and the number of values.
-_PARTS = (
-    (BUFFERS.VALUE_VALID, BUFFERS.VALUE_LENGTHS, BUFFERS.VALUE_DATA, BUFFERS.VALUE_COUNT),
-    (BUFFERS.TYPED_VALID, BUFFERS.SLOTS, BUFFERS.TYPED_DATA, BUFFERS.TYPED_COUNT),
-)
 
 
 def _offset_buffer(lengths: npt.NDArray[np.int32]) -> pa.Buffer:
@@ -251,35 +240,32 @@ class ShreddedRows:
         self._nulls: dict[tuple[int, int], pa.Array] = {}
         # Each buffer is released when it becomes part of an array. All are adopted first, because the check may raise.
         self._buffers: dict[tuple[int, int], npt.NDArray[Any]] = {
-            (s, column): adopt_bytes(self._records[s][column], size * np.dtype(dtype).itemsize).view(dtype)
-            if self._records[s][column]
+            (number, column): adopt_bytes(self._records[number][column], size * np.dtype(dtype).itemsize).view(dtype)
+            if self._records[number][column]
             else np.zeros(size, dtype)
-            for s, column, dtype, size in self._needed()
+            for number, column, dtype, size in self._needed()
         }
-        if max(filled.records[:, _BYTES].max(), filled.levels.max()) > MAX_OFFSET:
+        if max(filled.records[:, BUFFERS.BYTES].max(), filled.levels.max()) > MAX_OFFSET:
             raise VariantError(
                 "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
                 reason="too-large",
             )
 
     def _needed(self) -> Iterator[tuple[int, int, type[np.generic], int]]:
-        """Yield schema node, column, type and size of each buffer that is needed."""
-        nodes = zip(self.table.kinds, self.table.widths, self._entries, self._records, strict=True)
-        for s, (kind, width, entries, record) in enumerate(nodes):
-            if record[BUFFERS.VALUE_COUNT] or self.is_required(s):
-                yield s, BUFFERS.VALUE_LENGTHS, np.int32, entries
-                yield s, BUFFERS.VALUE_VALID, np.uint8, entries
-                yield s, BUFFERS.VALUE_DATA, np.uint8, record[BUFFERS.VALUE_BYTES]
-            if not record[BUFFERS.TYPED_COUNT]:
+        """Yield number of the record, column, type and size of each buffer that is needed."""
+        for number, record in enumerate(self._records):
+            s, is_typed = divmod(number, 2)
+            kind, entries, width = self.table.kinds[s], self._entries[s], self.table.widths[s] if is_typed else 0
+            if not record[BUFFERS.COUNT] and (is_typed or not self.is_required(s)):
                 continue
-            if record[BUFFERS.TYPED_COUNT] < entries:
-                yield s, BUFFERS.TYPED_VALID, np.uint8, entries
+            if record[BUFFERS.COUNT] < entries:
+                yield number, BUFFERS.VALID, np.uint8, entries
             if width:
-                yield s, BUFFERS.SLOTS, np.uint8, entries * width
-            elif kind != OBJECT_NODE:
-                yield s, BUFFERS.SLOTS, np.int32, entries
-            if kind == PRIMITIVE_NODE and not width:
-                yield s, BUFFERS.TYPED_DATA, np.uint8, record[BUFFERS.TYPED_BYTES]
+                yield number, BUFFERS.SLOTS, np.uint8, entries * width
+            elif not is_typed or kind != OBJECT_NODE:
+                yield number, BUFFERS.SLOTS, np.int32, entries
+            if not is_typed or (kind == PRIMITIVE_NODE and not width):
+                yield number, BUFFERS.DATA, np.uint8, record[BUFFERS.BYTES]
 
     def is_required(self, s: int) -> bool:
         """Return whether the ``value`` column must not be null, because nothing is shredded."""
@@ -287,16 +273,13 @@ class ShreddedRows:
 
     def column(self, s: int, is_typed: bool) -> NodeColumn:
         """Return the column ``value`` or ``typed_value`` of a schema node, whose buffers the caller gets."""
-        valid, lengths, data, count = _PARTS[is_typed]
-        slots, present = self._entries[s], self._records[s][count]
-        width = self.table.widths[s] if is_typed else 0
-        bits, slots_or_lengths = self._buffers.pop((s, valid), None), self._buffers.pop((s, lengths), None)
-        validity = bitmap(bits) if 0 < present < slots else None
+        number, slots, width = 2 * s + is_typed, self._entries[s], self.table.widths[s] if is_typed else 0
+        valid, lengths, data = (self._buffers.pop((number, column), None) for column in range(BUFFERS.DATA + 1))
+        present = self._records[number][BUFFERS.COUNT]
+        validity = bitmap(valid) if 0 < present < slots else None
         if width:
-            return NodeColumn(
-                slots, present, validity, width, _NOTHING if slots_or_lengths is None else slots_or_lengths, None
-            )
-        return NodeColumn(slots, present, validity, 0, self._buffers.pop((s, data), _NOTHING), slots_or_lengths)
+            lengths, data = None, lengths
+        return NodeColumn(slots, present, validity, width, _NOTHING if data is None else data, lengths)
 
     def _array(self, s: int, is_typed: bool) -> pa.Array:
         """Return the column ``value`` or ``typed_value`` of a schema node as an Arrow array."""
@@ -347,5 +330,5 @@ class ShreddedRows:
     @property
     def nbytes(self) -> int:
         """Approximate bytes of the Arrow storage."""
-        data = sum(record[column] for record in self._records for column in _BYTES)
+        data = sum(record[BUFFERS.BYTES] for record in self._records)
         return int(self._entries @ self.table.slot_bytes) + data + int(self.metadata.nbytes)

@@ -234,7 +234,7 @@ def _measure(tape: _Tape, shredded: ShreddedTape, sets: Sets, local: Int64s, max
                 return row
             store_u32(tape.sizes + 4 * i, size)
             if s >= 0 and size != _TYPED:
-                out.records[s, BUFFERS.VALUE_BYTES] += size
+                out.records[2 * s, BUFFERS.BYTES] += size
     return -1
 
 
