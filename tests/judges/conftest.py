@@ -137,9 +137,7 @@ class IcebergSession:
 
 
 @pytest.fixture(scope="session", params=["jars", "iceberg"], ids=["iceberg-1.11", "iceberg-1.12"])
-def iceberg_spark(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[IcebergSession]:
+def iceberg_spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
     """A session with Iceberg's Java runtime, on Spark 4.1; its parameter is the folder of the jar."""
     root = tmp_path_factory.mktemp("iceberg")
     with rest_catalog(root / "rest") as (uri, _):

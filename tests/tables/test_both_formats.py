@@ -313,6 +313,20 @@ def test_a_merge_takes_ndjson_and_counts_what_it_would_change_in_a_dry_run(table
 
 
 @FORMATS
+@pytest.mark.parametrize("key", ["v:id", 'v:"my key"', "n"])
+def test_the_condition_of_a_merge_can_be_a_key_of_both_tables(table_format, key, tmp_path):
+    def rows(*numbers):
+        texts = [json.dumps({"id": n, "my key": f"k{n}", "x": f"{numbers}"}) for n in numbers]
+        return {"n": list(numbers), "v": pv.parse_json(texts)}
+
+    pv.write(tmp_path, rows(1, 2), format=table_format)
+    merged = pv.open(tmp_path).merge(rows(2, 3), key).when_matched_update_all().when_not_matched_insert_all()
+    assert (result := merged.execute()).rows_updated == result.rows_inserted == 1
+    found = pv.open(tmp_path).scan(["n", "v"]).to_pylist()
+    assert sorted((row["n"], row["v"]["x"]) for row in found) == [(1, "(1, 2)"), (2, "(2, 3)"), (3, "(2, 3)")]
+
+
+@FORMATS
 def test_json_text_of_arrow_becomes_variants_at_any_depth(table_format, tmp_path):
     texts = ['{"a":1}', '["x"]', None, "2.5"]
     views = pa.ExtensionArray.from_storage(pa.json_(pa.string_view()), pa.array(texts, pa.string_view()))

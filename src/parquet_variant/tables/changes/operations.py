@@ -6,6 +6,7 @@ rows of a file to `row_changes`, and the commit and the removal of history and o
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -168,6 +169,10 @@ def replace_where(table: ChangeableTable[Any], options: ChangeOptions, data: Any
     return run_change(table, "WRITE", plan, options.batch)
 
 
+# A condition of a merge that is only the name of a column or path.
+_KEY = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s=<>!()"'])+""")
+
+
 def with_inserts(change: TableChange[Any], plan: ChangePlan[Any], rows: Sequence[pa.Table]) -> TableChange[Any]:
     """Write new rows, and return a change that also adds them."""
     added = plan.write.write_files(iter(rows))
@@ -187,6 +192,8 @@ def merge(
     target_alias: str = "target",
 ) -> Merge:
     """Begin a merge of rows into a table: its methods add clauses, and ``execute`` commits; see `Table.merge`."""
+    if _KEY.fullmatch(condition) and not condition.startswith((f"{source_alias}.", f"{target_alias}.")):
+        condition = f"{target_alias}.{condition} = {source_alias}.{condition}"
     return Merge(target, Join(rows_of(source), condition, source_alias, target_alias), options)
 
 

@@ -286,7 +286,7 @@ class ChangingMethods(ReportingMethods):
             an open table or its path, such as that of NDJSON, whose values are in a column of the name of this table's
             only Variant column; with a Spark session also a DataFrame, which is collected in the driver.
         on
-            SQL over both: ``"target.id = source.v:id::bigint"``.
+            SQL over both: ``"target.id = source.v:id::bigint"``; or a column or path that is equal in both: ``"v:id"``.
         source_alias, target_alias
             Names of the tables in SQL.
         batch, zone, threads, progress, **files
