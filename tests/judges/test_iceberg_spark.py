@@ -249,6 +249,8 @@ def test_we_read_tables_that_spark_writes_and_changes(
 ) -> None:
     properties = {f"write.{name}.mode": mode for name in ("delete", "update", "merge")}
     properties["write.parquet.shred-variants"] = shreds
+    # The vectorized reader of Iceberg 1.12 refuses shredded Variants, also its own (apache/iceberg#18430).
+    properties["read.parquet.vectorization.enabled"] = "false" if shreds == "true" else "true"
     both = _create_theirs(iceberg_spark, f"theirs_{mode.replace('-', '_')}_{shreds}", properties, partition_by)
     _insert_theirs(both, list(range(60)))
     both.check()

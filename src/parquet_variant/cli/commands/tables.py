@@ -170,7 +170,7 @@ def merge(
     source: str = Argument(
         ..., metavar="SOURCE", help="A Delta or Iceberg table, Parquet files, JSON or CSV: path or URI."
     ),
-    on: str = Option(..., help="SQL over both tables, 'target.id = source.v:id::bigint', or a column or path of both: v:id."),
+    on: str = Option(..., help="SQL condition, 'target.id = source.v:id::bigint', or a column or path of both: v:id."),
     matched: Literal["update", "delete"] | None = Option(
         None, metavar="update|delete", help="Action for matched rows."
     ),
