@@ -49,7 +49,7 @@ UNIT_TESTS := tests/encoding tests/path tests/schema tests/layouts tests/array t
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo check test checked test-numba test-vortex test-oldest stack judges matrix snapshots lint bench fuzz soak test-cluster constraints docs wheels clean lines
+.PHONY: help demo check test checked test-numba test-vortex test-oldest stack engines judges matrix snapshots lint bench fuzz soak test-cluster constraints docs wheels clean lines
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -74,6 +74,10 @@ test-oldest: $(OLDEST_STAMP) ## the core tests with the oldest pyarrow, NumPy an
 	$(say) 'Running the core tests with the oldest dependencies'
 	@PYTHONPATH=src $(OLDEST)/bin/python -m parquet_variant.kernels.machine_code.building
 	@HYPOTHESIS_PROFILE=small $(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -q $(OLDEST_TESTS)
+
+engines: $(DEV_STAMP) ## try the installed engines on a file per trait, and compare with the rules of engines; PYTHONS= for more environments
+	$(say) 'Trying engines'
+	@PYTHONPATH=src $(BIN)/python -m benchmarks.engine_runs $(foreach python,$(PYTHONS),--python $(python))
 
 stack: $(STACK)/.installed ## the recipes of docs/stack.md with ibis, dlt, dbt, pandera and others
 	$(say) 'Running the recipes with their libraries'

@@ -1,82 +1,132 @@
-"""The runs behind the table of engines in `Table.validate`: `python -m benchmarks.engine_runs [--python PYTHON]`.
+"""Repeat the runs behind `engine_rules.toml`: `python -m benchmarks.engine_runs [--python PYTHON] [--engine ENGINE]`.
 
-Writes a file for each trait that matters to an engine, tries the engines on it by `Table.compat`, and stores what they
-did in ``parquet/validation/engine_runs.json``. Engines that are not installed keep the result of their last run. A
-limit that a run does not show is not reported by `validate`.
+Writes a file or table for each trait that matters to an engine, tries the installed engines by `Table.compat`, and
+compares what they did with the rules. The exit code is 1 if a rule is wrong.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import re
+import sys
 import tempfile
 import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import parquet_variant as pv
-from parquet_variant.files.parquet.validation.validate import ENGINE_LIMITS, RUNS_FILE
+from parquet_variant.quality.compatibility import engine_programs
+from parquet_variant.quality.compatibility.run import Trial, copy_of
 
-# The engine of a limit -> its name in `Table.compat`.
-ENGINES = {
-    "DuckDB 2.0": "duckdb",
-    "polars 2.1": "polars",
-    "pyarrow 22 and newer": "pyarrow",
-    "Spark 4.3": "spark",
-    "Sail 0.7": "sail",
-    "ClickHouse": "chdb",
-}
+# The verdict of `Table.compat` that confirms a verdict of the rules, if its name differs.
+CONFIRMS = {"reads": "equal", "null": "differs", "refuses": "refused"}
 
 
-def write_subjects(folder: Path) -> dict[str, Path]:
-    """Write one file per trait, and return the files."""
-    nanos = pa.array([1], pa.timestamp("ns")).cast(pa.timestamp("ns", "UTC"))
-    rows = {
-        "annotated": (pv.parse_json(['{"a": 1, "s": "x"}', '{"a": "x"}']), "a bigint, s string"),
-        "nested": (pv.parse_json(['{"o": {"a": 1}, "xs": [1]}', "{}"]), "o struct<a bigint>, xs array<bigint>"),
-        "TIME": (pv.from_python([datetime.time(1, 2, 3)]), "time"),
-        "NANOS": (pv.cast_to_variant(nanos), "timestamp_nanos"),
-        "UUID": (pv.from_python([uuid.UUID(int=5)]), "uuid"),
-        "case_twins": (pv.parse_json(['{"xs": [{"n": 1, "N": 2}]}']), "xs array<struct<n bigint, N bigint>>"),
+def write_fixtures(folder: Path) -> dict[str, Path]:
+    """Write one file or table per trait, and return their paths."""
+    mixed = pv.parse_json(['{"a": 1, "s": "x"}', '{"a": "x"}', None])
+    objects = pv.parse_json(['{"o": {"a": 1}, "xs": [1]}', "{}"])
+    nanos = pv.cast_to_variant(pa.array([1], pa.timestamp("ns")).cast(pa.timestamp("ns", "UTC")))
+    names = pv.from_python([{f"{chr(0xFF5E if number % 2 else 0x1F600)}{number}": number for number in range(40)}])
+    twins = pv.parse_json(['{"xs": [{"n": 1, "N": 2}]}', None])
+    files: dict[str, tuple[Any, dict[str, Any]]] = {
+        "unshredded": (mixed, {"schema": "variant"}),
+        "shredded": (mixed, {"schema": "a bigint, s string"}),
+        "nested": (objects, {"schema": "o struct<a bigint>, xs array<bigint>"}),
+        "TIME": (pv.from_python([datetime.time(1, 2, 3)]), {"schema": "time"}),
+        "NANOS": (nanos, {"schema": "timestamp_nanos"}),
+        "UUID": (pv.from_python([uuid.UUID(int=5)]), {"schema": "uuid"}),
+        "case_twins": (twins, {"schema": "xs array<struct<n bigint, N bigint>>"}),
+        "utf16": (names, {"schema": "variant"}),
+        "draft": (mixed, {"schema": "a bigint, s string", "layout": "draft-object"}),
     }
-    files = {}
-    for trait, (values, schema) in rows.items():
-        files[trait] = folder / f"{trait}.parquet"
-        try:
-            pv.write(files[trait], {"v": values}, schema=schema)
-        except pv.VariantError as error:
-            print(f"{trait}: {error}")
-            del files[trait]
-    return files
+    paths = {}
+    for name, (values, options) in files.items():
+        paths[name] = folder / f"{name}.parquet"
+        pv.write(paths[name], {"v": values}, **options)
+        if name in ("unshredded", "shredded", "nested"):
+            plain = paths[f"{name}, unannotated"] = folder / f"{name}-plain.parquet"
+            pv.write(plain, {"v": values}, annotation=False, **options)
+    # This library always writes ``value``, which may be missing.
+    element = pa.struct([pa.field("typed_value", pa.int64())])
+    fields = {"metadata": pa.binary(), "typed_value": pa.struct([pa.field("a", element, nullable=False)])}
+    kind = pa.struct([pa.field(name, field, nullable=name != "metadata") for name, field in fields.items()])
+    metadata = pv.parse_json(['{"a": 1}']).storage.field("metadata")[0].as_py()
+    row = {"metadata": metadata, "typed_value": {"a": {"typed_value": 1}}}
+    paths["no_value"] = folder / "no_value.parquet"
+    pq.write_table(pa.table({"v": pa.array([row, None], kind)}), paths["no_value"])
+    pv.open(paths["no_value"]).annotate(["v"])
+    tables: dict[str, dict[str, Any]] = {
+        "delta, unshredded": {
+            "format": "delta",
+            "schema": "variant",
+            "properties": {"delta.enableVariantShredding": "false"},
+        },
+        "delta, shredded": {"format": "delta", "schema": "a bigint, s string"},
+        "delta, preview": {"format": "delta", "schema": "a bigint, s string", "preview": True},
+        "iceberg, unshredded": {"format": "iceberg", "schema": "variant"},
+        "iceberg, shredded": {"format": "iceberg", "schema": "a bigint, s string"},
+    }
+    for name, options in tables.items():
+        paths[name] = folder / name.replace(", ", "-")
+        pv.write(paths[name], {"v": mixed}, **options)
+    return paths
 
 
-def main() -> None:
+@dataclass(frozen=True)
+class Run:
+    """What an engine did with a fixture, and what the rules predict."""
+
+    fixture: str
+    engine: str  # With the version.
+    verdict: str
+    detail: str
+    predicted: str
+
+    @property
+    def is_as_predicted(self) -> bool:
+        """Whether the rules say what the engine did; a fixture that no rule speaks of is not wrong."""
+        return self.predicted == "unknown" or self.verdict == CONFIRMS.get(self.predicted, self.predicted)
+
+
+def run_engine(engine: str, paths: dict[str, Path], pythons: Iterable[str], timeout: float = 600) -> Iterator[Run]:
+    """Try an engine on each fixture whose format it reads, with the first Python that has it."""
+    for fixture, path in paths.items():
+        table = pv.open(path)
+        if table.format not in engine_programs.ENGINES[engine].kinds:
+            continue
+        with copy_of(table) as subject, tempfile.TemporaryDirectory() as folder:
+            trial = Trial(subject, Path(folder), timeout, list(pythons), finds_remedies=False)
+            result = trial.result(engine, str(path))
+        name, _, version = result.engine.partition(" ")
+        if result.verdict == "not installed" or "no answer" in result.detail:
+            continue
+        predicted = table.compat(require={name: version}).engines[0].verdict
+        detail = re.sub(r"[,;] [0-9,]+ rows? in .*", "", result.detail)  # Without the time.
+        yield Run(fixture, result.engine, result.verdict, detail, predicted)
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine_runs")
     parser.add_argument("--python", action="append", default=[], help="the Python of another environment")
     parser.add_argument("--engine", action="append", help="only this engine, by its name in Table.compat")
     options = parser.parse_args()
-    runs = json.loads(RUNS_FILE.read_text()) if RUNS_FILE.exists() else {}
+    wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        files = write_subjects(Path(folder))
-        for limit in ENGINE_LIMITS:
-            engine = ENGINES.get(limit.engine)
-            if engine is None or limit.trait not in files or (options.engine and engine not in options.engine):
-                continue
-            (result,) = (
-                pv.open(files[limit.trait]).compat(engines=[engine], pythons=options.python, timeout=600).engines
-            )
-            if result.verdict != "not installed" and "no answer" not in result.detail:
-                # Without the time, which differs in each run, and without the command, which the limit names.
-                detail = re.sub(r"[,;] ([0-9,]+ rows? in|readable after).*", "", result.detail).replace(folder, "")
-                runs[f"{limit.engine}: {limit.trait}"] = {
-                    "engine": result.engine, "verdict": result.verdict, "detail": detail,
-                }  # fmt: skip
-                print(f"{result.engine}, {limit.trait}: {result.verdict}: {detail}", flush=True)
-    RUNS_FILE.write_text(json.dumps(dict(sorted(runs.items())), indent=1, ensure_ascii=False) + "\n")
+        paths = write_fixtures(Path(folder))
+        for engine in options.engine or engine_programs.ENGINES:
+            for run in run_engine(engine, paths, [*options.python, sys.executable]):
+                wrong += not run.is_as_predicted
+                note = "" if run.is_as_predicted else f" BUT THE RULES SAY {run.predicted}"
+                print(f"{run.engine}, {run.fixture}: {run.verdict}: {run.detail}{note}", flush=True)
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

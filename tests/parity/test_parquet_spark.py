@@ -93,7 +93,7 @@ def test_the_table_of_engines_is_true_of_spark(spark, trait, data, schema, tmp_p
     pv.write(path, pv.VariantArray.from_pylist(data), schema=schema)
     report = pv.open(path).validate()
     assert report.ok
-    assert any(note.engine == "Spark 4.3" and trait in note.why for note in report.engines)
+    assert any(note.engine.startswith("spark") and trait in note.why for note in report.engines)
     with pytest.raises(Exception, match=r"FAILED_READ_FILE|PARQUET_TYPE_ILLEGAL"):
         spark.read.parquet(str(path)).selectExpr("to_json(v)").collect()
 

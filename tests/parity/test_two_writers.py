@@ -90,13 +90,13 @@ def test_variants(spark, cases, tmp_path_factory):
             assert pv.open(path).validate().ok
         mine, other = (pq.read_table(path) for path in paths)
         assert mine.equals(other)
-        refused = {
-            note.engine.split()[0] for note in pv.open(paths[0]).validate().engines if "before" not in note.engine
-        }
-        if "DuckDB" not in refused:
+        # Of the newest versions. SQL of DuckDB reads what it cannot return to Arrow.
+        notes = [note for note in pv.open(paths[0]).validate().engines if "to Arrow" not in note.why]
+        refused = {note.engine.split()[0] for note in notes if note.engine.endswith((" 2.0", " 4.3"))}
+        if "duckdb" not in refused:
             mine, other = map(by_duckdb, paths)
             assert mine == other
-        if "Spark" not in refused:
+        if "spark" not in refused:
             frames += [
                 spark.read.schema("v variant").parquet(str(path)).selectExpr("to_json(v) AS x") for path in paths
             ]

@@ -214,9 +214,9 @@ def test_violations_are_limited_and_counted(tmp_path):
 
 def test_engines_that_will_not_read_it_are_reported(tmp_path):
     pv.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist([{"\uff5e": 1, "\U0001f600": 2}]), schema="uuid")
-    notes = {(note.engine, note.why.split(":")[0]) for note in pv.open(tmp_path).validate().engines}
-    assert ("Spark 4.3", "has no UUID columns") in notes
-    assert any(engine == "Spark 4.3" and "UTF-16" in why for engine, why in notes)
+    notes = {(note.engine.split()[0], note.why.split(":")[0]) for note in pv.open(tmp_path).validate().engines}
+    assert ("spark", "has no UUID columns") in notes
+    assert any(engine == "spark" and "UTF-16" in why for engine, why in notes)
     assert any(engine.startswith("polars") for engine, _ in notes)
     pv.open(tmp_path / "a.parquet").rewrite(tmp_path / "b.parquet", layout="unshredded", annotation=False)
     assert not [note for note in pv.open(tmp_path / "b.parquet").validate().engines if "UTF-16" not in note.why]
@@ -358,8 +358,8 @@ def test_fields_that_duckdb_renames_and_clickhouse_fills_are_noted(tmp_path, sch
     rows = ['{"n": 1, "N": 2, "m": 3, "a": [{"n": 1, "N": 2}], "o": {"n": 1, "o": {"x": 1, "X": 2}}}']
     path = tmp_path / "a.parquet"
     pv.write(path, pv.parse_json(rows), schema=schema)
-    notes = [(note.engine, note.why) for note in pv.open(path).validate().engines]
-    assert ("DuckDB 2.0" in dict(notes)) == is_renamed
-    assert any("missing object or array" in why for _, why in notes) == ("<" in schema)
+    notes = [note.why for note in pv.open(path).validate().engines]
+    assert any("renames a field" in why for why in notes) == is_renamed
+    assert any("missing object or array" in why for why in notes) == ("<" in schema)
     [(text,)] = duckdb.sql(f"SELECT v::JSON FROM '{path}'").fetchall()
     assert (json.loads(text) != pv.open(path).read().to_pylist()[0]) == is_renamed

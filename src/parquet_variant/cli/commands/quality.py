@@ -129,7 +129,12 @@ def compat(
     path: str = Argument(
         ..., metavar="PATH", help="A Parquet or Vortex file, a directory, or a Delta or Iceberg table."
     ),
-    engine: list[str] | None = Option(None, help="An engine to try, such as duckdb; repeatable (default: all)."),
+    engine: list[str] | None = Option(
+        None, "--engine", "--engines", help="An engine to try, such as duckdb (repeatable); or all, to predict."
+    ),
+    require: str | None = Option(
+        None, metavar="ENGINE=VERSION,...", help="Predict for versions; the exit code is 1 unless all read the data."
+    ),
     timeout: float = Option(120, help="Seconds after which an engine is stopped.", min=1),
     python: list[str] | None = Option(
         None, metavar="PYTHON", help="The Python of another environment with engines; repeatable."
@@ -139,12 +144,17 @@ def compat(
     """Try the installed engines on a copy of your files, and compare the values that they return.
 
     Verdicts: equal, struct (the physical columns, with equal values), differs, refused, not installed. The exit code is
-    1 if values differ.
+    1 if values differ. Verdicts of predictions: reads, struct, differs, null, refuses, unknown.
     """
+    versions = None if require is None else read_pairs(require.split(","), "--require", "ENGINE=VERSION,...")
+    engines: Any = "all" if engine == ["all"] else engine
     with ShownProgress() as progress:
-        report = open_table(path).compat(engine, timeout=timeout, pythons=python or (), progress=progress)
+        options: dict[str, Any] = {"timeout": timeout, "pythons": python or (), "progress": progress}
+        report = open_table(path).compat(engines, require=versions, **options)
     print_result(report.to_dict(), [report], as_json=as_json)
-    return DATA_PROBLEM if any(result.verdict == "differs" for result in report.engines) else 0
+    verdicts = {result.verdict for result in report.engines}
+    is_bad = "differs" in verdicts and engines != "all" if require is None else verdicts != {"reads"}
+    return DATA_PROBLEM if is_bad else 0
 
 
 Data: TypeAlias = Annotated[

@@ -48,10 +48,17 @@ def _with_duckdb(duckdb: Any, request: dict[str, Any]) -> Any:
             problem = f"the extension {request['kind']}: INSTALL {request['kind']} in DuckDB"
             raise MissingExtensionError(problem) from None
         source = f"{request['kind']}_scan({paths})"
-    names = ", ".join(_quoted(request["columns"], '"'))
-    relation = connection.sql(f"SELECT {names} FROM {source}")
+    names = _quoted(request["columns"], '"')
+    relation = connection.sql(f"SELECT {', '.join(names)} FROM {source}")
     request["types"] = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    return relation.to_arrow_table()
+    try:
+        return relation.to_arrow_table()
+    except duckdb.NotImplementedException:  # DuckDB 1.5 reads Variants, but has no Arrow type for them
+        texts = [
+            f"CASE WHEN {name} IS NOT NULL THEN {name}::JSON END AS {name}" if kind == "VARIANT" else name
+            for name, kind in zip(names, request["types"].values(), strict=True)
+        ]
+        return connection.sql(f"SELECT {', '.join(texts)} FROM {source}").to_arrow_table()
 
 
 def _with_polars(polars: Any, request: dict[str, Any]) -> Any:
@@ -99,9 +106,23 @@ def _from_spark(spark: Any, request: dict[str, Any]) -> Any:
             frame = spark.read.format(request["kind"]).load(location)
         frame = frame.select(*_quoted(request["columns"], "`"))
         request["types"] = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-        tables.append(frame.toArrow())
+        tables.append(_collected(frame))
     request["seconds"] = time.perf_counter() - start
     return _concatenated(tables)
+
+
+def _collected(frame: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return frame.toArrow()
+    except (AttributeError, pa.ArrowInvalid):  # before Spark 4.0, and of SQL NULL in a Variant column in 4.1
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        rows = [row.asDict(recursive=True) for row in frame.collect()]
+        # The attributes of a Variant are its value and metadata.
+        rows = [{name: getattr(value, "__dict__", value) for name, value in row.items()} for row in rows]
+        return pa.Table.from_pylist(rows, to_arrow_schema(frame.schema))
 
 
 def _with_sail(sail: Any, request: dict[str, Any]) -> Any:

@@ -1,7 +1,8 @@
 """`Table.compat`: try the installed engines on a user's own files, and compare the values that they return.
 
 Every engine runs in a process of its own with a timeout, on a copy of one file or table. Owns the copies, the runs, the
-verdicts and the search for a rewrite that helps. `engine_programs` reads with the engines.
+verdicts, the search for a rewrite that helps, and predictions by the rules of `files.parquet.validation.engine_rules`
+for engines that are not installed. `engine_programs` reads with the engines.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
@@ -22,13 +25,25 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, VariantFileError, check_names, strings_of
-from parquet_variant.files.parquet.format.files import locate
+from parquet_variant.errors import (
+    VariantError,
+    VariantFileError,
+    bad_option,
+    check_choice,
+    check_mapping,
+    check_names,
+    strings_of,
+)
+from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
+from parquet_variant.files.parquet.format.files import locate, open_file
 from parquet_variant.files.parquet.operations.rewrite import rewrite
+from parquet_variant.files.parquet.validation import engine_rules
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.equals import equals
+from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.quality.compatibility import engine_programs
+from parquet_variant.quality.sources import data_of
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.report_text import Report, counted, shortened
 from parquet_variant.tables.opening import open as open_any
@@ -102,8 +117,9 @@ def first_difference(subject: Subject, rows: pa.Table) -> str | None:
         return f"{len(rows):,} rows instead of {len(subject.rows):,}"
     for name in subject.variants:
         try:
-            theirs = VariantArray.from_arrow(rows, column=name)
-            ours = VariantArray.from_arrow(subject.rows, column=name)
+            ours, is_text = VariantArray.from_arrow(subject.rows, column=name), _is_text(rows, name)
+            ours = parse_json(to_json(ours)) if is_text else ours
+            theirs = parse_json(rows[name]) if is_text else VariantArray.from_arrow(rows, column=name)
             difference = _different_variants(ours, theirs, ordered=subject.is_ordered)
         except (VariantError, pa.ArrowException) as error:
             difference = f"the values cannot be decoded: {str(error).splitlines()[0]}"
@@ -115,6 +131,10 @@ def first_difference(subject: Subject, rows: pa.Table) -> str | None:
         if name not in subject.variants and (difference := _different_column(subject.rows[name], rows[name])):
             return f"column {name}: {difference}"
     return None
+
+
+def _is_text(rows: pa.Table, name: str) -> bool:
+    return pa.types.is_string(rows[name].type) or pa.types.is_large_string(rows[name].type)
 
 
 def _different_variants(ours: VariantArray, theirs: VariantArray, *, ordered: bool) -> str | None:
@@ -147,7 +167,7 @@ def _different_column(ours: pa.ChunkedArray, theirs: pa.ChunkedArray) -> str | N
     return None
 
 
-Verdict: TypeAlias = Literal["equal", "struct", "differs", "refused", "not installed"]
+Verdict: TypeAlias = Literal["equal", "json", "struct", "differs", "refused", "not installed"] | engine_rules.Result
 # What `variant rewrite` may do so that an engine reads a file.
 _REWRITES: Mapping[str, Mapping[str, Any]] = {
     "--no-annotation": {"annotation": False},
@@ -160,9 +180,11 @@ _REWRITES: Mapping[str, Mapping[str, Any]] = {
 class EngineResult:
     """What one engine does with the data. `engine` contains the version.
 
-    `verdict`: ``"equal"``: Variants with equal values. ``"struct"``: the physical columns of the Variants, with equal
-      values. ``"differs"``: other values. ``"refused"``: an error, a crash or a timeout. ``"not installed"``.
-    `detail`: the time, the error or the first difference, and the command that makes the data readable.
+    `verdict`: ``"equal"``: Variants with equal values. ``"json"``: their JSON text. ``"struct"``: the physical columns
+      of the Variants, with equal values. ``"differs"``: other values. ``"refused"``: an error, a crash or a timeout.
+      ``"not installed"``. Of a prediction: see `EngineRule`.
+    `detail`: the time, the error or the first difference, and the command that makes the data readable; of a
+      prediction, the reason and its evidence.
     """
 
     engine: str
@@ -183,18 +205,23 @@ class CompatReport(Report):
 
 def compat(
     table: Table,
+    engines: Iterable[str] | Literal["all"] | None = None,
     *,
-    engines: Iterable[str] | None = None,
+    require: Mapping[str, str] | None = None,
     timeout: float = 120,
     pythons: Iterable[str | os.PathLike[str]] = (),
     progress: Callable[[str, int, int], None] | None = None,
 ) -> CompatReport:
-    """Try the engines that are installed here, and compare values; see `Table.compat`."""
+    """Try the engines that are installed here, and compare values, or predict; see `Table.compat`."""
+    if require is not None or engines == "all":
+        if require is not None and engines is not None:
+            raise bad_option("engines= and require= are both given: require= names the engines")
+        return CompatReport(tuple(_predictions(table, require)))
     with copy_of(table) as subject, TemporaryDirectory(prefix="variant-compat-") as folder:
         readers = _engines_of(subject.kind)
         names = readers if engines is None else list(strings_of("engines", engines))
         check_names(f"engine for {subject.kind} data", names, readers, VariantError)
-        trial = _Trial(subject, Path(folder), timeout, [sys.executable, *(str(python) for python in pythons)])
+        trial = Trial(subject, Path(folder), timeout, [*(str(python) for python in pythons), sys.executable])
         results = []
         for number, engine in enumerate(names):
             if progress is not None:
@@ -205,14 +232,63 @@ def compat(
     return CompatReport(tuple(results))
 
 
+def _traits_of(table: Table) -> list[frozenset[str]]:
+    """Return the traits of each data file, from footers and the metadata of the table."""
+    check_choice(f"the format of {table.uri}", table.format, ("parquet", "delta", "iceberg"))
+    shared = {str(table.format)}
+    if table.format == "parquet":
+        sources = locate(table.source, table.options.filesystem)
+    else:
+        data = data_of(table, next((field.name for field in table.schema if is_variant_field(field)), None))
+        sources = [file.source for file in data.files]
+        shared |= {"deletes"} if data.has_deletes else set()
+        if table.format == "delta":
+            shared |= set(table.snapshot.protocol.reader_features or ())
+        elif table.properties.get("read.parquet.vectorization.enabled") != "false":
+            shared.add("vectorized")
+    traits: dict[frozenset[str], None] = {}
+    for source in sources:
+        with open_file(source) as file:
+            columns = find_variants(file.schema)
+            if table.format == "parquet" and not columns:
+                raise no_variant_column([node.name for node in file.schema.children], file.name)
+            traits[frozenset(shared.union(*map(engine_rules.schema_traits, columns)))] = None
+    return list(traits) or [frozenset(shared)]
+
+
+def _predictions(table: Table, require: Mapping[str, str] | None) -> Iterator[EngineResult]:
+    """Predict for some versions, or for all of the rules: those with one verdict by one rule are one result."""
+    engines: dict[str, list[engine_rules.EngineRule]] = {}
+    for rule in engine_rules.engine_rules():
+        engines.setdefault(rule.engine, []).append(rule)
+    if require is not None:
+        check_mapping("require", require)
+        check_names("engine in require", require, engines)
+    files = _traits_of(table)
+    for engine in engines if require is None else require:
+        versions = {end for rule in engines[engine] for end in rule.ends} if require is None else {str(require[engine])}
+        if require is not None and not engine_rules.version_numbers(str(require[engine])):
+            raise bad_option(f"require names {engine} {require[engine]!r}: give a version, such as {engine}=4.0")
+        ordered = sorted(versions, key=engine_rules.version_numbers)
+        for (result, found), group in groupby(ordered, partial(engine_rules.verdict_of, engine, files=files)):
+            first, *others = group
+            detail = (
+                f"{found.effect}; {found.evidence}".lstrip("; ")
+                if found
+                else "no rule for this version and these files"
+            )
+            yield EngineResult(f"{engine} {f'{first} to {others[-1]}' if others else first}", result, detail)
+
+
 @dataclass
-class _Trial:
+class Trial:
     """Runs engines on a subject."""
 
     subject: Subject
     folder: Path
     timeout: float
     pythons: list[str]
+    finds_remedies: bool = True  # Whether rewrites are tried if an engine fails.
 
     def result(self, engine: str, source: str) -> EngineResult:
         """Run an engine and return its result. If an extension is missing, try the next Python that has the engine."""
@@ -222,8 +298,10 @@ class _Trial:
             if not version:
                 continue
             verdict, detail = self._run(engine, python, self.subject)
-            if verdict in ("refused", "differs") and self.subject.kind == "parquet":
-                remedy = self._remedy(engine, python, ("equal",) if verdict == "differs" else ("equal", "struct"))
+            if self.finds_remedies and verdict in ("refused", "differs") and self.subject.kind == "parquet":
+                remedy = self._remedy(
+                    engine, python, ("equal",) if verdict == "differs" else ("equal", "json", "struct")
+                )
                 detail += f"; readable after: variant rewrite {source} DEST {remedy}" if remedy else ""
             result = EngineResult(f"{engine} {version}", verdict, detail)
             if verdict != "not installed":
@@ -249,6 +327,8 @@ class _Trial:
             return "differs", f"{difference}; {took}"
         if all(kind.lower() == "variant" for kind in types):
             return "equal", f"as Variant, {took}"
+        if all(_is_text(rows, name) for name in subject.variants):
+            return "json", f"as JSON text, with equal values, {took}"
         return "struct", f"as the struct of the physical columns, with equal values, {took}"
 
     def _ask(self, engine: str, python: str, request: Mapping[str, Any]) -> dict[str, Any]:

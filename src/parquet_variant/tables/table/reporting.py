@@ -6,8 +6,8 @@ Owns the parameters and their description. Leaves the work to the functions of t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.writing.conform import FileKeywords
@@ -238,31 +238,36 @@ class ReportingMethods(TableBase):
 
     def compat(
         self,
-        engines: Collection[str] | None = None,
+        engines: Collection[str] | Literal["all"] | None = None,
         *,
+        require: Mapping[str, str] | None = None,
         timeout: float = 120,
         pythons: Iterable[str | os.PathLike[str]] = (),
         progress: Callable[[str, int, int], None] | None = None,
     ) -> Any:
-        """Try the engines that are installed here on a copy of the data, and compare values.
+        """Try the engines that are installed here on a copy of the data, and compare values; or predict from rules.
 
-        Of a directory of files, the first 64 MiB are tried; an Iceberg table is read in place.
+        Of a directory of files, the first 64 MiB are tried; an Iceberg table is read in place. A prediction runs
+        nothing and reads only footers and the metadata of tables.
 
         Parameters
         ----------
         engines
-            Names of engines; by default all engines that read this kind of data.
+            Names of engines; by default all engines that read this kind of data. ``"all"`` predicts what all engines
+            and versions with rules do.
+        require
+            Versions of engines to predict for, such as ``{"spark": "4.0", "duckdb": "1.4"}``.
         timeout
             Seconds after which an engine is stopped.
         pythons
-            Python executables of other environments, in which engines are looked for, too.
+            Python executables of other environments, in which engines are looked for first.
         progress
             Called with the engine, the number of finished engines, and the number of engines.
 
         Returns
         -------
         CompatReport
-            One result per engine.
+            One result per engine; predictions have one per range of versions.
 
         Examples
         --------
@@ -270,10 +275,13 @@ class ReportingMethods(TableBase):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = pv.write(f"{folder}/a.parquet", {"v": pv.parse_json(['{"a": 1}'])})
         ...     report = pv.open(f"{folder}/a.parquet").compat(["pyarrow"])
+        ...     predicted = pv.open(f"{folder}/a.parquet").compat(require={"pyarrow": "21", "spark": "4.3"})
         >>> report.engines[0].verdict
         'struct'
+        >>> [(result.engine, result.verdict) for result in predicted.engines]
+        [('pyarrow 21', 'refuses'), ('spark 4.3', 'reads')]
         """
-        return self._run("compat", engines=engines, timeout=timeout, pythons=pythons, progress=progress)
+        return self._run("compat", engines, require=require, timeout=timeout, pythons=pythons, progress=progress)
 
     def explore(self, *, compare: Any = None) -> Any:
         """Inspect the data on one page: footers, the metadata of a table, and at most 20,000 rows or 8 MiB.
