@@ -254,8 +254,8 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
         """Return the plan of a change with options of `VariantWriter`; raise if this library cannot write the table."""
 
     @abstractmethod
-    def prune(self, files: FileSet, predicate: Predicate, query: TableScan[Any]) -> FileSet:
-        """Return those of some files that may hold a row for which a predicate over the columns of a scan is true."""
+    def prune(self, files: FileSet, query: TableScan[Any]) -> FileSet:
+        """Return those of some files that may hold a row for which the filter of a scan is true."""
 
     def candidates(self, files: FileSet, predicate: Predicate | None, columns: NeededColumns, zone: str) -> FileSet:
         """Return those of some files that may hold a row for which a predicate over some columns is true."""
@@ -268,7 +268,7 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
                 continue  # A query reads the statistics of one Variant column.
             query = self.query(needed, next(iter(variants), None), zone)
             types = {selected.name: selected.output for selected in query.selection}
-            files = self.prune(files, bind(part, types, zone), query)
+            files = self.prune(files, replace(query, predicate=bind(part, types, zone)))
         return files
 
     @abstractmethod
@@ -286,7 +286,8 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
         except pa.ArrowException:
             return files
         values = values.take(pc.sort_indices(values))
-        return self.prune(files, In(name, values) if len(values) else Constant(name, False), query)
+        predicate = In(name, values) if len(values) else Constant(name, False)
+        return self.prune(files, replace(query, predicate=predicate))
 
     @abstractmethod
     def filtered(self, files: FileSet, mask: Mask) -> FileSet:

@@ -18,7 +18,6 @@ from parquet_variant.errors import DeltaError, TableError, check_choice
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.query.predicate import Predicate
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileLayout, TableChange
@@ -35,7 +34,6 @@ from parquet_variant.tables.delta.reading.read import (
     PLACES,
     DeltaScan,
     parquet_files,
-    prune_files,
 )
 from parquet_variant.tables.delta.writing import write as writing
 from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
@@ -130,10 +128,9 @@ class DeltaTable(ChangeableTable[Add]):
             fixed_columns=frozenset(name.lower() for name in self.current.partition_columns),
         )
 
-    def prune(self, files: pa.Table, predicate: Predicate, query: TableScan[Any]) -> pa.Table:
+    def prune(self, files: pa.Table, query: TableScan[Any]) -> pa.Table:
         """See `ChangeableTable.prune`."""
-        by_name = {selected.name: selected for selected in query.selection}
-        return prune_files(replace(self.current, files=files), predicate, by_name, query.place).files
+        return replace(query, current=replace(self.current, files=files)).pruned.files
 
     def file_layouts(self) -> list[FileLayout]:
         """See `ChangeableTable.file_layouts`."""

@@ -21,7 +21,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import DeltaError, check_count
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
-from parquet_variant.query.predicate import Predicate, columns_of
+from parquet_variant.query.predicate import columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
@@ -41,36 +41,6 @@ from parquet_variant.tables.pruning import Pruned, parsed_bounds
 from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, StructType, arrow_schema, fields_at
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan
-
-
-def prune_files(
-    current: Snapshot, predicate: Predicate | None, selection: Mapping[str, Selected], place: Place | None
-) -> pruning.Pruned:
-    """Return the files of a snapshot that may hold a match of a bound predicate over some columns.
-
-    `place`: the place of the Variant column, as logical names.
-    """
-    pruned = pruning.Pruned(current.files, current.num_files)
-    if predicate is None or not current.num_files:
-        return pruned
-    names, remaining = columns_of(predicate), []
-    for start in range(0, current.num_files, pruning.FILES_AT_ONCE):
-        files = current.files.slice(start, pruning.FILES_AT_ONCE)
-        by_name = {name: _partition_statistics(current, files, selection[name]) for name in names}
-        statistics = {name: column for name, column in by_name.items() if column is not None}
-        mask = pruning.may_match_files(predicate, statistics, len(files))
-        candidates = files if mask.all() else files.filter(from_numpy(mask))
-        pruned.by_partition += len(files) - len(candidates)
-        selected = {name: selection[name] for name in names - statistics.keys()}
-        if selected and len(candidates):
-            statistics = {name: column.part(mask) for name, column in statistics.items()}
-            statistics |= _statistics(current, candidates, place, selected)
-            mask = pruning.may_match_files(predicate, statistics, len(candidates))
-            pruned.by_statistics += len(candidates) - int(mask.sum())
-            candidates = candidates.filter(from_numpy(mask))
-        remaining.append(candidates)
-    pruned.files = pa.concat_tables(remaining)
-    return pruned
 
 
 def _statistics(
@@ -238,11 +208,29 @@ class DeltaScan(TableScan[Add]):
     @cached_property
     def pruned(self) -> Pruned:
         """The files that may hold a match, according to the log."""
-        if not self.skipping:
-            return Pruned(self.current.files, self.current.num_files)
-        return prune_files(
-            self.current, self.predicate, {column.name: column for column in self.every_column}, self.place
-        )
+        current, predicate = self.current, self.predicate
+        pruned = Pruned(current.files, current.num_files)
+        if not self.skipping or predicate is None or not current.num_files:
+            return pruned
+        names, remaining = columns_of(predicate), []
+        selection = {column.name: column for column in self.every_column if column.name in names}
+        for start in range(0, current.num_files, pruning.FILES_AT_ONCE):
+            files = current.files.slice(start, pruning.FILES_AT_ONCE)
+            by_name = {name: _partition_statistics(current, files, column) for name, column in selection.items()}
+            statistics = {name: column for name, column in by_name.items() if column is not None}
+            mask = pruning.may_match_files(predicate, statistics, len(files))
+            candidates = files if mask.all() else files.filter(from_numpy(mask))
+            pruned.by_partition += len(files) - len(candidates)
+            selected = {name: column for name, column in selection.items() if name not in statistics}
+            if selected and len(candidates):
+                statistics = {name: column.part(mask) for name, column in statistics.items()}
+                statistics |= _statistics(current, candidates, self.place, selected)
+                mask = pruning.may_match_files(predicate, statistics, len(candidates))
+                pruned.by_statistics += len(candidates) - int(mask.sum())
+                candidates = candidates.filter(from_numpy(mask))
+            remaining.append(candidates)
+        pruned.files = pa.concat_tables(remaining)
+        return pruned
 
     def _files(self) -> Iterator[Add]:
         return iter_adds(self.pruned.files.select(PLACES))

@@ -20,7 +20,6 @@ from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.query.predicate import Predicate
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileLayout, TableChange
 from parquet_variant.tables.changes.optimizing import optimize
@@ -105,16 +104,12 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
         uses_vectors = WriteProperties(self.current.properties).is_default(f"write.{self.operation}.mode")
         return IcebergChangePlan(self.current.for_tasks(), write, uses_vectors)
 
-    def prune(
-        self, files: list[snapshots.TableFile], predicate: Predicate, query: TableScan[Any]
-    ) -> list[snapshots.TableFile]:
+    def prune(self, files: list[snapshots.TableFile], query: TableScan[Any]) -> list[snapshots.TableFile]:
         """See `ChangeableTable.prune`."""
-        by_name = {selected.name: selected for selected in query.selection}
-        columns = planning.QueryColumns(self.current.schema, predicate, by_name, query.place)
         parts: Iterable[list[snapshots.TableFile]] = [files]
         if not self._is_small:
-            parts = planning.parts_with_metrics(self.current, files, columns.field_ids())
-        matching = {file.path for part in parts for file in planning.files_among(self.current, columns, part)}
+            parts = planning.parts_with_metrics(self.current, files, planning.field_ids(query))
+        matching = {file.path for part in parts for file in planning.files_among(query, part)}
         return [file for file in files if file.path in matching]
 
     def file_layouts(self) -> list[FileLayout]:

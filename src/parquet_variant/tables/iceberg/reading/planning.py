@@ -7,7 +7,7 @@ files is planned one manifest at a time; memory holds only files that may match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress, islice
@@ -19,7 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.query.predicate import Predicate, columns_of
+from parquet_variant.query.predicate import columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables import pruning
@@ -27,10 +27,10 @@ from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata import partitioning
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSummary, ManifestFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, from_bytes
-from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, TableFile
 from parquet_variant.tables.pruning import FileStatistics, bounds_array
-from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, arrow_type, fields_at
+from parquet_variant.tables.schema import VARIANT, Field, PrimitiveType, arrow_type, fields_at
+from parquet_variant.tables.table_scan import TableScan
 
 _UNORDERED = {"boolean", "binary", "fixed", "uuid", "void", "geometry", "geography"}
 
@@ -59,58 +59,54 @@ class BucketStatistics(FileStatistics):
 _OnField: TypeAlias = "Callable[[Field, Selected], FileStatistics | None]"
 
 
-@dataclass(frozen=True)
-class QueryColumns:
-    """The columns that a filter names: what each selects, and where the Variant column of paths is."""
-
-    schema: Schema
-    predicate: Predicate | None
-    selection: Mapping[str, Selected]
-    place: Place | None
-
-    def field_ids(self) -> frozenset[int]:
-        """Return the field ids whose metrics the filter can use."""
-        names = set() if self.predicate is None else columns_of(self.predicate)
-        fields = (self.field(self.selection[name]) for name in names)
-        return frozenset(f.id for f in fields if f is not None)
-
-    def field(self, selected: Selected) -> Field | None:
-        """Return the field that a selected column has its values from."""
-        if selected.path is not None:
-            return None if self.place is None else fields_at(self.schema.struct, self.place)[-1]
-        return self.schema.get(selected.stored_name)
-
-    def matching(self, count: int, statistics: _OnField) -> Mask:
-        """Return which of some files or manifests may hold a match."""
-        by_name: dict[str, FileStatistics] = {}
-        if self.predicate is None:
-            return np.ones(count, dtype=bool)
-        for name in columns_of(self.predicate):
-            selected = self.selection[name]
-            f = self.field(selected)
-            result = None if f is None else statistics(f, selected)
-            if result is not None:
-                by_name[name] = result
-        return pruning.may_match_files(self.predicate, by_name, count) if by_name else np.ones(count, dtype=bool)
+def field_ids(query: TableScan[Any]) -> frozenset[int]:
+    """Return the field ids whose metrics the filter of a query can use."""
+    fields = (_field(query, selected) for selected in _filtered(query).values())
+    return frozenset(f.id for f in fields if f is not None)
 
 
-def _matching_files(
-    snapshot: Snapshot, query: QueryColumns, spec_id: int, files: Sequence[DataFile]
-) -> tuple[Mask, Mask]:
+def _filtered(query: TableScan[Any]) -> dict[str, Selected]:
+    """Return the columns that the filter of a query names."""
+    names = set() if query.predicate is None else columns_of(query.predicate)
+    return {column.name: column for column in query.every_column if column.name in names}
+
+
+def _field(query: TableScan[Any], selected: Selected) -> Field | None:
+    """Return the field that a selected column has its values from."""
+    schema: Schema = query.current.schema
+    if selected.path is not None:
+        return None if query.place is None else fields_at(schema.struct, query.place)[-1]
+    return schema.get(selected.stored_name)
+
+
+def _matching(query: TableScan[Any], count: int, statistics: _OnField) -> Mask:
+    """Return which of some files or manifests may hold a match."""
+    by_name: dict[str, FileStatistics] = {}
+    for name, selected in _filtered(query).items():
+        f = _field(query, selected)
+        result = None if f is None else statistics(f, selected)
+        if result is not None:
+            by_name[name] = result
+    if query.predicate is None or not by_name:
+        return np.ones(count, dtype=bool)
+    return pruning.may_match_files(query.predicate, by_name, count)
+
+
+def _matching_files(query: TableScan[Any], spec_id: int, files: Sequence[DataFile]) -> tuple[Mask, Mask]:
     """Return which files of one spec may hold a match by their partition values, and which also by their metrics."""
-    fields = enumerate(snapshot.metadata.specs[spec_id].fields)
+    fields = enumerate(query.current.metadata.specs[spec_id].fields)
     values = [_PartitionValues.of_files(f, [file.partition[number] for file in files]) for number, f in fields]
-    by_partition = query.matching(len(files), partial(_partition_statistics, values))
+    by_partition = _matching(query, len(files), partial(_partition_statistics, values))
     candidates = list(compress(files, by_partition))
     by_metrics = by_partition.copy()
-    by_metrics[by_partition] = query.matching(len(candidates), partial(_metrics, candidates))
+    by_metrics[by_partition] = _matching(query, len(candidates), partial(_metrics, candidates))
     return by_partition, by_metrics
 
 
-def matching_manifests(query: QueryColumns, metadata: TableMetadata, manifests: Sequence[ManifestFile]) -> Mask:
+def matching_manifests(query: TableScan[Any], manifests: Sequence[ManifestFile]) -> Mask:
     """Return which manifests may list a file with a match, by the summaries of their partitions."""
     answer = np.ones(len(manifests), dtype=bool)
-    for spec in metadata.specs.values():
+    for spec in query.current.metadata.specs.values():
         mine = [n for n, m in enumerate(manifests) if m.spec_id == spec.id and len(m.partitions) == len(spec.fields)]
         if mine and spec.fields:
             values = []
@@ -118,8 +114,8 @@ def matching_manifests(query: QueryColumns, metadata: TableMetadata, manifests: 
                 # A bucket says nothing of the buckets between two others.
                 if f.transform.name != "bucket":
                     summaries = [manifests[manifest].partitions[number] for manifest in mine]
-                    values.append(_PartitionValues.of_summaries(f, summaries, query.schema))
-            answer[mine] = query.matching(len(mine), partial(_partition_statistics, values))
+                    values.append(_PartitionValues.of_summaries(f, summaries, query.current.schema))
+            answer[mine] = _matching(query, len(mine), partial(_partition_statistics, values))
     return answer
 
 
@@ -251,10 +247,10 @@ def _clipped(raw: Any, kind: PrimitiveType) -> Any:
     return raw
 
 
-def plan_files(snapshot: Snapshot, query: QueryColumns | None = None, *, metrics: bool = False) -> pruning.Pruned:
+def plan_files(snapshot: Snapshot, query: TableScan[Any] | None = None, *, metrics: bool = False) -> pruning.Pruned:
     """Return the data files of a snapshot that may hold a match, with the delete files that apply to them.
 
-    `query`: the filter and its columns; None for all files.
+    `query`: the scan of the snapshot with the filter; None for all files.
     `metrics`: whether all metrics of the files are kept, which changes of the table need.
     """
     planned = pruning.Pruned([])
@@ -263,9 +259,9 @@ def plan_files(snapshot: Snapshot, query: QueryColumns | None = None, *, metrics
     needed = np.ones(len(manifests), dtype=bool)
     columns: frozenset[int] | None = None if metrics else frozenset()
     if query is not None:
-        needed = matching_manifests(query, snapshot.metadata, manifests)
+        needed = matching_manifests(query, manifests)
         if not metrics:
-            columns = query.field_ids()
+            columns = field_ids(query)
     for manifest, is_needed in zip(manifests, needed, strict=True):
         if not is_needed and manifest.added_files is not None and manifest.existing_files is not None:
             count = manifest.added_files + manifest.existing_files
@@ -276,7 +272,7 @@ def plan_files(snapshot: Snapshot, query: QueryColumns | None = None, *, metrics
         while part := list(islice(entries, pruning.FILES_AT_ONCE)):
             planned.total += len(part)
             if query is not None:
-                by_partition, keep = _matching_files(snapshot, query, manifest.spec_id, [e.file for e in part])
+                by_partition, keep = _matching_files(query, manifest.spec_id, [e.file for e in part])
                 planned.by_partition += int(len(part) - by_partition.sum())
                 planned.by_statistics += int(by_partition.sum() - keep.sum())
                 part = list(compress(part, keep))
@@ -304,12 +300,12 @@ def parts_with_metrics(
         yield list(by_path.values())
 
 
-def files_among(snapshot: Snapshot, query: QueryColumns, files: list[TableFile]) -> list[TableFile]:
+def files_among(query: TableScan[Any], files: list[TableFile]) -> list[TableFile]:
     """Return the files among `files` that may hold a match."""
     matches: list[TableFile] = []
     for spec_id in dict.fromkeys(file.file.spec_id for file in files):
         members = [file for file in files if file.file.spec_id == spec_id]
-        keep = _matching_files(snapshot, query, spec_id, [member.file for member in members])[1]
+        keep = _matching_files(query, spec_id, [member.file for member in members])[1]
         matches += compress(members, keep)
     return matches
 

@@ -29,7 +29,7 @@ from parquet_variant.tables.columns import by_field_id, has_ids
 from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
-from parquet_variant.tables.iceberg.reading.planning import QueryColumns, plan_files
+from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, deleted_positions, read_delete_file
 from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
@@ -220,8 +220,7 @@ class IcebergScan(TableScan[TableFile]):
         """The files that may hold a match, according to the manifests."""
         if not self.skipping or self.predicate is None:
             return plan_files(self.current)
-        by_name = {selected.name: selected for selected in self.every_column}
-        return plan_files(self.current, QueryColumns(self.current.schema, self.predicate, by_name, self.place))
+        return plan_files(self.current, self)
 
     def _files(self) -> list[TableFile]:
         return self.pruned.files
