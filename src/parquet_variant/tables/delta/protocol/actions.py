@@ -17,16 +17,7 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from parquet_variant.errors import DeltaError
-from parquet_variant.tables.schema import (
-    ArrayType,
-    Field,
-    MapType,
-    PrimitiveType,
-    StructType,
-    TableType,
-    from_arrow_schema,
-    from_ddl,
-)
+from parquet_variant.tables import schema as shared
 from parquet_variant.tables.storage import now_millis
 from parquet_variant.types import TYPES
 
@@ -295,7 +286,7 @@ _COLUMN_METADATA = ("delta.generationExpression", "delta.invariants", "CURRENT_D
 _DELTA_OF_SQL = {name: row.delta for row in TYPES.values() for name in row.ddl if row.delta is not None}
 
 
-def parse_schema(text: str, *, mapped: bool = True) -> StructType:
+def parse_schema(text: str, *, mapped: bool = True) -> shared.StructType:
     """Read a schema string.
 
     `mapped`: whether the table maps columns; only then do physical names and ids in the metadata of columns count.
@@ -313,22 +304,22 @@ def parse_schema(text: str, *, mapped: bool = True) -> StructType:
         parsed = _from_json(parse_json(text, object_hook=without_mapping if bare else None))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DeltaError(f"the schema string is not a Delta schema: {text[:80]}", reason="bad-schema") from error
-    if not isinstance(parsed, StructType):
+    if not isinstance(parsed, shared.StructType):
         raise DeltaError(f"the table's schema is not a struct: {text[:80]}", reason="bad-schema")
     return parsed
 
 
-def schema_json(schema: StructType) -> str:
+def schema_json(schema: shared.StructType) -> str:
     """Return the schema string of a schema.
 
     >>> from parquet_variant.tables.schema import VARIANT
-    >>> schema_json(StructType((Field("v", VARIANT),)))
+    >>> schema_json(shared.StructType((shared.Field("v", VARIANT),)))
     '{"type":"struct","fields":[{"name":"v","type":"variant","nullable":true,"metadata":{}}]}'
     """
     return json.dumps(_to_json(schema), separators=(",", ":"), ensure_ascii=False)
 
 
-def read_schema(schema: pa.Schema | StructType | str) -> StructType:
+def read_schema(schema: pa.Schema | shared.StructType | str) -> shared.StructType:
     """Return the columns that a user gives as an Arrow schema, a `StructType`, DDL or Delta's JSON.
 
     Raises `DeltaError`: reason ``"bad-schema"``; and as `from_arrow_schema`.
@@ -336,15 +327,15 @@ def read_schema(schema: pa.Schema | StructType | str) -> StructType:
     >>> read_schema(pa.schema([("n", pa.int64())])).fields[0].name
     'n'
     """
-    if isinstance(schema, StructType):
+    if isinstance(schema, shared.StructType):
         return schema
     if isinstance(schema, str):
-        return parse_schema(schema) if schema.lstrip().startswith("{") else from_ddl(schema)
+        return parse_schema(schema) if schema.lstrip().startswith("{") else shared.from_ddl(schema)
     if not isinstance(schema, pa.Schema):
         problem = f"schema must be a pyarrow.Schema, DDL or a Delta schema string, not {type(schema).__name__}"
         raise DeltaError(problem, reason="bad-schema")
     columns = []
-    for column, arrow in zip(from_arrow_schema(schema).fields, schema, strict=True):
+    for column, arrow in zip(shared.from_arrow_schema(schema).fields, schema, strict=True):
         texts = {key.decode(): value.decode() for key, value in (arrow.metadata or {}).items()}
         metadata: dict[str, Any] = {name: text for name, text in texts.items() if name in _COLUMN_METADATA}
         for name, text in texts.items():
@@ -353,20 +344,20 @@ def read_schema(schema: pa.Schema | StructType | str) -> StructType:
                 with suppress(ValueError):  # Arrow keeps numbers and booleans as strings.
                     metadata[name] = json.loads(text)
         columns.append(replace(column, metadata=metadata))
-    return StructType(tuple(columns))
+    return shared.StructType(tuple(columns))
 
 
-def named_type(name: str) -> PrimitiveType:
+def named_type(name: str) -> shared.PrimitiveType:
     """Return the primitive type of a name in Delta or in SQL.
 
     >>> named_type("BIGINT").name, named_type("long").name, named_type("decimal(10, 2)").name
     ('long', 'long', 'decimal(10,2)')
     """
     compact = "".join(str(name).lower().split())
-    return PrimitiveType(_DELTA_OF_SQL.get(compact, compact))
+    return shared.PrimitiveType(_DELTA_OF_SQL.get(compact, compact))
 
 
-def was_float(column: Field) -> bool:
+def was_float(column: shared.Field) -> bool:
     """Return whether a column of doubles held floats before a type change.
 
     The shortest text of a float is not a bound of the double that the float became.
@@ -375,23 +366,23 @@ def was_float(column: Field) -> bool:
     return any(isinstance(change, dict) and change.get("fromType") == "float" for change in changes)
 
 
-def with_metadata(field: Field, metadata: dict[str, Any]) -> Field:
+def with_metadata(field: shared.Field, metadata: dict[str, Any]) -> shared.Field:
     """Return the field with other metadata, and with the physical name and id that these give it."""
     physical, number = metadata.get(PHYSICAL_NAME), metadata.get(_FIELD_ID)
     stored_name, field_id = None if physical is None else str(physical), None if number is None else int(number)
     return replace(field, metadata=metadata, stored_name=stored_name, field_id=field_id)
 
 
-def _to_json(kind: TableType) -> Any:
-    if isinstance(kind, StructType):
+def _to_json(kind: shared.TableType) -> Any:
+    if isinstance(kind, shared.StructType):
         fields = [
             {"name": f.name, "type": _to_json(f.type), "nullable": f.nullable, "metadata": dict(f.metadata)}
             for f in kind.fields
         ]
         return {"type": "struct", "fields": fields}
-    if isinstance(kind, ArrayType):
+    if isinstance(kind, shared.ArrayType):
         return {"type": "array", "elementType": _to_json(kind.element), "containsNull": kind.contains_null}
-    if isinstance(kind, MapType):
+    if isinstance(kind, shared.MapType):
         return {
             "type": "map",
             "keyType": _to_json(kind.key),
@@ -401,9 +392,9 @@ def _to_json(kind: TableType) -> Any:
     return kind.name
 
 
-def _from_json(data: Any) -> TableType:
+def _from_json(data: Any) -> shared.TableType:
     if isinstance(data, str):
-        return PrimitiveType(data)
+        return shared.PrimitiveType(data)
     kind = data["type"]
     if kind == "struct":
         fields = []
@@ -411,12 +402,12 @@ def _from_json(data: Any) -> TableType:
             name, nullable, metadata = f["name"], f.get("nullable", True), f.get("metadata") or {}
             if not isinstance(name, str) or not isinstance(nullable, bool) or not isinstance(metadata, dict):
                 raise TypeError(f"{name!r} is not a field")
-            fields.append(with_metadata(Field(name, _from_json(f["type"]), nullable), metadata))
-        return StructType(tuple(fields))
+            fields.append(with_metadata(shared.Field(name, _from_json(f["type"]), nullable), metadata))
+        return shared.StructType(tuple(fields))
     if kind == "array":
-        return ArrayType(_from_json(data["elementType"]), bool(data.get("containsNull", True)))
+        return shared.ArrayType(_from_json(data["elementType"]), bool(data.get("containsNull", True)))
     if kind == "map":
         nullable = bool(data.get("valueContainsNull", True))
-        return MapType(_from_json(data["keyType"]), _from_json(data["valueType"]), nullable)
+        return shared.MapType(_from_json(data["keyType"]), _from_json(data["valueType"]), nullable)
     # PROTOCOL.md prints the element type variant as {"type": "variant"}.
-    return PrimitiveType(kind) if isinstance(kind, str) else _from_json(kind)
+    return shared.PrimitiveType(kind) if isinstance(kind, str) else _from_json(kind)

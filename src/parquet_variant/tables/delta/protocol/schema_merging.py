@@ -13,28 +13,11 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from parquet_variant.errors import DeltaError
+from parquet_variant.tables import schema as shared
 from parquet_variant.tables.delta.protocol import actions
 from parquet_variant.tables.delta.protocol.features import schema_features, with_features
-from parquet_variant.tables.schema import (
-    DECIMAL,
-    VARIANT,
-    VOID,
-    ArrayType,
-    Field,
-    MapType,
-    Place,
-    PrimitiveType,
-    StructType,
-    TableType,
-    all_fields,
-    check_schema,
-    merged_type,
-    parts,
-    with_fields,
-    with_parts,
-)
 
-_Type = TypeVar("_Type", bound=TableType)
+_Type = TypeVar("_Type", bound=shared.TableType)
 MODE = "delta.columnMapping.mode"
 _MAX_ID = "delta.columnMapping.maxColumnId"
 _ID = "delta.columnMapping.id"
@@ -61,9 +44,9 @@ def with_mode(old: actions.Metadata | None, new: actions.Metadata) -> actions.Me
 def assign_mapping(metadata: actions.Metadata, *, named: bool = False) -> actions.Metadata:
     """Return metadata with an id and a physical name for every column; `named`: files use the columns' names."""
     schema = actions.parse_schema(metadata.schema_string)
-    last = max([_max_id(metadata), *(f.field_id or 0 for f in all_fields(schema))])
+    last = max([_max_id(metadata), *(f.field_id or 0 for f in shared.all_fields(schema))])
 
-    def assigned(f: Field) -> Field:
+    def assigned(f: shared.Field) -> shared.Field:
         nonlocal last
         mapped_metadata = dict(f.metadata)
         if _ID not in mapped_metadata:
@@ -72,7 +55,7 @@ def assign_mapping(metadata: actions.Metadata, *, named: bool = False) -> action
         mapped_metadata.setdefault(actions.PHYSICAL_NAME, f.name if named else f"col-{uuid.uuid4()}")
         return actions.with_metadata(f, mapped_metadata)
 
-    mapped = with_fields(schema, assigned)
+    mapped = shared.with_fields(schema, assigned)
     return replace(
         metadata,
         schema_string=actions.schema_json(mapped),
@@ -103,15 +86,15 @@ _IDENTITY = "delta.identity."
 _NO_DEFAULT = ("null", "")
 
 
-def metadata_features(schema: StructType) -> tuple[str, ...]:
+def metadata_features(schema: shared.StructType) -> tuple[str, ...]:
     """Return the table features that the metadata of columns needs."""
-    return tuple(dict.fromkeys(feature for field in all_fields(schema) for feature, _ in _kinds(field)))
+    return tuple(dict.fromkeys(feature for field in shared.all_fields(schema) for feature, _ in _kinds(field)))
 
 
-def check_column_metadata(schema: StructType) -> None:
+def check_column_metadata(schema: shared.StructType) -> None:
     """Refuse metadata of columns that Delta does not allow in a new table."""
     top = {id(field) for field in schema.fields}
-    for field in all_fields(schema):
+    for field in shared.all_fields(schema):
         kinds = [kind for feature, kind in _kinds(field) if feature != "invariants"]
         if kinds and id(field) not in top:
             raise _bad_field(field, f"{kinds[0]}, which only top-level columns can have")
@@ -120,25 +103,25 @@ def check_column_metadata(schema: StructType) -> None:
         if "an identity" in kinds:
             _check_identity(field)
         if "a generation expression" in kinds:
-            if field.type == VARIANT:
+            if field.type == shared.VARIANT:
                 raise _bad_field(field, "a generation expression, but a Variant column cannot be generated")
             if not _text(field, GENERATION):
                 shown = field.metadata[GENERATION]
                 raise _bad_field(field, f"the generation expression {shown!r}: give SQL as a string")
-        if "a default" in kinds and field.type == VARIANT and _text(field, DEFAULT).lower() not in _NO_DEFAULT:
+        if "a default" in kinds and field.type == shared.VARIANT and _text(field, DEFAULT).lower() not in _NO_DEFAULT:
             raise _bad_field(
                 field, f"the default {field.metadata[DEFAULT]!r}: a Variant column can only default to null"
             )
 
 
-def refuse_added_metadata(columns: StructType) -> None:
+def refuse_added_metadata(columns: shared.StructType) -> None:
     """Refuse columns with an identity, a generation expression or a default where columns are added to a table."""
-    for field in all_fields(columns):
+    for field in shared.all_fields(columns):
         for _, kind in _kinds(field):
             raise _bad_field(field, f"{kind}, which only the columns of a new table can have: add it without")
 
 
-def check_change_data_names(columns: StructType, configuration: Mapping[str, str | None]) -> None:
+def check_change_data_names(columns: shared.StructType, configuration: Mapping[str, str | None]) -> None:
     """Refuse columns with the names of the columns that change data adds, in a table that records changes."""
     if str(configuration.get(CHANGE_DATA_PROPERTY) or "false").lower() != "true":
         return
@@ -149,7 +132,7 @@ def check_change_data_names(columns: StructType, configuration: Mapping[str, str
             )
 
 
-def _kinds(field: Field) -> Iterator[tuple[str, str]]:
+def _kinds(field: shared.Field) -> Iterator[tuple[str, str]]:
     """Yield the features that a column's metadata needs, each with its description."""
     if any(key.startswith(_IDENTITY) for key in field.metadata):
         yield "identityColumns", "an identity"
@@ -161,9 +144,9 @@ def _kinds(field: Field) -> Iterator[tuple[str, str]]:
         yield "invariants", "an invariant"
 
 
-def _check_identity(field: Field) -> None:
-    if field.type != PrimitiveType("long"):
-        kind = field.type.name if isinstance(field.type, PrimitiveType) else "nested"
+def _check_identity(field: shared.Field) -> None:
+    if field.type != shared.PrimitiveType("long"):
+        kind = field.type.name if isinstance(field.type, shared.PrimitiveType) else "nested"
         raise _bad_field(field, f"an identity, but is of type {kind}: an identity column must be of type long")
     for key in (IDENTITY_START, IDENTITY_STEP):
         value: Any = field.metadata.get(key)
@@ -178,12 +161,12 @@ def _check_identity(field: Field) -> None:
         )
 
 
-def _text(field: Field, key: str) -> str:
+def _text(field: shared.Field, key: str) -> str:
     value = field.metadata[key]
     return value.strip() if isinstance(value, str) else "" if value is None else str(value)
 
 
-def _bad_field(field: Field, problem: str) -> DeltaError:
+def _bad_field(field: shared.Field, problem: str) -> DeltaError:
     return DeltaError(f"column {field.name!r} has {problem}", reason="bad-schema")
 
 
@@ -197,7 +180,7 @@ _PREVIEW = "typeWidening-preview"
 
 
 def merged_metadata(
-    metadata: actions.Metadata, protocol: actions.Protocol, new: StructType
+    metadata: actions.Metadata, protocol: actions.Protocol, new: shared.StructType
 ) -> tuple[actions.Metadata, actions.Protocol]:
     """Return metadata and protocol with the columns of some data added; raise `DeltaError`: ``"type-mismatch"``."""
     old, is_widening_allowed = (
@@ -205,10 +188,10 @@ def merged_metadata(
         metadata.configuration.get(_WIDENING) == "true",
     )
 
-    def primitive(old: TableType, new: TableType, place: Place) -> TableType:
-        if old == VOID:
+    def primitive(old: shared.TableType, new: shared.TableType, place: shared.Place) -> shared.TableType:
+        if old == shared.VOID:
             return new
-        if not isinstance(old, PrimitiveType) or not isinstance(new, PrimitiveType):
+        if not isinstance(old, shared.PrimitiveType) or not isinstance(new, shared.PrimitiveType):
             raise DeltaError(
                 f"column {'.'.join(place)} is nested differently in the data and in the table: convert the data to the "
                 "table's type",
@@ -217,12 +200,12 @@ def merged_metadata(
         # Values that do not fit the type are refused when they are written.
         return new if is_widening_allowed and is_widening(old.name, new.name) else old
 
-    merged = merged_type(old, new, (), primitive, lambda f: Field(f.name, f.type, True))
-    assert isinstance(merged, StructType)
+    merged = shared.merged_type(old, new, (), primitive, lambda f: shared.Field(f.name, f.type, True))
+    assert isinstance(merged, shared.StructType)
     merged = with_history(old, merged)
     if merged == old:
         return metadata, protocol
-    check_schema(merged, metadata.partition_columns)
+    shared.check_schema(merged, metadata.partition_columns)
     check_change_data_names(merged, metadata.configuration)
     changed = replace(metadata, schema_string=actions.schema_json(merged))
     if metadata.configuration.get(MODE, "none") != "none":
@@ -230,37 +213,41 @@ def merged_metadata(
     return changed, with_features(protocol, schema_features(merged))
 
 
-def check_widening(name: str, old: TableType, to: PrimitiveType, metadata: actions.Metadata) -> None:
+def check_widening(name: str, old: shared.TableType, to: shared.PrimitiveType, metadata: actions.Metadata) -> None:
     """Refuse a type to which a column of the table cannot widen. Raises `DeltaError`: reason ``"not-widening"``."""
-    if not isinstance(old, PrimitiveType) or not (old == VOID or is_widening(old.name, to.name)):
-        old_name = old.name if isinstance(old, PrimitiveType) else "nested"
+    if not isinstance(old, shared.PrimitiveType) or not (old == shared.VOID or is_widening(old.name, to.name)):
+        old_name = old.name if isinstance(old, shared.PrimitiveType) else "nested"
         raise DeltaError(f"column {name!r} is {old_name} and cannot widen to {to.name}", reason="not-widening")
-    if old != VOID and metadata.configuration.get(_WIDENING) != "true":
+    if old != shared.VOID and metadata.configuration.get(_WIDENING) != "true":
         problem = f"column {name!r} cannot widen from {old.name} to {to.name}: set the table property {_WIDENING} first"
         raise DeltaError(problem, reason="not-widening")
 
 
-def with_history(old: TableType, new: _Type) -> _Type:
+def with_history(old: shared.TableType, new: _Type) -> _Type:
     """Return a type whose fields of structs record how their types changed (PROTOCOL.md, "Type Change Metadata")."""
-    before = {f.name: f.type for f in parts(old)}
+    before = {f.name: f.type for f in shared.parts(old)}
     fields = []
-    for f in parts(new):
+    for f in shared.parts(new):
         former = before.get(f.name, f.type)
         if former != f.type:
-            changes = list(_changes(former, f.type)) if isinstance(new, StructType) else []
+            changes = list(_changes(former, f.type)) if isinstance(new, shared.StructType) else []
             history = [*(f.metadata.get(TYPE_CHANGES) or ()), *changes]
             metadata = {**f.metadata, TYPE_CHANGES: history} if changes else f.metadata
             f = replace(f, type=with_history(former, f.type), metadata=metadata)
         fields.append(f)
-    return with_parts(new, fields)
+    return shared.with_parts(new, fields)
 
 
-def _changes(old: TableType, new: TableType, inside: Place = ()) -> Iterator[dict[str, str]]:
+def _changes(old: shared.TableType, new: shared.TableType, inside: shared.Place = ()) -> Iterator[dict[str, str]]:
     """Yield the changes of primitive types, also inside of lists and maps but not of structs."""
-    if isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType) and old not in (new, VOID):
+    if (
+        isinstance(old, shared.PrimitiveType)
+        and isinstance(new, shared.PrimitiveType)
+        and old not in (new, shared.VOID)
+    ):
         yield {"fromType": old.name, "toType": new.name} | ({"fieldPath": ".".join(inside)} if inside else {})
-    if isinstance(old, ArrayType | MapType):
-        for former, f in zip(parts(old), parts(new), strict=True):
+    if isinstance(old, shared.ArrayType | shared.MapType):
+        for former, f in zip(shared.parts(old), shared.parts(new), strict=True):
             yield from _changes(former.type, f.type, (*inside, f.name))
 
 
@@ -276,11 +263,11 @@ def is_widening(old: str, new: str, *, preview: bool = False) -> bool:
         return old in ("float", "byte", "short", "integer")
     if (old, new) == ("date", "timestamp_ntz"):
         return True
-    wide = DECIMAL.fullmatch(new)
+    wide = shared.DECIMAL.fullmatch(new)
     if wide is None:
         return False
     precision, scale = int(wide[1]), int(wide[2])
-    narrow = DECIMAL.fullmatch(old)
+    narrow = shared.DECIMAL.fullmatch(old)
     if narrow is None:
         digits = (_PREVIEW_DIGITS if preview else _DIGITS).get(old)
         return digits is not None and precision - digits >= scale >= 0
@@ -288,10 +275,10 @@ def is_widening(old: str, new: str, *, preview: bool = False) -> bool:
     return old != new and precision - int(narrow[1]) >= added_scale >= 0
 
 
-def check_type_changes(schema: StructType, features: Collection[str] | None, uri: str) -> None:
+def check_type_changes(schema: shared.StructType, features: Collection[str] | None, uri: str) -> None:
     """Refuse a type change in the history of a column that this library does not support."""
     preview = _PREVIEW in (features or ())
-    for f in all_fields(schema):
+    for f in shared.all_fields(schema):
         for change in f.metadata.get(TYPE_CHANGES) or ():
             types = change if isinstance(change, dict) else {}
             if not is_widening(str(types.get("fromType")), str(types.get("toType")), preview=preview):

@@ -28,20 +28,6 @@ from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.layouts.storage_shape import lenient_primitive
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables import schema as shared
-from parquet_variant.tables.schema import (
-    ArrayType,
-    Field,
-    MapType,
-    Place,
-    PrimitiveType,
-    StructType,
-    TableType,
-    arrow_type,
-    find_field,
-    parts,
-    walk_fields,
-    with_parts,
-)
 from parquet_variant.types import TYPE_OF_ARROW, of_arrow
 
 MAX_PRECISION = 38
@@ -56,11 +42,11 @@ _NAMES = {*_NAME_OF_ARROW.values(), "variant"}
 
 NAME_MAPPING = "schema.name-mapping.default"
 INITIAL_DEFAULT, WRITE_DEFAULT = "initial-default", "write-default"
-LONG = PrimitiveType("long")
-ROW_ID = Field("_row_id", LONG, field_id=2147483540)
-LAST_UPDATED = Field("_last_updated_sequence_number", LONG, field_id=2147483539)
-FILE_PATH = Field("_file", PrimitiveType("string"), field_id=2147483646)
-POSITION = Field("_pos", LONG, field_id=2147483645)
+LONG = shared.PrimitiveType("long")
+ROW_ID = shared.Field("_row_id", LONG, field_id=2147483540)
+LAST_UPDATED = shared.Field("_last_updated_sequence_number", LONG, field_id=2147483539)
+FILE_PATH = shared.Field("_file", shared.PrimitiveType("string"), field_id=2147483646)
+POSITION = shared.Field("_pos", LONG, field_id=2147483645)
 # Columns that every table has besides its own, selected by name.
 METADATA_COLUMNS = {f.name: f for f in (ROW_ID, LAST_UPDATED, FILE_PATH, POSITION)}
 MAX_FIELD_ID = 2147483447
@@ -81,7 +67,7 @@ def parsing(what: str, reason: str) -> Iterator[None]:
 # ---- types
 
 
-def parse_type(json: Any) -> TableType:
+def parse_type(json: Any) -> shared.TableType:
     """Parse a type from its JSON form. Raises `IcebergError`: reason ``"bad-schema"``.
 
     >>> parse_type("decimal(9, 2)"), parse_type("timestamptz")
@@ -92,98 +78,99 @@ def parse_type(json: Any) -> TableType:
     with parsing(f"type {json!r}", "bad-schema"):
         kind = json["type"]
         if kind == "struct":
-            return StructType(tuple(parse_field(f) for f in json["fields"]))
+            return shared.StructType(tuple(parse_field(f) for f in json["fields"]))
         if kind == "list":
-            return ArrayType(parse_type(json["element"]), not json["element-required"], int(json["element-id"]))
+            return shared.ArrayType(parse_type(json["element"]), not json["element-required"], int(json["element-id"]))
         if kind == "map":
             key, value = parse_type(json["key"]), parse_type(json["value"])
-            return MapType(key, value, not json["value-required"], int(json["key-id"]), int(json["value-id"]))
+            return shared.MapType(key, value, not json["value-required"], int(json["key-id"]), int(json["value-id"]))
         if isinstance(kind, str) and set(json) == {"type"}:
             return _parse_primitive(kind)
     raise IcebergError(f"unknown type in the schema: {json!r}", reason="bad-schema")
 
 
-def _parse_primitive(text: str) -> PrimitiveType:
+def _parse_primitive(text: str) -> shared.PrimitiveType:
     if match := _DECIMAL.fullmatch(text):
         precision, scale = int(match[1]), int(match[2])
         if not 1 <= precision <= MAX_PRECISION or scale > precision:
             raise IcebergError(f"invalid type in the schema: {text!r}", reason="bad-schema")
-        return PrimitiveType(f"decimal({precision},{scale})")
+        return shared.PrimitiveType(f"decimal({precision},{scale})")
     if match := _FIXED.fullmatch(text):
-        return PrimitiveType(f"fixed[{int(match[1])}]")
+        return shared.PrimitiveType(f"fixed[{int(match[1])}]")
     if text not in _NAMES and not _GEO.fullmatch(text):
         raise IcebergError(f"unknown type in the schema: {text!r}", reason="bad-schema")
-    return PrimitiveType(_TABLE_NAMES.get(text, text))
+    return shared.PrimitiveType(_TABLE_NAMES.get(text, text))
 
 
-def parse_field(json: Mapping[str, Any]) -> Field:
+def parse_field(json: Mapping[str, Any]) -> shared.Field:
     """Parse a struct field from its JSON form; see `parse_type`."""
     with parsing(f"field {json!r}", "bad-schema"):
         members = {name: value for name, value in json.items() if value is not None}
         number, name, nullable = int(members.pop("id")), str(members.pop("name")), not members.pop("required")
-        return Field(name, parse_type(members.pop("type")), nullable, members, field_id=number)
+        return shared.Field(name, parse_type(members.pop("type")), nullable, members, field_id=number)
 
 
-def type_to_json(kind: TableType) -> Any:
+def type_to_json(kind: shared.TableType) -> Any:
     """Return the JSON form of a type."""
-    if isinstance(kind, PrimitiveType):
+    if isinstance(kind, shared.PrimitiveType):
         return type_name(kind)
-    if isinstance(kind, StructType):
+    if isinstance(kind, shared.StructType):
         fields = [
             {"id": f.id, "name": f.name, "required": not f.nullable, "type": type_to_json(f.type), **f.metadata}
             for f in kind.fields
         ]
         return {"type": "struct", "fields": fields}
-    json: dict[str, Any] = {"type": "list" if isinstance(kind, ArrayType) else "map"}
-    for f in parts(kind):
+    json: dict[str, Any] = {"type": "list" if isinstance(kind, shared.ArrayType) else "map"}
+    for f in shared.parts(kind):
         json |= {f"{f.name}-id": f.id, f.name: type_to_json(f.type)}
         json |= {} if f.name == "key" else {f"{f.name}-required": not f.nullable}
     return json
 
 
-def with_members(f: Field, members: Mapping[str, Any]) -> Field:
+def with_members(f: shared.Field, members: Mapping[str, Any]) -> shared.Field:
     """Return a field with other members of its JSON form; those that are None are removed."""
     metadata = {name: value for name, value in {**f.metadata, **members}.items() if value is not None}
     return replace(f, metadata=metadata)
 
 
-def type_name(kind: TableType) -> str:
+def type_name(kind: shared.TableType) -> str:
     """Return the name of a type in the specification, for messages also of types with parts.
 
-    >>> type_name(ArrayType(PrimitiveType("timestamp")))
+    >>> type_name(shared.ArrayType(shared.PrimitiveType("timestamp")))
     'list<timestamptz>'
     """
-    if isinstance(kind, PrimitiveType):
+    if isinstance(kind, shared.PrimitiveType):
         return _ICEBERG_NAMES.get(kind.name, kind.name)
-    if isinstance(kind, StructType):
+    if isinstance(kind, shared.StructType):
         return f"struct<{', '.join(f'{f.name}: {type_name(f.type)}' for f in kind.fields)}>"
-    return f"{'list' if isinstance(kind, ArrayType) else 'map'}<{', '.join(type_name(f.type) for f in parts(kind))}>"
+    names = ", ".join(type_name(f.type) for f in shared.parts(kind))
+    return f"{'list' if isinstance(kind, shared.ArrayType) else 'map'}<{names}>"
 
 
-def type_of_arrow(kind: pa.DataType) -> PrimitiveType | None:
+def type_of_arrow(kind: pa.DataType) -> shared.PrimitiveType | None:
     """Return the Iceberg type of an Arrow type without parts; None if there is none."""
     if pa.types.is_timestamp(kind):
         zone, unit = ("tz" if kind.tz is not None else ""), ("_ns" if kind.unit == "ns" else "")
         return _parse_primitive(f"timestamp{zone}{unit}")
     if pa.types.is_decimal(kind) and kind.precision <= MAX_PRECISION and kind.scale >= 0:
-        return PrimitiveType(f"decimal({kind.precision},{kind.scale})")
+        return shared.PrimitiveType(f"decimal({kind.precision},{kind.scale})")
     if pa.types.is_fixed_size_binary(kind):
-        return PrimitiveType(f"fixed[{kind.byte_width}]")
+        return shared.PrimitiveType(f"fixed[{kind.byte_width}]")
     name = of_arrow(_NAME_OF_ARROW, lenient_primitive(kind) or kind)
     return None if name is None else _parse_primitive(name)
 
 
-def field_of_arrow(f: pa.Field, ids: Iterator[int]) -> Field:
+def field_of_arrow(f: pa.Field, ids: Iterator[int]) -> shared.Field:
     """Return an Arrow field as a field with new field ids. Raises `TableError`: reason ``"unsupported-type"``."""
     number = next(ids)
     made = shared.from_arrow_field(f, type_of_arrow)
     return replace(made, field_id=number, type=with_new_ids(made.type, ids))
 
 
-def with_new_ids(kind: TableType, ids: Iterator[int]) -> TableType:
+def with_new_ids(kind: shared.TableType, ids: Iterator[int]) -> shared.TableType:
     """Return a type whose parts have new field ids, outer ones first."""
-    numbered = [replace(f, field_id=next(ids)) for f in parts(kind)]
-    return with_parts(kind, [replace(f, type=with_new_ids(f.type, ids)) for f in numbered])
+    numbered = [replace(f, field_id=next(ids)) for f in shared.parts(kind)]
+    return shared.with_parts(kind, [replace(f, type=with_new_ids(f.type, ids)) for f in numbered])
 
 
 # ---- schemas
@@ -194,7 +181,7 @@ class Schema:
     """A schema of a table; ``extra`` keeps JSON members that this package does not know."""
 
     id: int
-    struct: StructType
+    struct: shared.StructType
     identifier_ids: tuple[int, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -206,8 +193,8 @@ class Schema:
             identifiers = tuple(int(number) for number in json.get("identifier-field-ids") or ())
             number = int(json.get("schema-id", 0))
         extra = {key: value for key, value in json.items() if key not in _SCHEMA_KEYS}
-        schema = cls(number, StructType(fields), identifiers, extra)
-        if len(schema.by_id) != sum(1 for _ in walk_fields(schema.struct)):
+        schema = cls(number, shared.StructType(fields), identifiers, extra)
+        if len(schema.by_id) != sum(1 for _ in shared.walk_fields(schema.struct)):
             raise IcebergError("two fields of the schema have one field id", reason="bad-schema")
         return schema
 
@@ -219,7 +206,7 @@ class Schema:
         return json | dict(self.extra)
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[shared.Field, ...]:
         """The top-level fields."""
         return self.struct.fields
 
@@ -229,27 +216,27 @@ class Schema:
         return [f.name for f in self.fields]
 
     @cached_property
-    def by_id(self) -> Mapping[int, tuple[Place, Field]]:
+    def by_id(self) -> Mapping[int, tuple[shared.Place, shared.Field]]:
         """Every field at any depth, with its place, by field id."""
-        return {f.id: (place, f) for place, f in walk_fields(self.struct)}
+        return {f.id: (place, f) for place, f in shared.walk_fields(self.struct)}
 
     @cached_property
     def highest_id(self) -> int:
         """The highest field id in the schema."""
         return max(self.by_id, default=0)
 
-    def get(self, name: str) -> Field | None:
+    def get(self, name: str) -> shared.Field | None:
         """Return the top-level field of a name, in any letter case where that is unambiguous."""
         return self.struct.get(name)
 
-    def find(self, name: str) -> tuple[Place, Field]:
+    def find(self, name: str) -> tuple[shared.Place, shared.Field]:
         """Return the field of a dotted name, and its place. Raises `IcebergError`: reason ``"unknown-column"``."""
         try:
-            return find_field(self.struct, name)
+            return shared.find_field(self.struct, name)
         except TableError as error:
             raise IcebergError(error.message, reason=error.reason) from None
 
-    def variant_places(self) -> list[Place]:
+    def variant_places(self) -> list[shared.Place]:
         """Return the places of Variants that are not inside of a list or map."""
         return list(shared.reachable_variants(self.struct))
 
@@ -264,7 +251,7 @@ def schema_of_arrow(arrow: pa.Schema) -> Schema:
     [(1, 'id', 'long'), (2, 'tags', 'list<string>')]
     """
     struct = with_new_ids(shared.from_arrow_schema(arrow, type_of_arrow), count(1))
-    assert isinstance(struct, StructType)
+    assert isinstance(struct, shared.StructType)
     return Schema(0, struct)
 
 
@@ -312,10 +299,10 @@ _WIDENED_FROM_INT = {"long": 1, "timestamp_ntz": 86_400_000_000, "timestamp_ns":
 _EXACT = Context(prec=80, traps=[Inexact])
 
 
-def to_bytes(raw: Any, kind: PrimitiveType) -> bytes:
+def to_bytes(raw: Any, kind: shared.PrimitiveType) -> bytes:
     r"""Return the binary single-value serialization.
 
-    >>> to_bytes(-1, PrimitiveType("integer")), to_bytes(1420, PrimitiveType("decimal(9,2)"))
+    >>> to_bytes(-1, shared.PrimitiveType("integer")), to_bytes(1420, shared.PrimitiveType("decimal(9,2)"))
     (b'\xff\xff\xff\xff', b'\x05\x8c')
     """
     family = kind.family
@@ -335,13 +322,13 @@ def unscaled_bytes(raw: int) -> bytes:
     return raw.to_bytes(max((raw + (raw < 0)).bit_length() // 8 + 1, 1), "big", signed=True)
 
 
-def from_bytes(data: bytes | None, kind: PrimitiveType) -> Any:
+def from_bytes(data: bytes | None, kind: shared.PrimitiveType) -> Any:
     r"""Return the raw value of a bound, or None if it is unknown, or the bytes are not one.
 
     Bounds keep the type that the column had when its file was written: an int's bound of a column that is now long has
     four bytes.
 
-    >>> from_bytes(b"\x05\x00\x00\x00", PrimitiveType("long")), from_bytes(b"\x05", PrimitiveType("long"))
+    >>> from_bytes(b"\x05\x00\x00\x00", shared.PrimitiveType("long")), from_bytes(b"\x05", shared.PrimitiveType("long"))
     (5, None)
     """
     if data is None:
@@ -365,7 +352,7 @@ def from_bytes(data: bytes | None, kind: PrimitiveType) -> Any:
     return data if family == "binary" else None
 
 
-def raw_values(array: pa.Array, kind: PrimitiveType) -> list[Any]:
+def raw_values(array: pa.Array, kind: shared.PrimitiveType) -> list[Any]:
     """Return the values of an Arrow array of a type's own Arrow type as raw values; None for null."""
     family = kind.family
     if family == "date" or family in _TICKS:
@@ -378,9 +365,9 @@ def raw_values(array: pa.Array, kind: PrimitiveType) -> list[Any]:
     return values
 
 
-def arrow_array(raws: Sequence[Any], kind: PrimitiveType) -> pa.Array:
+def arrow_array(raws: Sequence[Any], kind: shared.PrimitiveType) -> pa.Array:
     """Return raw values as an Arrow array of the type's own Arrow type."""
-    family, target = kind.family, arrow_type(kind)
+    family, target = kind.family, shared.arrow_type(kind)
     if family == "date" or family in _TICKS:
         return pa.array(raws, pa.int32() if family == "date" else pa.int64()).cast(target)
     if family == "decimal":
@@ -394,10 +381,10 @@ def arrow_array(raws: Sequence[Any], kind: PrimitiveType) -> pa.Array:
 # ---- JSON, the form of defaults
 
 
-def from_json(value: Any, kind: PrimitiveType) -> Any:
+def from_json(value: Any, kind: shared.PrimitiveType) -> Any:
     """Return the raw value of a default in JSON. Raises `IcebergError`: reason ``"bad-schema"``.
 
-    >>> from_json("2017-11-16", PrimitiveType("date")), from_json("14.20", PrimitiveType("decimal(9,2)"))
+    >>> from_json("2017-11-16", shared.PrimitiveType("date")), from_json("14.20", shared.PrimitiveType("decimal(9,2)"))
     (17486, 1420)
     """
     if value is None:
@@ -409,12 +396,12 @@ def from_json(value: Any, kind: PrimitiveType) -> Any:
         raise IcebergError(problem, reason="bad-schema") from None
 
 
-def _from_json(value: Any, kind: PrimitiveType) -> Any:
+def _from_json(value: Any, kind: shared.PrimitiveType) -> Any:
     family = kind.family
     if family in ("float", "double"):
         return float(value)
     if family in ("decimal", "date", *_TICKS):
-        return raw_values(pa.array([value], pa.string()).cast(arrow_type(kind)), kind)[0]
+        return raw_values(pa.array([value], pa.string()).cast(shared.arrow_type(kind)), kind)[0]
     if family == "uuid":
         return uuid.UUID(value).bytes
     if family in ("fixed", "binary"):
@@ -424,10 +411,10 @@ def _from_json(value: Any, kind: PrimitiveType) -> Any:
     return value
 
 
-def to_json(raw: Any, kind: PrimitiveType) -> Any:
+def to_json(raw: Any, kind: shared.PrimitiveType) -> Any:
     """Return the JSON single-value form of a raw value.
 
-    >>> to_json(17486, PrimitiveType("date")), to_json(1420, PrimitiveType("decimal(9,2)"))
+    >>> to_json(17486, shared.PrimitiveType("date")), to_json(1420, shared.PrimitiveType("decimal(9,2)"))
     ('2017-11-16', '14.20')
     """
     family = kind.family
@@ -441,7 +428,7 @@ def to_json(raw: Any, kind: PrimitiveType) -> Any:
     return text.replace(" ", "T").replace("Z", "+00:00")
 
 
-def partition_text(raw: Any, transform: str, kind: PrimitiveType) -> str | None:
+def partition_text(raw: Any, transform: str, kind: shared.PrimitiveType) -> str | None:
     """Return a partition value as directories spell it, as Iceberg's Java library does; None for null."""
     if raw is None:
         return None
