@@ -8,17 +8,16 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.tables.schema import arrow_schema
 from parquet_variant.tables.storage import open_storage
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS
-from parquet_variant.tables.table.table import Table
+from parquet_variant.tables.table.table import TableWithVersions
 
 # Operations on the whole history, which take the files of the table.
 _OF_STORAGES = ("history", "vacuum", "restore", "erasable", "added", "changes")
 
 
-class DeltaTable(Table):
+class DeltaTable(TableWithVersions):
     """A Delta table; see `Table`. Without `version` and `at`, each operation uses the newest version."""
 
     format: ClassVar[TableFormat] = "delta"
@@ -32,24 +31,9 @@ class DeltaTable(Table):
         return snapshot(source, version=options.version, timestamp=options.at, **places)
 
     @property
-    def version(self) -> int:
-        """The version: that of `pv.open`, or the newest."""
-        return self.snapshot.version
-
-    @property
     def uri(self) -> str:
         """The path or URI of the table."""
         return self._source.storage.uri if isinstance(self._source, Snapshot) else super().uri
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of all columns; a Variant is a struct whose field has the extension name."""
-        return arrow_schema(self.snapshot.schema)
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """The properties of the table."""
-        return self.snapshot.metadata.configuration
 
     def _target(self, operation: str) -> Any:
         if operation in CHANGES_OF_ROWS:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import pyarrow as pa
-
 from parquet_variant.tables.iceberg.catalogs.opening import load_table
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
-from parquet_variant.tables.schema import arrow_schema
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS
-from parquet_variant.tables.table.table import Table
+from parquet_variant.tables.table.table import TableWithVersions
 
 if TYPE_CHECKING:
     from parquet_variant.tables.iceberg.changes.changeable import RewriteManifestsResult
@@ -28,7 +25,7 @@ _OF_BRANCHES = ("changeable", "append", "overwrite", "commit_files", "plan", "re
 _OF_PATHS = ("drop", "publish")
 
 
-class IcebergTable(Table):
+class IcebergTable(TableWithVersions):
     """An Iceberg table; see `Table`. Versions are ids of snapshots."""
 
     format: ClassVar[TableFormat] = "iceberg"
@@ -50,24 +47,9 @@ class IcebergTable(Table):
         )
 
     @property
-    def version(self) -> int | None:
-        """The id of the snapshot: that of `pv.open`, or the newest; None for a table without snapshots."""
-        return self.snapshot.snapshot_id
-
-    @property
     def uri(self) -> str:
         """The path or URI of the table, or its name in the catalog."""
         return self._source.table.name if isinstance(self._source, Snapshot) else super().uri
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of all columns; a Variant is a struct whose field has the extension name."""
-        return arrow_schema(self.snapshot.schema.struct)
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """The properties of the table."""
-        return self.snapshot.properties
 
     def _target(self, operation: str) -> Any:
         if operation in CHANGES_OF_ROWS:

@@ -10,11 +10,14 @@ from datetime import timedelta
 from html import escape
 from typing import Any, Unpack
 
+import pyarrow as pa
+
 from parquet_variant.errors import bad_option
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.io.engine import Progress
 from parquet_variant.ops.interop.display import Records, html_table
 from parquet_variant.tables.row_input import SchemaOption
+from parquet_variant.tables.schema import arrow_schema
 from parquet_variant.tables.table.changing import ChangingMethods
 
 
@@ -372,3 +375,23 @@ class Table(ChangingMethods):
         'false'
         """
         return self._run("set_properties", properties, preview=preview or None)
+
+
+class TableWithVersions(Table):
+    """A table of a format that has versions, or snapshots; see `Table`."""
+
+    @property
+    def version(self) -> Any:
+        """The version, or the id of the snapshot: that of `pv.open`, or the newest; None for a table without any."""
+        return self.snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of all columns; a Variant is a struct whose field has the extension name."""
+        return arrow_schema(self.snapshot.struct)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the table."""
+        properties: Mapping[str, str] = self.snapshot.properties
+        return properties

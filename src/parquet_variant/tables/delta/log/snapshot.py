@@ -69,6 +69,11 @@ class Snapshot:
 
     struct = columns
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return self.metadata.configuration
+
     def place(self, file: actions.Add) -> tuple[Storage, str, str]:
         """Return the storage of a data file, its path there, and its name for errors."""
         path = relative_path(self.storage, file.path)
