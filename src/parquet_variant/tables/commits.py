@@ -8,9 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from parquet_variant.errors import TableError, VariantError
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """The result of a commit.
+
+    Parameters
+    ----------
+    version
+        The version that contains the change: the id of an Iceberg snapshot, or None for a table without any.
+    committed
+        False if nothing was committed, because the same batch had been committed before.
+    """
+
+    version: Any
+    committed: bool = True
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The id of the snapshot of an Iceberg table."""
+        return None if self.version is None else int(self.version)
+
 
 _Base = TypeVar("_Base")
 _Result = TypeVar("_Result")

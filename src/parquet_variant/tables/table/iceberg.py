@@ -13,9 +13,9 @@ from parquet_variant.tables.table.changing import CHANGES_OF_ROWS
 from parquet_variant.tables.table.table import TableWithVersions
 
 if TYPE_CHECKING:
+    from parquet_variant.tables.commits import CommitResult
     from parquet_variant.tables.iceberg.changes.changeable import RewriteManifestsResult
     from parquet_variant.tables.iceberg.maintenance.expiration import ExpireResult
-    from parquet_variant.tables.iceberg.writing.write import CommitResult
 
 # Operations on the rows of one snapshot.
 _OF_SNAPSHOTS = ("read", "to_arrow", "scan", "data_files")

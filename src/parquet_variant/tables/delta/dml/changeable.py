@@ -22,9 +22,10 @@ from parquet_variant.support.choices import Mode
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileLayout, TableChange
 from parquet_variant.tables.columns import stored_schema
+from parquet_variant.tables.commits import CommitResult
 from parquet_variant.tables.delta import file_locations as locations
 from parquet_variant.tables.delta import statistics
-from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, table_exists
+from parquet_variant.tables.delta.log.commit import Transaction, commit, table_exists
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Txn

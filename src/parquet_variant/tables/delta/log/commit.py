@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
+from parquet_variant.tables.commits import CommitResult, CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.delta.log.file_actions import split_commits
 from parquet_variant.tables.delta.log.segment import commit_path, in_commit_time, later_versions
 from parquet_variant.tables.delta.log.snapshot import Snapshot, checkpoint_if_due, load_snapshot
@@ -136,22 +136,6 @@ Rebase: TypeAlias = "Callable[[Snapshot], Transaction]"
 
 
 @dataclass(frozen=True)
-class CommitResult:
-    """The result of a commit.
-
-    Parameters
-    ----------
-    version
-        The version that contains the transaction.
-    committed
-        False if nothing was committed, because the same application version had been committed before.
-    """
-
-    version: int
-    committed: bool
-
-
-@dataclass(frozen=True)
 class Transaction:
     """The content of one commit."""
 
@@ -233,7 +217,7 @@ class _Attempts:
             if result is not None:
                 return result
             if self.steps.swap(self._put):
-                return CommitResult(self.version, committed=True)
+                return CommitResult(self.version)
         problem = f"{retries} other commits came first: try again when fewer writers are active"
         raise DeltaError(problem, reason="too-many-retries", file=self.storage.uri)
 

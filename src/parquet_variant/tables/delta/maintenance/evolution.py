@@ -26,9 +26,10 @@ from parquet_variant.tables import schema as shared
 from parquet_variant.tables.changes.change_plan import TableChange
 from parquet_variant.tables.changes.operations import ErasableTable
 from parquet_variant.tables.changes.optimizing import optimize
+from parquet_variant.tables.commits import CommitResult
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import relative_path, vector_path
-from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
+from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.segment import LOG, commit_path, commit_times
 from parquet_variant.tables.delta.log.snapshot import (

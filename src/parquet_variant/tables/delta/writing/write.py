@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError, check_choice, check_mapping, strings_of
 from parquet_variant.support.choices import Mode
-from parquet_variant.tables.commits import planned_again
+from parquet_variant.tables.commits import CommitResult, planned_again
 from parquet_variant.tables.delta.file_locations import paths_of_adds
-from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, table_exists
+from parquet_variant.tables.delta.log.commit import Transaction, commit, table_exists
 from parquet_variant.tables.delta.log.segment import State
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol import features

@@ -20,6 +20,7 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import IcebergError, check_count, check_mapping, strings_of
 from parquet_variant.layouts.type_grammar import as_target
 from parquet_variant.tables import schema as shared
+from parquet_variant.tables.commits import CommitResult
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata import updates
@@ -33,7 +34,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 
 _P = ParamSpec("_P")
 _MakeChange = Callable[Concatenate[TableMetadata, _P], updates.TableChange | None]
-_Operation = Callable[Concatenate[LoadedTable, _P], writing.CommitResult]
+_Operation = Callable[Concatenate[LoadedTable, _P], CommitResult]
 
 
 def _operation(
@@ -49,10 +50,10 @@ def _operation(
 
     def operation(make: _MakeChange[_P]) -> _Operation[_P]:
         @wraps(make)
-        def run(table: LoadedTable, /, *args: _P.args, **options: _P.kwargs) -> writing.CommitResult:
+        def run(table: LoadedTable, /, *args: _P.args, **options: _P.kwargs) -> CommitResult:
             after = change_metadata(table, lambda metadata: make(metadata, *args, **options), any_version=any_version)
             moved = after.metadata.references.get(MAIN if reference is None else str(args[reference]))
-            return writing.CommitResult(None if moved is None else moved.snapshot_id)
+            return CommitResult(None if moved is None else moved.snapshot_id)
 
         return run
 

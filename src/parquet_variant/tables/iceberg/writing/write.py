@@ -19,6 +19,7 @@ from parquet_variant.errors import IcebergError, check_choice, check_mapping, st
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.support.keywords import with_keywords
 from parquet_variant.tables import schema as shared
+from parquet_variant.tables.commits import CommitResult
 from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable, NamedCatalog
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
 from parquet_variant.tables.iceberg.locations import absolute_location
@@ -167,22 +168,6 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
 
 # What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
 IcebergMode: TypeAlias = Literal["error", "append", "overwrite", "ignore", "replace"]
-
-
-@dataclass(frozen=True, slots=True)
-class CommitResult:
-    """The result of a write.
-
-    Parameters
-    ----------
-    snapshot_id
-        The snapshot of the table after the write; None if it still has none.
-    committed
-        False if the batch of a stream had been written before, and nothing was done.
-    """
-
-    snapshot_id: int | None
-    committed: bool = True
 
 
 def write(
