@@ -138,13 +138,9 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
 
     # ---- reading a file
 
-    @abstractmethod
     def path(self, file: File) -> str:
-        """Return the path of a file in the storage."""
-
-    @abstractmethod
-    def partition(self, file: File) -> Any:
-        """Return the partition of a file, in the form that `write.new_path` takes."""
+        """Return the path of a file, or its location."""
+        return str(self.current.place(file)[2])
 
     @abstractmethod
     def with_every_row(self, file: File) -> File:
@@ -220,8 +216,12 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
         """Return the description of a copy of a file in which some columns, under the table's names, are new.
 
         `metrics`: those of the new columns.
-        Files are copied in parts only if they have no hidden columns, also for the method below.
+        Files are copied in parts only if they have no hidden columns, also for the methods below.
         """
+        raise NotImplementedError
+
+    def partition(self, file: File) -> Any:
+        """Return the partition of a file, in the form that `write.new_path` takes."""
         raise NotImplementedError
 
     def known_metrics(self, file: File) -> FileMetrics:
@@ -297,9 +297,9 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
     def to_files(self, files: FileSet) -> list[File]:
         """Return the descriptions that tasks get."""
 
-    def removed_bytes(self, change: FileChange[File]) -> int:
-        """Return the size of a file that a change removes; 0 if the file is kept or its size is unknown."""
-        return 0
+    def removed_bytes(self, change: FileChange[Any]) -> int:
+        """Return the size of a file that a change removes; 0 if the file is kept, with a deletion vector."""
+        return 0 if any(file.path == change.file.path for file in change.added) else int(change.file.size)
 
     def numbered(self, rows: Iterable[pa.Table]) -> Iterable[pa.Table]:
         """Return new rows with the columns that the table numbers itself."""

@@ -20,7 +20,7 @@ from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileLayout, TableChange
+from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileLayout, TableChange
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.commits import CommitResult
 from parquet_variant.tables.delta import file_locations as locations
@@ -62,10 +62,6 @@ class DeltaChangePlan(ChangePlan[Add]):
     def storage(self) -> Storage:
         """The table's files."""
         return self.current.storage
-
-    def path(self, file: Add) -> str:
-        """See `ChangePlan.path`."""
-        return self.current.place(file)[1]
 
     def partition(self, file: Add) -> Mapping[str, str | None]:
         """See `ChangePlan.partition`."""
@@ -148,11 +144,6 @@ class DeltaTable(ChangeableTable[Add]):
     def to_files(self, files: pa.Table) -> list[Add]:
         """See `ChangeableTable.to_files`."""
         return self.current.to_adds(files)
-
-    def removed_bytes(self, change: FileChange[Add]) -> int:
-        """See `ChangeableTable.removed_bytes`."""
-        is_kept = any(add.path == change.file.path for add in change.added)
-        return 0 if is_kept else change.file.size
 
     @cached_property
     def _identities(self) -> writing.IdentityValues:

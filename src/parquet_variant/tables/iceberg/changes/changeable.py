@@ -21,7 +21,7 @@ from parquet_variant.io.engine import Progress
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileLayout, TableChange
+from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileLayout, TableChange
 from parquet_variant.tables.changes.optimizing import optimize
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.reading import planning
@@ -44,14 +44,6 @@ class IcebergChangePlan(ChangePlan[snapshots.TableFile]):
     current: snapshots.Snapshot
     write: IcebergWritePlan
     scan = IcebergScan
-
-    def path(self, file: snapshots.TableFile) -> str:
-        """Return the location of a file."""
-        return file.path
-
-    def partition(self, file: snapshots.TableFile) -> tuple[Any, ...]:
-        """See `ChangePlan.partition`."""
-        return file.file.partition
 
     def with_every_row(self, file: snapshots.TableFile) -> snapshots.TableFile:
         """See `ChangePlan.with_every_row`."""
@@ -132,10 +124,6 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
     def to_files(self, files: list[snapshots.TableFile]) -> list[snapshots.TableFile]:
         """See `ChangeableTable.to_files`."""
         return list(files)
-
-    def removed_bytes(self, change: FileChange[snapshots.TableFile]) -> int:
-        """See `ChangeableTable.removed_bytes`; a file that gets a deletion vector is kept."""
-        return 0 if any(file.new_vector is not None for file in change.added) else change.file.size
 
     def is_applied(self) -> bool:
         """See `ChangeableTable.is_applied`."""
