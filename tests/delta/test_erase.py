@@ -115,7 +115,7 @@ def test_an_append_only_table_is_not_erased(tmp_path: Path) -> None:
     assert caught.value.reason == "append-only"
 
 
-_STEPS = ["commit", "write_checkpoint", "remove_log_files", "files_to_remove", "remove_files", "change_rows"]
+_STEPS = ["commit", "checkpoint", "remove_log_files", "files_to_remove", "remove_files", "change_rows"]
 
 
 @pytest.mark.parametrize("step", _STEPS)

@@ -110,11 +110,11 @@ def test_every_shredded_file_has_a_bound(tmp_path: Path) -> None:
 
 def test_files_have_field_ids_on_the_variant_and_none_inside(tmp_path: Path) -> None:
     pv.write(tmp_path, {**events(range(3)), "l": [[1], [], None], "s": [{"a": 1}] * 3}, format="iceberg")
-    (file,) = plan_files(pv.open(tmp_path).snapshot).files
-    from parquet_variant.files.parquet.format.files import ParquetSource, open_file
+    scan = pv.open(tmp_path).scan(["id"]).plan
+    from parquet_variant.files.parquet.format.files import open_file
 
-    filesystem, path = pv.open(tmp_path).snapshot.table.files.filesystem(file.path)
-    with open_file(ParquetSource(path, filesystem, file.size)) as opened:
+    (file,) = scan.pruned.files
+    with open_file(scan.source(file)) as opened:
         arrow = opened.reader.schema_arrow
     assert [f.metadata[b"PARQUET:field_id"] for f in arrow] == [b"1", b"2", b"3", b"4", b"5"]
     assert all(not (f.metadata or {}).get(b"PARQUET:field_id") for f in arrow.field("v").type)

@@ -14,10 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlparse
 
-import pyarrow.fs as pafs
-
 from parquet_variant.errors import IcebergError
-from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.io.filesystems import with_known_scheme
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.storage import Storage, open_storage
@@ -148,16 +145,6 @@ class TableFiles:
         """Remove the empty directories of the table."""
         for _, storage in self._roots:
             storage.remove_empty_directories()
-
-    def filesystem(self, location: str) -> tuple[pafs.FileSystem, str]:
-        """Return a pyarrow filesystem and the path of a file on it."""
-        storage, path = self.find(location)
-        return storage.filesystem(path)
-
-    def source(self, location: str, size: int) -> ParquetSource:
-        """Return a Parquet file as its readers take it."""
-        filesystem, path = self.filesystem(location)
-        return ParquetSource(path, filesystem, size)
 
 
 def is_remote(location: str) -> bool:

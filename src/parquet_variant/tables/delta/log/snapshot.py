@@ -311,13 +311,12 @@ _DEFAULT_INTERVAL = 100
 DEFAULT_RETENTION = "interval 1 week"
 
 
-def checkpoint(table: Snapshot, *, stats_parsed: bool | None = None) -> str:
-    """Write a checkpoint of the newest version; see `DeltaTable.checkpoint`."""
-    return write_checkpoint(writable_snapshot(table), stats_parsed=stats_parsed)
+def checkpoint(current: Snapshot, *, stats_parsed: bool | None = None, tombstones: bool = True) -> str:
+    """Write a checkpoint of a snapshot and return its path; without `tombstones`, it names no removed file.
 
-
-def write_checkpoint(current: Snapshot, *, stats_parsed: bool | None = None, tombstones: bool = True) -> str:
-    """Write a checkpoint of a snapshot and return its path; without `tombstones`, it names no removed file."""
+    See `DeltaTable.checkpoint`.
+    """
+    features.check_writable(current.protocol, current.storage.uri)
     configuration = current.metadata.configuration
     if stats_parsed is None:
         stats_parsed = configuration.get("delta.checkpoint.writeStatsAsStruct", "false").lower() == "true"
@@ -380,7 +379,7 @@ def checkpoint_if_due(current: Snapshot, version: int) -> None:
         interval = _DEFAULT_INTERVAL
     if interval > 0 and version > 0 and version % interval == 0:
         with suppress(Exception):
-            write_checkpoint(load_snapshot(current.storage, version))
+            checkpoint(load_snapshot(current.storage, version))
             clean_log(current.storage, current.metadata.configuration)
 
 

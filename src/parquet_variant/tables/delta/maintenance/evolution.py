@@ -35,11 +35,11 @@ from parquet_variant.tables.delta.log.segment import LOG, commit_path, commit_ti
 from parquet_variant.tables.delta.log.snapshot import (
     DEFAULT_RETENTION,
     Snapshot,
+    checkpoint,
     load_snapshot,
     remove_log_files,
     snapshot,
     writable_snapshot,
-    write_checkpoint,
 )
 from parquet_variant.tables.delta.protocol import actions, features
 from parquet_variant.tables.delta.protocol import schema_merging as merging
@@ -191,7 +191,7 @@ class ErasableDeltaTable(ErasableTable):
         # Data files go first, while tombstones name them: a killed erasure must not leave files without a commit.
         removed = files_to_remove(newest, now_millis() + 1, tombstones=False)
         remove_files(newest, removed)
-        write_checkpoint(newest, tombstones=False)
+        checkpoint(newest, tombstones=False)
         # The checkpoint of the newest version exists already, so the table can be read at any time.
         needed = (f"{newest.version:020}.checkpoint", f"{newest.version:020}.json")
         log_files = remove_log_files(

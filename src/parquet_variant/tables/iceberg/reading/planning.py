@@ -330,4 +330,5 @@ def parquet_files(snapshot: Snapshot) -> tuple[ParquetSource, ...]:
     files = plan_files(snapshot).files
     if any(file.file.format != "parquet" or file.file.key_metadata is not None for file in files):
         return ()
-    return tuple(snapshot.table.files.source(file.path, file.size) for file in files)
+    places = [(snapshot.table.files.find(file.path), file.size) for file in files]
+    return tuple(ParquetSource(*storage.filesystem(path)[::-1], size) for (storage, path), size in places)

@@ -405,9 +405,9 @@ def read_delete_file(
     if delete_file.format != "parquet":
         problem = f"delete files in the format {delete_file.format} cannot be read: rewrite the table with Parquet"
         raise IcebergError(problem, reason="unsupported-feature", file=delete_file.path)
-    filesystem, path = files.filesystem(delete_file.path)
+    storage, path = files.find(delete_file.path)
     try:
-        with pq.ParquetFile(filesystem.open_input_file(path)) as parquet:
+        with pq.ParquetFile(storage.open(path)) as parquet:
             by_id = {int((f.metadata or {}).get(FIELD_ID, b"-1")): f.name for f in parquet.schema_arrow}
             columns = [by_id[number] for number in field_ids]
             table = parquet.read(columns=columns).select(columns)
