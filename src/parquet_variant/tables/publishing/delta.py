@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import DeltaError, TableError
-from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.delta.file_locations import deleted_rows, relative_path, vector_path, write_vector
 from parquet_variant.tables.delta.log.commit import Transaction, commit
@@ -27,6 +26,7 @@ from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector, Remove, Txn, was_float, with_metadata
 from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY, implied_features, with_features
 from parquet_variant.tables.delta.protocol.schema_merging import MODE
+from parquet_variant.tables.delta.reading.read import FileColumns
 from parquet_variant.tables.delta.statistics import (
     StatsTable,
     decode_bounds_array,
@@ -40,9 +40,9 @@ from parquet_variant.tables.delta.writing.write import existing_table, planned_t
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, physical_place
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, raw_values, to_bytes, type_name
+from parquet_variant.tables.iceberg.metadata.schema import Schema, raw_values, to_bytes, type_name
 from parquet_variant.tables.iceberg.writing.write_plan import in_type, metric_leaves
-from parquet_variant.tables.partitions import partition_array, partition_texts
+from parquet_variant.tables.partitions import partition_array
 from parquet_variant.tables.pruning import bounds_to_bytes, double_bounds, later_maxima, without_inverted
 from parquet_variant.tables.publishing.source import (
     Difference,
@@ -143,7 +143,9 @@ class DeltaSource(Source):
             metrics.append((f, nulls, *_bounds(stats, way, f.type)))
         for number, add in enumerate(iter_adds(rows)):
             count = stats.num_records[number].as_py()
-            count = self._footer_rows(add) if count is None else count
+            if count is None:
+                with FileColumns.opened(self.snapshot, add) as (opened, _):
+                    count = opened.rows
             counted: dict[str, Any] = {name: {} for name in METRICS}
             for f, nulls, lower, upper in metrics:
                 if nulls[number] is not None and 0 <= nulls[number] <= count:
@@ -161,17 +163,6 @@ class DeltaSource(Source):
                 value = partition_array(add.partition_values.get(column.physical_name), column.type, 1)
                 partition += raw_values(in_type(value, f.type), f.type)
             yield DataFile(self._located(add.path), "parquet", count, add.size, 0, tuple(partition), **counted)
-
-    def _footer_rows(self, add: Add) -> int:
-        """Return the number of rows of a file whose statistics do not state it."""
-        storage = self.snapshot.storage
-        filesystem, path = storage.filesystem(relative_path(storage, add.path))
-        try:
-            with open_parquet(path, filesystem=filesystem) as opened:
-                return int(opened.metadata.num_rows)
-        except (OSError, pa.ArrowException) as error:
-            problem = f"the data file cannot be read, and the log does not state its number of rows: {error}"
-            raise TableError(problem, reason="bad-data-file", file=add.path) from None
 
     def deleted_rows(self, file: ListedFile) -> Rows:
         """See `Source.deleted_rows`."""
@@ -422,11 +413,8 @@ class _Writer:
             path = quote(location.removeprefix(self.base), safe=URI_SAFE)
             if not location.startswith(self.base):
                 path = quote(absolute_location(location), safe=f"{URI_SAFE}:")
-            values = {
-                fields_at(self.schema, (f.name,))[0].physical_name: partition_texts(arrow_array([raw], f.type))[0]
-                for f, raw in zip(self.columns.partition_fields, file.partition, strict=True)
-                if isinstance(f.type, PrimitiveType)
-            }
+            texts = self.columns.partition_texts(file)
+            values = {fields_at(self.schema, (f.name,))[0].physical_name: text for f, text in texts}
             stats = dump_stats(self.stats(file))
             add = Add(path, values, file.size, now_millis(), True, stats, rows=file.record_count)
             yield self.with_vector(add, by_location[file.path])

@@ -20,11 +20,9 @@ import pyarrow.parquet as pq
 from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.tables.iceberg.locations import is_remote, normal_location
-from parquet_variant.tables.iceberg.metadata.schema import arrow_array
 from parquet_variant.tables.iceberg.reading.snapshot import PATH_ID, POSITION_ID
 from parquet_variant.tables.iceberg.writing.write_plan import metric_leaves
 from parquet_variant.tables.opening import PUBLISHED_FROM
-from parquet_variant.tables.partitions import partition_texts
 from parquet_variant.tables.publishing.ducklake_catalog import (
     ColumnRow,
     DuckLakeCatalog,
@@ -45,7 +43,6 @@ from parquet_variant.tables.publishing.source import (
     cannot_publish,
     difference_from,
 )
-from parquet_variant.tables.schema import PrimitiveType
 from parquet_variant.tables.storage import open_storage
 
 _AUTHOR = "parquet-variant"
@@ -256,14 +253,13 @@ class _Publication:
             rows, size = rows + described.record_count, size + described.size
             column_stats += [(*key, *row) for row in column_statistics(described, leaves)]
             path_stats += [(*key, *row) for f in leaves for row in path_statistics(described, f)]
-            for index, (f, raw) in enumerate(zip(self.columns.partition_fields, described.partition, strict=True)):
+            for index, (f, text) in enumerate(self.columns.partition_texts(described)):
                 if self.in_directories and f"/{self.columns.stored_name(f)}=" not in described.path:
                     raise cannot_publish(
                         f"the file {described.path} lacks the partition column {f.name}, and DuckLake reads it from "
                         "the names of directories, such as k=1"
                     )
-                assert isinstance(f.type, PrimitiveType)
-                partitions.append((*key, index, partition_texts(arrow_array([raw], f.type))[0]))
+                partitions.append((*key, index, text))
             if by_location[described.path].vector_key is not None:
                 vectors.append((number, by_location[described.path]))
         self.insert("data_file", files)

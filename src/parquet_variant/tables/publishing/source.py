@@ -23,6 +23,7 @@ from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, from_bytes
 from parquet_variant.tables.iceberg.writing.write import can_promote
+from parquet_variant.tables.partitions import partition_texts
 from parquet_variant.tables.pruning import bounds_from_bytes
 from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, TableType
 
@@ -66,6 +67,15 @@ class SourceColumns:
     def partition_fields(self) -> list[Field]:
         """The columns whose values partition the files."""
         return [f for name in self.partition_by for f in self.schema.fields if f.name == name]
+
+    def partition_texts(self, file: DataFile) -> list[tuple[Field, str | None]]:
+        """Return these columns with their values in a file as text."""
+        values = [(f, f.type, raw) for f, raw in zip(self.partition_fields, file.partition, strict=True)]
+        return [
+            (f, partition_texts(arrow_array([raw], kind))[0])
+            for f, kind, raw in values
+            if isinstance(kind, PrimitiveType)
+        ]
 
 
 # Returns the field id of a field by its place and type.
