@@ -35,7 +35,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     requires,
     set_reference,
 )
-from parquet_variant.tables.schema import VARIANT, arrow_schema
+from parquet_variant.tables.schema import VARIANT, arrow_schema, reachable_variants
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 ARROW = pa.schema(
@@ -66,7 +66,7 @@ def test_a_schema_of_arrow_data_survives_json() -> None:
     assert again.to_json() == schema.to_json()
     assert arrow_schema(again.struct) == arrow_schema(schema.struct)
     assert schema.fields[-1].type == VARIANT
-    assert schema.variant_places() == [("v",)]
+    assert list(reachable_variants(schema.struct)) == [("v",)]
     assert schema.find("props.a")[1].id == schema.get("props").type.fields[0].id  # type: ignore[union-attr]
 
 

@@ -309,10 +309,6 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
         """Refuse to set columns that the table generates itself."""
 
     @abstractmethod
-    def is_applied(self) -> bool:
-        """Return whether this version of the table has recorded the batch of the change already."""
-
-    @abstractmethod
     def commit(self, operation: str, change: TableChange[File]) -> int:
         """Commit a change and return the new version; without a commit, remove the files that it has written.
 

@@ -80,7 +80,7 @@ def run_change(
     table.batch = batch
 
     def run(current: ChangeableTable[File]) -> ChangeResult:
-        if current.is_applied():
+        if current.current.has_recorded(batch):
             return ChangeResult(current.version, files_total=len(current.files), committed=False)
         change = plan(current)
         changed, rows = change.changed, change.rows

@@ -159,10 +159,6 @@ class DeltaTable(ChangeableTable[Add]):
             problem = f"column {name} is an identity column, which cannot be updated: leave it out"
             raise DeltaError(problem, reason="bad-assignment")
 
-    def is_applied(self) -> bool:
-        """See `ChangeableTable.is_applied`."""
-        return self.current.has_recorded(self.batch)
-
     def commit(self, operation: str, change: TableChange[Add]) -> int:
         """See `ChangeableTable.commit`."""
         transaction, storage = self.transaction(operation, change), self.current.storage

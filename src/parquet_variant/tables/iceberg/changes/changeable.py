@@ -28,7 +28,7 @@ from parquet_variant.tables.iceberg.reading import planning
 from parquet_variant.tables.iceberg.reading import snapshot as snapshots
 from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.scan import IcebergScan
-from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot, has_batch
+from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.write_plan import LINEAGE, IcebergWritePlan, WriteProperties, plan_write
 from parquet_variant.tables.schema import variant_paths
 from parquet_variant.tables.table_scan import TableScan
@@ -124,10 +124,6 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
     def to_files(self, files: list[snapshots.TableFile]) -> list[snapshots.TableFile]:
         """See `ChangeableTable.to_files`."""
         return list(files)
-
-    def is_applied(self) -> bool:
-        """See `ChangeableTable.is_applied`."""
-        return has_batch(self.current, self.batch)
 
     def commit(self, operation: str, change: TableChange[snapshots.TableFile]) -> int:
         """See `ChangeableTable.commit`."""

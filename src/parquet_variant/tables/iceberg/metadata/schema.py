@@ -236,10 +236,6 @@ class Schema:
         except TableError as error:
             raise IcebergError(error.message, reason=error.reason) from None
 
-    def variant_places(self) -> list[shared.Place]:
-        """Return the places of Variants that are not inside of a list or map."""
-        return list(shared.reachable_variants(self.struct))
-
 
 def schema_of_arrow(arrow: pa.Schema) -> Schema:
     """Return a schema for Arrow data, with field ids counted from 1, top-level columns first.

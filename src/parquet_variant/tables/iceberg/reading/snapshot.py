@@ -15,13 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.errors import IcebergError, TableError, check_count
+from parquet_variant.errors import IcebergError, TableError, check_batch, check_count
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
@@ -41,6 +42,15 @@ from parquet_variant.tables.iceberg.metadata.table_metadata import ENGINE, MAIN,
 from parquet_variant.tables.row_sets import framed, read_bitmap, unframed, write_bitmap
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage, to_millis
+
+# Before the name of a stream, in the key of its last batch: in summaries, and in properties for other branches.
+BATCH, _BRANCH = "parquet-variant.batch.", "parquet-variant.branch-batch."
+
+
+def batch_key(application: str, branch: str) -> str:
+    """Return the property that records the last batch of a stream on a branch."""
+    name = quote(branch, safe="").replace(".", "%2E")
+    return f"{BATCH}{application}" if branch == MAIN else f"{_BRANCH}{name}.{application}"
 
 
 @dataclass(frozen=True)
@@ -120,6 +130,25 @@ class Snapshot:
     def for_tasks(self) -> Snapshot:
         """Return the snapshot as tasks of other processes need it: small, without the history of the table."""
         return replace(self, table=replace(self.table, metadata=self.metadata.without_history()))
+
+    def has_recorded(self, batch: tuple[str, int] | None) -> bool:
+        """Return whether the branch has a batch of a stream, or a later batch of the same stream.
+
+        The summaries of snapshots say so, or the table's properties after other engines have expired these snapshots.
+        """
+        check_batch("batch", batch)
+        if batch is None:
+            return False
+        ancestors = self.metadata.ancestors(self.snapshot_id)
+        for info in ancestors:
+            text = info.summary.get(f"{BATCH}{batch[0]}", "")
+            if text.removeprefix("-").isdecimal():
+                return int(text) >= batch[1]
+        number, _, recorder = self.properties.get(batch_key(batch[0], self.branch), "").partition("@")
+        # The snapshot of a batch exists, but is not an ancestor: the table was rolled back, and the batch with it.
+        others = set(self.metadata.snapshots) - {info.id for info in ancestors}
+        is_undone = recorder.isdecimal() and int(recorder) in others
+        return number.removeprefix("-").isdecimal() and int(number) >= batch[1] and not is_undone
 
     def entries(self, manifest: ManifestFile, columns: frozenset[int] | None = None) -> Iterator[ManifestEntry]:
         """Yield the entries of a manifest, with the metrics of some columns (None for all)."""

@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
-from urllib.parse import quote
 
-from parquet_variant.errors import IcebergError, VariantError, check_batch
+from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.metadata import updates
@@ -32,13 +31,19 @@ from parquet_variant.tables.iceberg.metadata.manifests import (
 )
 from parquet_variant.tables.iceberg.metadata.table_metadata import (
     ENGINE,
-    MAIN,
     NEWEST_VERSION,
     Reference,
     TableMetadata,
 )
 from parquet_variant.tables.iceberg.metadata.updates import Update, properties_updates
-from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, newest_snapshot, partition_key
+from parquet_variant.tables.iceberg.reading.snapshot import (
+    BATCH,
+    DeleteIndex,
+    Snapshot,
+    batch_key,
+    newest_snapshot,
+    partition_key,
+)
 from parquet_variant.tables.iceberg.writing.write_plan import WriteProperties
 from parquet_variant.tables.storage import now_millis
 
@@ -74,13 +79,11 @@ class SnapshotChange:
     requirements: tuple[Update, ...] = ()
 
 
-# Before the name of a stream, in the key of its last batch: in summaries, and in properties for other branches.
-_BATCH, _BRANCH = "parquet-variant.batch.", "parquet-variant.branch-batch."
 # Before the path of a source file that an ingest has loaded.
 LOAD_PROPERTY = "parquet-variant.load."
 # Before the snapshot that overwrote the rows of a load, and its path: after a rollback to before it, the load counts.
 _OVERWRITTEN = "parquet-variant.overwritten-load."
-_RECORDS = (_BATCH, LOAD_PROPERTY, _OVERWRITTEN)
+_RECORDS = (BATCH, LOAD_PROPERTY, _OVERWRITTEN)
 _TOTALS = {
     "total-data-files": ("added-data-files", "deleted-data-files"),
     "total-delete-files": ("added-delete-files", "removed-delete-files"),
@@ -89,26 +92,6 @@ _TOTALS = {
     "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
     "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
 }
-
-
-def has_batch(snapshot: Snapshot, batch: tuple[str, int] | None) -> bool:
-    """Return whether the branch of a snapshot has a batch of a stream, or a later batch of the same stream.
-
-    The summaries of snapshots say so, or the table's properties after other engines have expired these snapshots.
-    """
-    check_batch("batch", batch)
-    if batch is None:
-        return False
-    ancestors = snapshot.metadata.ancestors(snapshot.snapshot_id)
-    for info in ancestors:
-        text = info.summary.get(f"{_BATCH}{batch[0]}", "")
-        if text.removeprefix("-").isdecimal():
-            return int(text) >= batch[1]
-    number, _, recorder = snapshot.metadata.properties.get(_branch_key(batch[0], snapshot.branch), "").partition("@")
-    # The snapshot of a batch exists, but is not an ancestor: the table was rolled back, and the batch with it.
-    others = set(snapshot.metadata.snapshots) - {info.id for info in ancestors}
-    is_undone = recorder.isdecimal() and int(recorder) in others
-    return number.removeprefix("-").isdecimal() and int(number) >= batch[1] and not is_undone
 
 
 def batch_updates(metadata: TableMetadata, branch: str, change: SnapshotChange, snapshot_id: int) -> list[Update]:
@@ -128,7 +111,7 @@ def batch_updates(metadata: TableMetadata, branch: str, change: SnapshotChange, 
         expired = [n for n, t in known.items() if n.startswith(_OVERWRITTEN) and t.rpartition("@")[2] not in listed]
         removed = [*(name for name in loads if name not in change.loads), *expired]
     if change.batch is not None:
-        records[_branch_key(change.batch[0], branch)] = str(change.batch[1])
+        records[batch_key(change.batch[0], branch)] = str(change.batch[1])
     return properties_updates({key: f"{text}@{snapshot_id}" for key, text in records.items()}, removed)
 
 
@@ -146,11 +129,6 @@ def undone_updates(metadata: TableMetadata, snapshot_id: int) -> list[Update]:
     return properties_updates(restored, [name for name in removed if name not in restored])
 
 
-def _branch_key(application: str, branch: str) -> str:
-    name = quote(branch, safe="").replace(".", "%2E")
-    return f"{_BATCH}{application}" if branch == MAIN else f"{_BRANCH}{name}.{application}"
-
-
 def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataFile]) -> dict[str, str]:
     """Return the summary of the snapshot that a change makes on top of another.
 
@@ -166,9 +144,9 @@ def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataF
     batches: dict[str, str] = {}
     # Other engines do not repeat the records of batches in their summaries.
     for info in parent.metadata.ancestors(parent.snapshot_id) if not change.is_replacement else ():
-        batches = {name: value for name, value in info.summary.items() if name.startswith(_BATCH)} | batches
+        batches = {name: value for name, value in info.summary.items() if name.startswith(BATCH)} | batches
     if change.batch is not None:
-        batches[f"{_BATCH}{change.batch[0]}"] = str(change.batch[1])
+        batches[f"{BATCH}{change.batch[0]}"] = str(change.batch[1])
     partitions = {partition_key(file) for file in (*change.added, *change.vectors, *removed)}
     return {
         "operation": change.operation,
@@ -339,7 +317,7 @@ class _Attempts:
         base, change, metadata, branch = self.base, self.change, table.metadata, self.base.branch
         is_new = base.snapshot_id is None and branch not in metadata.references
         parent = Snapshot(table, None, metadata.schema, branch) if is_new else newest_snapshot(table, branch)
-        if has_batch(parent, change.batch):
+        if parent.has_recorded(change.batch):
             raise IcebergError("the batch was committed before", reason="batch-committed", file=table.name)
         known = base.metadata.properties
         if again := [name for name in change.loads if metadata.properties.get(name) != known.get(name)]:

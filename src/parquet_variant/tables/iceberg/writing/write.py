@@ -29,7 +29,7 @@ from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, 
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
 from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, newest_snapshot
-from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot, has_batch
+from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, WriteProperties, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
 from parquet_variant.tables.row_input import SchemaOption, first_rows, kept_types
@@ -128,7 +128,7 @@ def reader_properties(schema: schemas.Schema, properties: Mapping[str, str]) -> 
     The vectorized reader of Iceberg 1.12 for Spark fails on files with shredded Variants, also in queries of other
     columns.
     """
-    is_needed = _VECTORIZATION not in properties and any(True for _ in schema.variant_places())
+    is_needed = _VECTORIZATION not in properties and any(True for _ in shared.reachable_variants(schema.struct))
     return {_VECTORIZATION: "false"} if is_needed else {}
 
 
@@ -264,7 +264,7 @@ def _write_rows(
     **options: Any,
 ) -> CommitResult:
     """Write rows under the definition that a change gives the table, and commit it."""
-    if has_batch(base, batch):
+    if base.has_recorded(batch):
         return CommitResult(base.snapshot_id, committed=False)
     planned_on, first = base, None
     if change.updates:
@@ -297,7 +297,7 @@ def commit_files(
     """
     check_choice("mode", mode, ("append", "overwrite"), IcebergError)
     base = _base_snapshot(table)
-    if has_batch(base, batch):
+    if base.has_recorded(batch):
         return CommitResult(base.snapshot_id, committed=False)
     added = tuple(file.file for file in files if file.file.record_count)
     change = SnapshotChange(mode, added=added, removes_all=mode == "overwrite", batch=batch)

@@ -52,6 +52,7 @@ from parquet_variant.tables.schema import (
     arrow_type,
     leaves,
     parts,
+    reachable_variants,
 )
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
 from parquet_variant.types.forms import struct_like
@@ -440,7 +441,7 @@ def plan_write(
         order = SortOrder()
     shredding = schemas_by_column(schema, columns.struct)
     if policy is not None and first is not None:
-        for place in columns.variant_places():
+        for place in reachable_variants(columns.struct):
             if place[0] in first.column_names and ".".join(place) not in shredding:
                 array = VariantArray.from_storage(one_chunk(column_at(first, place)))
                 shredding[".".join(place)] = infer_shredding_schema(array.to_unshredded(), policy)
