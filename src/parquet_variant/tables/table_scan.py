@@ -223,6 +223,11 @@ class TableScan(PlannedQuery, Generic[File]):
     def _files(self) -> Iterable[File]:
         """Return the descriptions of the files that may hold a match."""
 
+    @staticmethod
+    @abstractmethod
+    def parquet_files(current: Any) -> tuple[ParquetSource, ...]:
+        """Return the data files of a table; none if columns have other names in the files."""
+
     def source(self, file: File) -> ParquetSource:
         """Return the place of a data file."""
         storage, path, _ = self.current.place(file)

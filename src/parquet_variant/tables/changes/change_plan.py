@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any, ClassVar, Generic, TypeAlias
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table, one_chunk
-from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Constant, In, Predicate, bind, columns_of
@@ -35,7 +35,7 @@ from parquet_variant.tables.storage import Storage, open_storage
 from parquet_variant.tables.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.write_plan import File, TableWritePlan
 
-# A format's collection of data files: it has a length, and only the format looks inside.
+# A format's collection of data files: a list, or what only the format looks into and that has a length.
 FileSet: TypeAlias = Any
 NeededColumns: TypeAlias = "Mapping[str, Selected]"
 
@@ -246,10 +246,6 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
     files: FileSet  # All data files.
 
     @abstractmethod
-    def parquet_files(self) -> tuple[ParquetSource, ...]:
-        """Return all data files as Parquet files; none if columns have other names in the files."""
-
-    @abstractmethod
     def plan(self, options: Mapping[str, Any]) -> ChangePlan[File]:
         """Return the plan of a change with options of `VariantWriter`; raise if this library cannot write the table."""
 
@@ -289,13 +285,13 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
         predicate = In(name, values) if len(values) else Constant(name, False)
         return self.prune(files, replace(query, predicate=predicate))
 
-    @abstractmethod
     def filtered(self, files: FileSet, mask: Mask) -> FileSet:
         """Return the files for which a mask is True."""
+        return list(compress(files, mask))
 
-    @abstractmethod
     def to_files(self, files: FileSet) -> list[File]:
         """Return the descriptions that tasks get."""
+        return list(files)
 
     def removed_bytes(self, change: FileChange[Any]) -> int:
         """Return the size of a file that a change removes; 0 if the file is kept, with a deletion vector."""

@@ -325,7 +325,7 @@ class RowChange:
 def _keys(table: ChangeableTable[Any], column: str) -> frozenset[str] | None:
     """Return the keys of the objects in a Variant column; None if the files do not have the column by its name."""
     try:
-        return keys_of_files(sources, column) if (sources := table.parquet_files()) else None
+        return keys_of_files(sources, column) if (sources := table.scan.parquet_files(table.current)) else None
     except VariantError:
         return None
 

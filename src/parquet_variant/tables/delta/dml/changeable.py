@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError, check_choice
-from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.support.choices import Mode
@@ -34,7 +33,6 @@ from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_DATA_PRO
 from parquet_variant.tables.delta.reading.read import (
     PLACES,
     DeltaScan,
-    parquet_files,
 )
 from parquet_variant.tables.delta.writing import write as writing
 from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
@@ -106,10 +104,6 @@ class DeltaTable(ChangeableTable[Add]):
         self.current, self.batch = current, batch
         self.schema, self.version, self.uri = current.schema, current.version, current.storage.uri
         self.files = current.files
-
-    def parquet_files(self) -> tuple[ParquetSource, ...]:
-        """See `ChangeableTable.parquet_files`."""
-        return parquet_files(self.current)
 
     def plan(self, options: Mapping[str, Any]) -> DeltaChangePlan:
         """See `ChangeableTable.plan`."""

@@ -199,6 +199,7 @@ class DeltaScan(TableScan[Add]):
 
     current: Snapshot
     file_columns = FileColumns
+    parquet_files = staticmethod(parquet_files)
 
     @cached_property
     def pruned(self) -> Pruned:

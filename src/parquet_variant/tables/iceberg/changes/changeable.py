@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.kernels.arrow_buffers import Mask
@@ -26,7 +25,6 @@ from parquet_variant.tables.changes.optimizing import optimize
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.reading import planning
 from parquet_variant.tables.iceberg.reading import snapshot as snapshots
-from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.scan import IcebergScan
 from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.write_plan import LINEAGE, IcebergWritePlan, WriteProperties, plan_write
@@ -84,10 +82,6 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
         ]
         return sum(counts) <= METRICS_IN_MEMORY
 
-    def parquet_files(self) -> tuple[ParquetSource, ...]:
-        """See `ChangeableTable.parquet_files`."""
-        return parquet_files(self.current)
-
     def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
         """See `ChangeableTable.plan`."""
         # Rows that were in the table before keep their row ids.
@@ -116,14 +110,6 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
             must_rewrite = is_former or bool(file.deletes)
             layouts.append(FileLayout(key, file.size, must_rewrite, times.get(file.entry.snapshot_id or 0)))
         return layouts
-
-    def filtered(self, files: list[snapshots.TableFile], mask: Mask) -> list[snapshots.TableFile]:
-        """See `ChangeableTable.filtered`."""
-        return [file for file, is_chosen in zip(files, mask, strict=True) if is_chosen]
-
-    def to_files(self, files: list[snapshots.TableFile]) -> list[snapshots.TableFile]:
-        """See `ChangeableTable.to_files`."""
-        return list(files)
 
     def commit(self, operation: str, change: TableChange[snapshots.TableFile]) -> int:
         """See `ChangeableTable.commit`."""

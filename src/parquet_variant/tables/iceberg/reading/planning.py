@@ -315,20 +315,20 @@ def data_files(snapshot: Snapshot) -> list[str]:
     return [normal_location(file.path) for file in plan_files(snapshot).files]
 
 
-def parquet_files(snapshot: Snapshot) -> tuple[ParquetSource, ...]:
+def parquet_files(current: Snapshot) -> tuple[ParquetSource, ...]:
     """Return the data files of a snapshot; none if a column was renamed, or its name was used for another column.
 
     Files keep the name that a column had when they were written. Files of other formats, and encrypted files, are a
     reason for none, too.
     """
-    schemas = snapshot.metadata.schemas_newest_first
+    schemas = current.metadata.schemas_newest_first
     names = {(field.id, field.name) for schema in schemas for field in schema.fields}
     is_constant = len({number for number, _ in names}) == len({name for _, name in names}) == len(names)
     has_every_schema = max(schema.id for schema in schemas) == len(schemas) - 1  # unused ones may have been removed
     if not (is_constant and has_every_schema):
         return ()
-    files = plan_files(snapshot).files
+    files = plan_files(current).files
     if any(file.file.format != "parquet" or file.file.key_metadata is not None for file in files):
         return ()
-    places = [(snapshot.table.files.find(file.path), file.size) for file in files]
+    places = [(current.table.files.find(file.path), file.size) for file in files]
     return tuple(ParquetSource(*storage.filesystem(path)[::-1], size) for (storage, path), size in places)

@@ -29,7 +29,7 @@ from parquet_variant.tables.columns import by_field_id, has_ids
 from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
-from parquet_variant.tables.iceberg.reading.planning import plan_files
+from parquet_variant.tables.iceberg.reading.planning import parquet_files, plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, deleted_positions, read_delete_file
 from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
@@ -214,6 +214,7 @@ class IcebergScan(TableScan[TableFile]):
 
     current: Snapshot
     file_columns = FileColumns
+    parquet_files = staticmethod(parquet_files)
 
     @cached_property
     def pruned(self) -> Pruned:
