@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -48,61 +48,52 @@ _MARK, _EXPLICIT = "delta.identity.highWaterMark", "delta.identity.allowExplicit
 _LIMITS = np.iinfo(np.int64)
 
 
-@dataclass
-class _Counter:
-    """The state of one identity column; `mark` is the last generated value."""
-
-    name: str
-    start: int
-    step: int
-    mark: int | None
-    explicit: bool
-
-    def take(self, count: int) -> pa.Array:
-        """Return the next values."""
-        if not count:
-            return pa.array([], pa.int64())
-        after = -1 if self.mark is None else (self.mark - self.start) // self.step
-        first = self.start + max(after + 1, 0) * self.step
-        last = first + (count - 1) * self.step
-        if not _LIMITS.min <= last <= _LIMITS.max:
-            raise DeltaError(
-                f"identity column {self.name} has no values left for {count} rows: the last value is {self.mark}, the "
-                f"step {self.step}",
-                reason="identity-overflow",
-            )
-        self.mark = last
-        return pa.array(np.arange(count, dtype=np.int64) * self.step + first)
-
-
 class IdentityValues:
-    """Fills in the identity columns that rows lack, and provides the table's metadata with the new marks."""
+    """Fills in the identity columns that rows lack, and provides the table's metadata with the new marks.
+
+    The mark of a column is its last generated value. As in delta-spark, explicit values do not move it.
+    """
 
     def __init__(self, current: Snapshot) -> None:
-        self._metadata = current.metadata
-        self._counters = [_counter(f) for f in identity_fields(current)]
+        self._metadata, self._fields = current.metadata, identity_fields(current)
+        self._marks = {f.name: mark for f in self._fields if (mark := _sequence(f)[2]) is not None}
 
     def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Yield the tables with their identity columns filled in, or refuse values that the table does not allow."""
         for table in tables:
             names = {name.lower() for name in table.column_names}
-            for counter in self._counters:
-                # As in delta-spark, explicit values do not move the mark, which is the last generated value.
-                if counter.name.lower() not in names:
-                    table = table.append_column(counter.name, counter.take(len(table)))
-                elif not counter.explicit:
+            for f in self._fields:
+                if f.name.lower() not in names:
+                    table = table.append_column(f.name, self._take(f, len(table)))
+                elif str(f.metadata.get(_EXPLICIT, False)).lower() != "true":
                     raise DeltaError(
-                        f"column {counter.name} is an identity column, whose values are generated "
+                        f"column {f.name} is an identity column, whose values are generated "
                         "(delta.identity.allowExplicitInsert is false): leave the column out",
                         reason="identity-given",
                     )
             yield table
 
+    def _take(self, f: Field, count: int) -> pa.Array:
+        """Return the next values of a column."""
+        if not count:
+            return pa.array([], pa.int64())
+        (start, step, _), mark = _sequence(f), self._marks.get(f.name)
+        after = -1 if mark is None else (mark - start) // step
+        first = start + max(after + 1, 0) * step
+        last = first + (count - 1) * step
+        if not _LIMITS.min <= last <= _LIMITS.max:
+            raise DeltaError(
+                f"identity column {f.name} has no values left for {count} rows: the last value is {mark}, the step "
+                f"{step}",
+                reason="identity-overflow",
+            )
+        self._marks[f.name] = last
+        return pa.array(np.arange(count, dtype=np.int64) * step + first)
+
     @property
     def metadata(self) -> Metadata | None:
         """The table's metadata with the new marks; None if these did not change."""
-        marks = {counter.name: counter.mark for counter in self._counters if counter.mark is not None}
-        new = _with_marks(self._metadata, marks)
+        new = _with_marks(self._metadata, self._marks)
         return None if new == self._metadata else new
 
 
@@ -112,8 +103,8 @@ def with_last_marks(metadata: Metadata, other: Metadata) -> Metadata:
     for f in parse_schema(metadata.schema_string).fields:
         last = later.get(f.name)
         if last is not None and merging.IDENTITY_START in f.metadata and last.metadata.get(_MARK) is not None:
-            counter, mark = _counter(f), int(last.metadata[_MARK])
-            if counter.mark is None or (mark - counter.mark) * counter.step > 0:
+            (_, step, former), mark = _sequence(f), int(last.metadata[_MARK])
+            if former is None or (mark - former) * step > 0:
                 marks[f.name] = mark
     return _with_marks(metadata, marks)
 
@@ -133,7 +124,8 @@ def identity_fields(current: Snapshot) -> Sequence[Field]:
     return [f for f in parse_schema(current.metadata.schema_string).fields if merging.IDENTITY_START in f.metadata]
 
 
-def _counter(f: Field) -> _Counter:
+def _sequence(f: Field) -> tuple[int, int, int | None]:
+    """Return the start, the step and the mark of an identity column."""
     metadata: Any = f.metadata
     try:
         start, step = int(metadata[merging.IDENTITY_START]), int(metadata[merging.IDENTITY_STEP])
@@ -146,7 +138,7 @@ def _counter(f: Field) -> _Counter:
             "its metadata",
             reason="broken-log",
         )
-    return _Counter(f.name, start, step, mark, str(metadata.get(_EXPLICIT, False)).lower() == "true")
+    return start, step, mark
 
 
 def _put_rows(
