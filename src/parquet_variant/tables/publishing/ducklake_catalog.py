@@ -160,55 +160,13 @@ VERSION = "1.0"
 # Catalogs are written so that DuckDB 1.5 can open them, too.
 _STORAGE_VERSION = "v1.0.0"
 _ALIAS = "ducklake_catalog"
-_SPAN = "begin_snapshot BIGINT, end_snapshot BIGINT"
-_BOUNDS = "null_count BIGINT, min_value VARCHAR, max_value VARCHAR, contains_nan BOOLEAN, extra_stats VARCHAR"
-_FILE = "path VARCHAR, path_is_relative BOOLEAN"
-_TABLES = {
-    "column": f"column_id BIGINT, {_SPAN}, table_id BIGINT, column_order BIGINT, column_name VARCHAR, "
-    "column_type VARCHAR, initial_default VARCHAR, default_value VARCHAR, nulls_allowed BOOLEAN, parent_column BIGINT, "
-    "default_value_type VARCHAR, default_value_dialect VARCHAR",
-    "column_mapping": "mapping_id BIGINT, table_id BIGINT, type VARCHAR",
-    "column_tag": f"table_id BIGINT, column_id BIGINT, {_SPAN}, key VARCHAR, value VARCHAR",
-    "data_file": f"data_file_id BIGINT PRIMARY KEY, table_id BIGINT, {_SPAN}, file_order BIGINT, {_FILE}, "
-    "file_format VARCHAR, record_count BIGINT, file_size_bytes BIGINT, footer_size BIGINT, row_id_start BIGINT, "
-    "partition_id BIGINT, encryption_key VARCHAR, mapping_id BIGINT, partial_max BIGINT",
-    "delete_file": f"delete_file_id BIGINT PRIMARY KEY, table_id BIGINT, {_SPAN}, data_file_id BIGINT, {_FILE}, "
-    "format VARCHAR, delete_count BIGINT, file_size_bytes BIGINT, footer_size BIGINT, encryption_key VARCHAR, "
-    "partial_max BIGINT",
-    "file_column_stats": "data_file_id BIGINT, table_id BIGINT, column_id BIGINT, column_size_bytes BIGINT, "
-    f"value_count BIGINT, {_BOUNDS}",
-    "file_partition_value": "data_file_id BIGINT, table_id BIGINT, partition_key_index BIGINT, partition_value VARCHAR",
-    "file_variant_stats": "data_file_id BIGINT, table_id BIGINT, column_id BIGINT, variant_path VARCHAR, "
-    f"shredded_type VARCHAR, column_size_bytes BIGINT, value_count BIGINT, {_BOUNDS}",
-    "files_scheduled_for_deletion": f"data_file_id BIGINT, {_FILE}, schedule_start TIMESTAMPTZ",
-    "inlined_data_tables": "table_id BIGINT, table_name VARCHAR, schema_version BIGINT",
-    "macro": f"schema_id BIGINT, macro_id BIGINT, macro_name VARCHAR, {_SPAN}",
-    "macro_impl": "macro_id BIGINT, impl_id BIGINT, dialect VARCHAR, sql VARCHAR, type VARCHAR",
-    "macro_parameters": "macro_id BIGINT, impl_id BIGINT, column_id BIGINT, parameter_name VARCHAR, "
-    "parameter_type VARCHAR, default_value VARCHAR, default_value_type VARCHAR",
-    "metadata": "key VARCHAR NOT NULL, value VARCHAR NOT NULL, scope VARCHAR, scope_id BIGINT",
-    "name_mapping": "mapping_id BIGINT, column_id BIGINT, source_name VARCHAR, target_field_id BIGINT, "
-    "parent_column BIGINT, is_partition BOOLEAN",
-    "partition_column": "partition_id BIGINT, table_id BIGINT, partition_key_index BIGINT, column_id BIGINT, "
-    "transform VARCHAR",
-    "partition_info": f"partition_id BIGINT, table_id BIGINT, {_SPAN}",
-    "schema": f"schema_id BIGINT PRIMARY KEY, schema_uuid UUID, {_SPAN}, schema_name VARCHAR, {_FILE}",
-    "schema_versions": "begin_snapshot BIGINT, schema_version BIGINT, table_id BIGINT",
-    "snapshot": "snapshot_id BIGINT PRIMARY KEY, snapshot_time TIMESTAMPTZ, schema_version BIGINT, "
-    "next_catalog_id BIGINT, next_file_id BIGINT",
-    "snapshot_changes": "snapshot_id BIGINT PRIMARY KEY, changes_made VARCHAR, author VARCHAR, commit_message VARCHAR, "
-    "commit_extra_info VARCHAR",
-    "sort_expression": "sort_id BIGINT, table_id BIGINT, sort_key_index BIGINT, expression VARCHAR, dialect VARCHAR, "
-    "sort_direction VARCHAR, null_order VARCHAR",
-    "sort_info": f"sort_id BIGINT, table_id BIGINT, {_SPAN}",
-    "table": f"table_id BIGINT, table_uuid UUID, {_SPAN}, schema_id BIGINT, table_name VARCHAR, {_FILE}",
-    "table_column_stats": "table_id BIGINT, column_id BIGINT, contains_null BOOLEAN, contains_nan BOOLEAN, "
-    "min_value VARCHAR, max_value VARCHAR, extra_stats VARCHAR",
-    "table_stats": "table_id BIGINT, record_count BIGINT, next_row_id BIGINT, file_size_bytes BIGINT",
-    "tag": f"object_id BIGINT, {_SPAN}, key VARCHAR, value VARCHAR",
-    "view": f"view_id BIGINT, view_uuid UUID, {_SPAN}, schema_id BIGINT, view_name VARCHAR, dialect VARCHAR, "
-    "sql VARCHAR, column_aliases VARCHAR",
-}
+
+
+class _TableNames(dict[str, str]):
+    """The names in SQL of the tables of a catalog, by their names in the specification without the prefix."""
+
+    def __missing__(self, name: str) -> str:
+        return f'"{_ALIAS}"."ducklake_{name}"'
 
 
 class DuckLakeCatalog:
@@ -220,8 +178,7 @@ class DuckLakeCatalog:
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run a statement, in which `{name}` stands for a table of the catalog, and return its rows."""
-        sql = sql.format_map({name: f'"{_ALIAS}"."ducklake_{name}"' for name in _TABLES})
-        rows: list[tuple[Any, ...]] = self._connection.execute(sql, list(values)).fetchall()
+        rows: list[tuple[Any, ...]] = self._connection.execute(sql.format_map(_TableNames()), list(values)).fetchall()
         return rows
 
     def insert(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -287,8 +244,7 @@ def _create(path: str) -> None:
     with tempfile.TemporaryDirectory(prefix="parquet-variant-") as directory:
         new = Path(directory) / "catalog"
         with _transaction(str(new), path) as catalog:
-            for name, columns in _TABLES.items():
-                catalog.run(f"CREATE TABLE {{{name}}} ({columns})")
+            catalog.run(Path(__file__).with_suffix(".sql").read_text())
             settings = {
                 "version": VERSION,
                 "created_by": "parquet-variant",
