@@ -1,17 +1,20 @@
 """Avro files of manifests and manifest lists: their schemas, and their records in and out.
 
-Owns the two calls into fastavro, and the tables of fields and their ids (specification, "Manifests", "Manifest Lists",
-Appendix A "Avro"). A file is read under its own schema with two changes. Logical types are taken out, so that dates,
-times, decimals and UUIDs come as the ints and bytes that the file holds: Python's classes lack a part of their range.
-Fields with known ids get the specification's names, since version 1 and other writers have other names for some.
+Owns the two calls into fastavro, and the schemas in the files next to this module (specification, "Manifests",
+"Manifest Lists", Appendix A "Avro"). A file is read under its own schema with two changes. Logical types
+are taken out, so that dates, times, decimals and UUIDs come as the ints and bytes that the file holds: Python's classes
+lack a part of their range. Fields with known ids get the specification's names, since version 1 and other writers have
+other names for some.
 """
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from parquet_variant.errors import IcebergError
@@ -113,65 +116,17 @@ def decimal_bytes(precision: int) -> int:
     return (10**precision).bit_length() // 8 + 1
 
 
-def _required(number: int, name: str, kind: Any) -> AvroSchema:
-    return {"name": name, "type": kind, "field-id": number}
-
-
-def _optional(number: int, name: str, kind: Any) -> AvroSchema:
-    return {"name": name, "type": ["null", kind], "default": None, "field-id": number}
-
-
-def _record(name: str, *fields: AvroSchema) -> AvroSchema:
-    return {"type": "record", "name": name, "fields": list(fields)}
-
-
-def _id_map(number: int, name: str, key: int, value: int, kind: str) -> AvroSchema:
-    entry = _record(f"k{key}_v{value}", _required(key, "key", "int"), _required(value, "value", kind))
-    return _optional(number, name, {"type": "array", "logicalType": "map", "items": entry})
-
-
-def _list(number: int, name: str, element: int, kind: Any) -> AvroSchema:
-    return _optional(number, name, {"type": "array", "items": kind, "element-id": element})
-
-
 def entry_schema(spec: PartitionSpec, types: Sequence[PrimitiveType]) -> AvroSchema:
     """Return the schema of the entries of a manifest of version 3; `types`: the types of the partition values."""
-    partition = []
+    schema, partition = copy.deepcopy(_ENTRY), []
     for f, kind in zip(spec.fields, types, strict=True):
         safe = safe_name(f.name)
-        avro_field = _optional(f.field_id, safe, _avro_type(kind, f.field_id))
+        avro_type = ["null", _avro_type(kind, f.field_id)]
+        avro_field = {"name": safe, "type": avro_type, "default": None, "field-id": f.field_id}
         partition.append(avro_field if safe == f.name else avro_field | {"iceberg-field-name": f.name})
-    data_file = _record(
-        "r2",
-        _required(134, "content", "int"),
-        _required(100, "file_path", "string"),
-        _required(101, "file_format", "string"),
-        _required(102, "partition", _record("r102", *partition)),
-        _required(103, "record_count", "long"),
-        _required(104, "file_size_in_bytes", "long"),
-        _id_map(108, "column_sizes", 117, 118, "long"),
-        _id_map(109, "value_counts", 119, 120, "long"),
-        _id_map(110, "null_value_counts", 121, 122, "long"),
-        _id_map(137, "nan_value_counts", 138, 139, "long"),
-        _id_map(125, "lower_bounds", 126, 127, "bytes"),
-        _id_map(128, "upper_bounds", 129, 130, "bytes"),
-        _optional(131, "key_metadata", "bytes"),
-        _list(132, "split_offsets", 133, "long"),
-        _list(135, "equality_ids", 136, "int"),
-        _optional(140, "sort_order_id", "int"),
-        _optional(142, "first_row_id", "long"),
-        _optional(143, "referenced_data_file", "string"),
-        _optional(144, "content_offset", "long"),
-        _optional(145, "content_size_in_bytes", "long"),
-    )
-    return _record(
-        "manifest_entry",
-        _required(0, "status", "int"),
-        _optional(1, "snapshot_id", "long"),
-        _optional(3, "sequence_number", "long"),
-        _optional(4, "file_sequence_number", "long"),
-        _required(2, "data_file", data_file),
-    )
+    (record,) = (f["type"] for f in schema["fields"][-1]["type"]["fields"] if f["name"] == "partition")
+    record["fields"] = partition
+    return schema
 
 
 def safe_name(name: str) -> str:
@@ -207,33 +162,9 @@ def _avro_type(kind: PrimitiveType, number: int) -> Any:
     return {"integer": "int", "binary": "bytes"}.get(family, family)
 
 
-_SUMMARY = _record(
-    "r508",
-    _required(509, "contains_null", "boolean"),
-    _optional(518, "contains_nan", "boolean"),
-    _optional(510, "lower_bound", "bytes"),
-    _optional(511, "upper_bound", "bytes"),
-)
-MANIFEST_LIST: AvroSchema = _record(
-    "manifest_file",
-    _required(500, "manifest_path", "string"),
-    _required(501, "manifest_length", "long"),
-    _required(502, "partition_spec_id", "int"),
-    _required(517, "content", "int"),
-    _required(515, "sequence_number", "long"),
-    _required(516, "min_sequence_number", "long"),
-    _required(503, "added_snapshot_id", "long"),
-    _required(504, "added_files_count", "int"),
-    _required(505, "existing_files_count", "int"),
-    _required(506, "deleted_files_count", "int"),
-    _required(512, "added_rows_count", "long"),
-    _required(513, "existing_rows_count", "long"),
-    _required(514, "deleted_rows_count", "long"),
-    _list(507, "partitions", 508, _SUMMARY),
-    _optional(519, "key_metadata", "bytes"),
-    _optional(520, "first_row_id", "long"),
-)
-_ENTRY = entry_schema(PartitionSpec(), ())
+MANIFEST_LIST: AvroSchema = json.loads(Path(__file__).with_name("manifest_list.avsc").read_text())
+_ENTRY: AvroSchema = json.loads(Path(__file__).with_name("manifest_entry.avsc").read_text())  # without partition fields
+(_SUMMARY,) = (f["type"][1]["items"] for f in MANIFEST_LIST["fields"] if f["name"] == "partitions")
 _NAMES = {
     f["field-id"]: f["name"]
     for schema in (MANIFEST_LIST, _SUMMARY, _ENTRY, _ENTRY["fields"][-1]["type"])
