@@ -77,7 +77,7 @@ def test_files_of_other_engines_that_name_erased_values_are_removed(tmp_path: Pa
     pv.write(table, rows(OTHER, 0, 5), format="iceberg", compression="none")
     pv.open(table).append(rows(SECRET, 5, 9), compression="none")
     base = pv.open(table).snapshot
-    name = base.schema.get("name")
+    name = base.struct.get("name")
     assert name is not None
     deletes = table / "data" / "deletes.parquet"
     field = pa.field("name", pa.string(), metadata={"PARQUET:field_id": str(name.id)})

@@ -67,7 +67,7 @@ def test_a_schema_of_arrow_data_survives_json() -> None:
     assert arrow_schema(again.struct) == arrow_schema(schema.struct)
     assert schema.fields[-1].type == VARIANT
     assert list(reachable_variants(schema.struct)) == [("v",)]
-    assert schema.find("props.a")[1].id == schema.get("props").type.fields[0].id  # type: ignore[union-attr]
+    assert schema.find("props.a")[1].id == schema.struct.get("props").type.fields[0].id  # type: ignore[union-attr]
 
 
 def test_unknown_members_of_the_metadata_are_kept() -> None:
@@ -94,7 +94,7 @@ def test_metadata_of_version_1_gets_the_lists_of_version_2() -> None:
         "current-snapshot-id": -1,
     }
     metadata = TableMetadata.parse(document)
-    assert metadata.schema.names == ["id"]
+    assert [f.name for f in metadata.schema.fields] == ["id"]
     assert metadata.spec.fields[0].field_id == 1000
     assert metadata.last_partition_id == 1000
     assert metadata.current_snapshot is None

@@ -73,7 +73,7 @@ def test_position_deletes_are_applied_and_become_vectors(tmp_path: Path) -> None
 def test_equality_deletes_apply_to_older_files_alone(tmp_path: Path) -> None:
     pv.write(tmp_path, {**events(range(6)), "x": [None, 1, 2, None, 4, 5]}, format="iceberg")
     path = tmp_path / "data" / "deletes.parquet"
-    x_id = pv.open(tmp_path).snapshot.schema.get("x").id  # type: ignore[union-attr]
+    x_id = pv.open(tmp_path).snapshot.struct.get("x").id  # type: ignore[union-attr]
     size = write_file(path, {"k": (2, pa.array(["k0", "k2"])), "x": (x_id, pa.array([None, 5], pa.int64()))})
     content = Content.EQUALITY_DELETES
     add_deletes(tmp_path, DataFile(f"file://{path}", "parquet", 2, size, content=content, equality_ids=(2, x_id)))

@@ -90,13 +90,9 @@ class TableChange(Generic[File]):
     @property
     def rows(self) -> dict[str, int]:
         """The numbers of rows by what happened to them; ``source``: the rows of the source of a merge."""
-        return {
-            "deleted": sum(file.rows_deleted for file in self.changed),
-            "updated": sum(file.rows_updated for file in self.changed),
-            "copied": sum(file.rows_copied for file in self.changed),
-            "inserted": self.rows_inserted,
-            "source": self.source_rows,
-        }
+        names = ("deleted", "updated", "copied")
+        counts = {name: sum(getattr(file, f"rows_{name}") for file in self.changed) for name in names}
+        return counts | {"inserted": self.rows_inserted, "source": self.source_rows}
 
 
 class _ScansVersion:

@@ -256,7 +256,7 @@ def _with_parts_at(
 
 
 def _with_field(schema: schemas.Schema, name: str, arrow: pa.Field, ids: Iterator[int], default: Any) -> schemas.Schema:
-    *parents, last = [name] if schema.get(name) is not None else name.split(".")
+    *parents, last = [name] if schema.struct.get(name) is not None else name.split(".")
     f = replace(schemas.field_of_arrow(arrow, ids), name=last)
     json = None if default is None else default_json(f, default)
     f = schemas.with_members(f, {schemas.INITIAL_DEFAULT: json, schemas.WRITE_DEFAULT: json})

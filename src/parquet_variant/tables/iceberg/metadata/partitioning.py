@@ -390,7 +390,7 @@ def spec_of(
         name = ".".join(place) + suffixes.get(transform.name, f"_{transform.name}")
         if any(f.name == name or f.field_id == field_id for f in new_fields):
             raise IcebergError(f"two partition fields are {text!r}: name each once", reason="bad-partitioning")
-        if transform.name != "identity" and schema.get(name) is not None:
+        if transform.name != "identity" and schema.struct.get(name) is not None:
             problem = f"the partition field {name!r} has the name of a column: rename the column"
             raise IcebergError(problem, reason="bad-partitioning")
         new_fields.append(PartitionField(column.id, field_id, name, transform))

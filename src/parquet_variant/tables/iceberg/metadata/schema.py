@@ -210,11 +210,6 @@ class Schema:
         """The top-level fields."""
         return self.struct.fields
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the top-level fields."""
-        return [f.name for f in self.fields]
-
     @cached_property
     def by_id(self) -> Mapping[int, tuple[shared.Place, shared.Field]]:
         """Every field at any depth, with its place, by field id."""
@@ -224,10 +219,6 @@ class Schema:
     def highest_id(self) -> int:
         """The highest field id in the schema."""
         return max(self.by_id, default=0)
-
-    def get(self, name: str) -> shared.Field | None:
-        """Return the top-level field of a name, in any letter case where that is unambiguous."""
-        return self.struct.get(name)
 
     def find(self, name: str) -> tuple[shared.Place, shared.Field]:
         """Return the field of a dotted name, and its place. Raises `IcebergError`: reason ``"unknown-column"``."""

@@ -29,7 +29,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSum
 from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, from_bytes
 from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, TableFile
 from parquet_variant.tables.pruning import FileStatistics, bounds_array
-from parquet_variant.tables.schema import VARIANT, Field, PrimitiveType, arrow_type, fields_at
+from parquet_variant.tables.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type, fields_at
 from parquet_variant.tables.table_scan import TableScan
 
 _UNORDERED = {"boolean", "binary", "fixed", "uuid", "void", "geometry", "geography"}
@@ -73,10 +73,10 @@ def _filtered(query: TableScan[Any]) -> dict[str, Selected]:
 
 def _field(query: TableScan[Any], selected: Selected) -> Field | None:
     """Return the field that a selected column has its values from."""
-    schema: Schema = query.current.schema
+    columns: StructType = query.current.struct
     if selected.path is not None:
-        return None if query.place is None else fields_at(schema.struct, query.place)[-1]
-    return schema.get(selected.stored_name)
+        return None if query.place is None else fields_at(columns, query.place)[-1]
+    return columns.get(selected.stored_name)
 
 
 def _matching(query: TableScan[Any], count: int, statistics: _OnField) -> Mask:

@@ -70,7 +70,7 @@ class Snapshot:
 
     def __repr__(self) -> str:
         number = "no snapshot" if self.info is None else f"snapshot {self.info.id}"
-        return f"<Snapshot {self.table.name}: {number}, columns {', '.join(self.schema.names)}>"
+        return f"<Snapshot {self.table.name}: {number}, columns {', '.join(f.name for f in self.struct.fields)}>"
 
     @property
     def metadata(self) -> TableMetadata:
@@ -92,8 +92,8 @@ class Snapshot:
     @cached_property
     def columns(self) -> StructType:
         """The columns that queries may name: those of the table, then the metadata columns."""
-        extra = tuple(f for name, f in METADATA_COLUMNS.items() if name not in self.schema.names)
-        return StructType((*self.schema.fields, *extra))
+        names = {f.name for f in self.struct.fields}
+        return StructType((*self.struct.fields, *(f for n, f in METADATA_COLUMNS.items() if n not in names)))
 
     @property
     def struct(self) -> StructType:
