@@ -257,14 +257,7 @@ def _difference(source: Source, base: Snapshot, *, everything: bool) -> Differen
     """Return what changed since the last publication; `everything` adds all files again."""
     published = {}
     vectors = DeleteIndex.of(base).vectors
-    entries = [
-        entry
-        for manifest in base.manifests
-        if not manifest.is_deletes and manifest.may_be_live
-        for entry in base.entries(manifest, frozenset())  # without metrics
-        if entry.is_live
-    ]
-    for entry in entries:
+    for _, entry in base.live_entries(deletes=False, columns=frozenset()):  # without metrics
         info, vector = base.metadata.snapshots.get(entry.snapshot_id or -1), vectors.get(entry.file.path)
         time = None if info is None else info.timestamp_ms
         location = None if vector is None else vector.file.path

@@ -288,14 +288,10 @@ def parts_with_metrics(
     Files of the snapshot are looked up in its manifests; other files have their metrics already.
     """
     by_path = {file.path: file for file in files}
-    for manifest in snapshot.manifests:
-        if manifest.is_deletes or not manifest.may_be_live:
-            continue
-        entries = (
-            entry for entry in snapshot.entries(manifest, columns) if entry.is_live and entry.file.path in by_path
-        )
-        while part := list(islice(entries, pruning.FILES_AT_ONCE)):
-            yield [TableFile(entry, by_path.pop(entry.file.path).deletes) for entry in part]
+    live = snapshot.live_entries(deletes=False, columns=columns)
+    entries = (entry for _, entry in live if entry.file.path in by_path)
+    while part := list(islice(entries, pruning.FILES_AT_ONCE)):
+        yield [TableFile(entry, by_path.pop(entry.file.path).deletes) for entry in part]
     if by_path:
         yield list(by_path.values())
 

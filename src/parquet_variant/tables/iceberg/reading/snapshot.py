@@ -39,7 +39,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import (
 )
 from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS, Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import ENGINE, MAIN, SnapshotInfo, TableMetadata
-from parquet_variant.tables.row_sets import framed, read_bitmap, unframed, write_bitmap
+from parquet_variant.tables.row_sets import check_rows, framed, read_bitmap, unframed, write_bitmap
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage, to_millis
 
@@ -154,11 +154,13 @@ class Snapshot:
         """Yield the entries of a manifest, with the metrics of some columns (None for all)."""
         return read_manifest(self.table.files.read(manifest.path), manifest, self.metadata, columns=columns)
 
-    def live_entries(self, *, deletes: bool) -> Iterator[tuple[ManifestFile, ManifestEntry]]:
+    def live_entries(
+        self, *, deletes: bool, columns: frozenset[int] | None = None
+    ) -> Iterator[tuple[ManifestFile, ManifestEntry]]:
         """Yield the entries of data files, or of delete files, that are in the snapshot, with their manifests."""
         for manifest in self.manifests:
             if manifest.is_deletes == deletes and manifest.may_be_live:
-                for entry in self.entries(manifest):
+                for entry in self.entries(manifest, columns):
                     if entry.is_live:
                         yield manifest, entry
 
@@ -398,13 +400,12 @@ def deleted_positions(files: TableFiles, file: DataFile, deletes: FileDeletes) -
         try:
             if len(blob) < _FOOTER_TAIL:
                 raise damaged(f"its blob has {len(blob)} bytes", vector.path)
-            rows = read_bitmap(unframed(blob, vector.path), min(vector.record_count, file.record_count))
+            bitmap = read_bitmap(unframed(blob, vector.path), min(vector.record_count, file.record_count))
+            rows = check_rows(bitmap, vector.record_count)
         except IcebergError:
             raise
         except TableError as error:
             raise IcebergError(error.message, reason="bad-deletion-vector", file=vector.path) from None
-        if len(rows) != vector.record_count:
-            raise damaged(f"it marks {len(rows)} rows, its manifest states {vector.record_count}", vector.path)
         if len(rows) and int(rows[-1]) >= file.record_count:
             raise damaged(f"it marks row {int(rows[-1])}, the data file has {file.record_count} rows", vector.path)
         return rows
