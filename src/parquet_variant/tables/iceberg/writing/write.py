@@ -276,7 +276,7 @@ def _write_rows(
         planned_on, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options
     )
     if change.operation == "append" and schema is None and policy is None:
-        names = [".".join(place) for place in base.metadata.schema.variant_places()]
+        names = [".".join(place) for place in shared.reachable_variants(base.struct)]
         files_plan = replace(files_plan, kept=kept_types(parquet_files(base), names))
     files = [file for file in files_plan.write_files(data) if file.file.record_count]
     change = replace(change, added=tuple(file.file for file in files), batch=batch)
