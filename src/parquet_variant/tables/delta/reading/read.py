@@ -135,8 +135,13 @@ def data_files(current: Snapshot) -> list[str]:
 
 def parquet_files(current: Snapshot) -> tuple[ParquetSource, ...]:
     """Return the data files of a snapshot; none if its columns have other names in the files."""
-    scan = DeltaScan(current, ())
-    return () if current.column_mapping != "none" else tuple(map(scan.source, scan._files()))
+    if current.column_mapping != "none":
+        return ()
+    sources = []
+    for row in current.files.select(["path", "size"]).to_pylist():
+        filesystem, path = current.storage.filesystem(relative_path(current.storage, row["path"]))
+        sources.append(ParquetSource(path, filesystem, row["size"]))
+    return tuple(sources)
 
 
 @dataclass(frozen=True)
