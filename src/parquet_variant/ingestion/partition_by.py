@@ -52,11 +52,30 @@ class PartitionBy:
                 raise bad_option(f"partition_by= contains {invalid[0]!r}: write NAME=PATH:TYPE, such as day=$.ts:date")
             paths = {name: path for name, _, path in pairs}
         selection = read_selection(paths)
-        columns = tuple(map(_partition_column, selection))
+        columns = list[Selected]()
+        for column in selection:
+            if column.path is None:
+                raise bad_option(
+                    f"partition_by= has no path for {column.name}: write NAME=PATH:TYPE, such as day=$.ts:date"
+                )
+            kind, types = pa.string() if column.type is None else column.type, pa.types
+            tests = (types.is_string, types.is_signed_integer, types.is_boolean, types.is_decimal, types.is_date)
+            is_micros = types.is_timestamp(kind) and kind.unit == "us"
+            if not (is_micros or any(test(kind) for test in tests)):
+                raise bad_option(
+                    f"partition_by= cannot use {column.name} of type {kind}: partition by string, integer, boolean, "
+                    "decimal, date or timestamp"
+                )
+            if column.output != column.type:
+                raise bad_option(
+                    f"partition_by= cannot use {column.name}: {column.path} has many values per row; use a path "
+                    "without [*]"
+                )
+            columns.append(Selected(column.name, column.path, kind))
         names = [column.name.lower() for column in columns]
         if duplicates := [name for name in names if names.count(name) > 1]:
             raise bad_option(f"partition_by= names the column {duplicates[0]!r} twice: remove one of the two")
-        return cls(columns, declared=frozenset(column.name for column in selection if column.type is not None))
+        return cls(tuple(columns), declared=frozenset(column.name for column in selection if column.type is not None))
 
     @property
     def types_to_declare(self) -> dict[str, str]:
@@ -121,22 +140,3 @@ def existing_partitions(dest: str) -> dict[str, pa.DataType] | None:
             return None
         raise
     return {name: value.type for name, value in sources[0].partition}
-
-
-def _partition_column(column: Selected) -> Selected:
-    """Return the column with its type, string by default; raise `VariantError` if it cannot be a partition column."""
-    if column.path is None:
-        raise bad_option(f"partition_by= has no path for {column.name}: write NAME=PATH:TYPE, such as day=$.ts:date")
-    column_type, types = pa.string() if column.type is None else column.type, pa.types
-    tests = (types.is_string, types.is_signed_integer, types.is_boolean, types.is_decimal, types.is_date)
-    is_micros = types.is_timestamp(column_type) and column_type.unit == "us"
-    if not (is_micros or any(test(column_type) for test in tests)):
-        raise bad_option(
-            f"partition_by= cannot use {column.name} of type {column_type}: partition by string, integer, boolean, "
-            "decimal, date or timestamp"
-        )
-    if column.output != column.type:
-        raise bad_option(
-            f"partition_by= cannot use {column.name}: {column.path} has many values per row; use a path without [*]"
-        )
-    return Selected(column.name, column.path, column_type)

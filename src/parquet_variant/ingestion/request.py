@@ -122,8 +122,8 @@ class TextOptions:
             raise bad_option("json_column= with a path cannot be combined with root=: ingest the rows first")
         if self.sample is not None:
             check_number("sample", self.sample)
-        if self.sample is not None and not 0 < self.sample <= 1:
-            raise bad_option(f"sample is {self.sample}: it must be above 0 and at most 1")
+            if not 0 < self.sample <= 1:
+                raise bad_option(f"sample is {self.sample}: it must be above 0 and at most 1")
 
     @classmethod
     def of(

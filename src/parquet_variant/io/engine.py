@@ -17,7 +17,6 @@ from contextvars import ContextVar, copy_context
 from functools import partial, reduce
 from itertools import count
 from threading import Event, Lock
-from types import TracebackType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from parquet_variant.errors import bad_option
@@ -52,9 +51,7 @@ class ShownProgress:
             self._printer.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._done.set()
         if self._printer is not None:
             self._printer.join()

@@ -18,18 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
+from parquet_variant.ingestion.formats import layout as text_layout
 from parquet_variant.ingestion.formats.csv_rows import MAX_LINE_BYTES, CsvReader
-from parquet_variant.ingestion.formats.layout import (
-    BOM,
-    DETECTED,
-    WHITESPACE,
-    ArraySplitter,
-    DocumentSplitter,
-    TextLayout,
-    detect,
-    is_json_sequence,
-    start_of_text,
-)
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
 from parquet_variant.ingestion.sources import splits
 from parquet_variant.ingestion.sources.input_files import InputFile, decompressed, detect_codec
@@ -43,7 +33,7 @@ Unit: TypeAlias = Literal["line", "element", "document", "row"]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 _COUNT_BYTES = 8 << 20
 _SPACE, _RECORD_SEPARATOR = 0x20, 0x1E
-_IS_BLANK = np.isin(np.arange(256), list(WHITESPACE))
+_IS_BLANK = np.isin(np.arange(256), list(text_layout.WHITESPACE))
 # Bytes of a line that are looked at in all lines at once.
 _INDENTATION = 16
 # Small enough that the splitter's output stays in the processor's cache.
@@ -79,10 +69,10 @@ class RowTexts:
         value_bytes = self.text(row)
         if self.unit != "element":
             return value_bytes, error
-        text = value_bytes.lstrip(WHITESPACE)
+        text = value_bytes.lstrip(text_layout.WHITESPACE)
         if error.offset is not None:
             error.offset -= len(value_bytes) - len(text)
-        return text.rstrip(WHITESPACE), error
+        return text.rstrip(text_layout.WHITESPACE), error
 
 
 @dataclass(eq=False)
@@ -142,7 +132,9 @@ class Chunk:
             ends = places >= stops[candidates]
             candidates = candidates[ends | _IS_BLANK[data[np.where(ends, 0, places)]]]
         if blank := [
-            line for line in candidates.tolist() if not bytes(data[starts[line] : stops[line]]).strip(WHITESPACE)
+            line
+            for line in candidates.tolist()
+            if not bytes(data[starts[line] : stops[line]]).strip(text_layout.WHITESPACE)
         ]:
             lines = np.delete(lines, blank)
             starts, stops = starts[lines], stops[lines]
@@ -161,7 +153,7 @@ def open_chunks(
     file: InputFile,
     byte_range: tuple[int, int] | None = None,
     chunk_bytes: int = splits.CHUNK_BYTES,
-    layout: TextLayout = DETECTED,
+    layout: text_layout.TextLayout = text_layout.DETECTED,
 ) -> Iterator[Chunk]:
     """Yield the text of a file as chunks of whole lines; a chunk is larger than `chunk_bytes` only if one line is.
 
@@ -182,14 +174,14 @@ def open_chunks(
             yield chunk
 
 
-def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayout) -> Iterator[Chunk]:
+def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: text_layout.TextLayout) -> Iterator[Chunk]:
     """Yield the chunks of a whole text."""
-    head, detected = detect(stream, file.name, layout.format)
+    head, detected = text_layout.detect(stream, file.name, layout.format)
     size = SPLITTER_BLOCK_BYTES
     of_head = (head[start : start + size] for start in range(0, len(head), size))
     blocks = chain(of_head, iter(partial(stream.read, size), b""))
     if layout.prefix is not None:
-        wrapped = WrappedSplitter([str(name) for name in layout.prefix], is_json_sequence(head))
+        wrapped = WrappedSplitter([str(name) for name in layout.prefix], text_layout.is_json_sequence(head))
         yield from _split_chunks(file, blocks, chunk_bytes, wrapped, "element")
     elif detected == "csv":
         reader, number, offset = CsvReader(layout.csv, file.name), 1, 0
@@ -203,12 +195,14 @@ def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayou
     elif detected == "ndjson":
         yield from _line_chunks(file, splits.stream_text(head, stream), chunk_bytes)
     elif detected == "array":
-        yield from _split_chunks(file, blocks, chunk_bytes, ArraySplitter(), "element")
+        yield from _split_chunks(file, blocks, chunk_bytes, text_layout.ArraySplitter(), "element")
     else:
-        yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(is_json_sequence(head)), "document")
+        yield from _split_chunks(
+            file, blocks, chunk_bytes, text_layout.DocumentSplitter(text_layout.is_json_sequence(head)), "document"
+        )
 
 
-def whole_text(split: splits.Split, layout: TextLayout) -> bytes:
+def whole_text(split: splits.Split, layout: text_layout.TextLayout) -> bytes:
     """Return the lines of `open_chunks` of a small file, which is opened once."""
     file = split.file
     with file.errors():
@@ -232,7 +226,7 @@ def _line_chunks(
     try:
         for data in splits.line_chunks(fill, chunk_bytes, MAX_LINE_BYTES):
             if not range_start and line == 1:
-                offset = start_of_text(data[: len(BOM) + 1].tobytes(), file.name)
+                offset = text_layout.start_of_text(data[: len(text_layout.BOM) + 1].tobytes(), file.name)
                 data = data[offset:]
             chunk = Chunk(file, data, line, range_start, offset)
             # Counted before the chunk is yielded, because the caller may release its memory.
@@ -248,7 +242,7 @@ def _split_chunks(
     file: InputFile,
     blocks: Iterator[bytes],
     chunk_bytes: int,
-    splitter: ArraySplitter | DocumentSplitter | WrappedSplitter,
+    splitter: text_layout.ArraySplitter | text_layout.DocumentSplitter | WrappedSplitter,
     unit: Unit,
 ) -> Iterator[Chunk]:
     """Yield the values that a splitter finds in a text, as chunks with one value per line."""
@@ -307,7 +301,7 @@ def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
     return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
 
 
-def compressed_share(split: splits.Split, layout: TextLayout) -> float:
+def compressed_share(split: splits.Split, layout: text_layout.TextLayout) -> float:
     """Return the size of the first text of a split after compression, as a share of it; 0 if it cannot be read."""
     try:
         chunk = next(iter(open_chunks(split.file, split.byte_range, _COMPRESSED_BYTES, layout)), None)
@@ -320,7 +314,7 @@ def compressed_share(split: splits.Split, layout: TextLayout) -> float:
     return len(pa.Codec("zstd", compression_level=1).compress(text)) / max(len(text), 1)
 
 
-def sampled_text(split: splits.Split, share: float, layout: TextLayout) -> bytes | None:
+def sampled_text(split: splits.Split, share: float, layout: text_layout.TextLayout) -> bytes | None:
     """Return a share of the lines of a split, all ended by a newline; None if the file cannot be split."""
     if not splits.is_splittable(split.file, layout):
         return None
@@ -331,6 +325,6 @@ def sampled_text(split: splits.Split, share: float, layout: TextLayout) -> bytes
         for block in blocks[in_sample(blocks, share)].tolist():
             text = splits.range_lines(stored, max(start, block), min(end, block + BLOCK_BYTES))
             if block == 0 and start == 0:
-                text = text[start_of_text(text, split.file.name) :]
+                text = text[text_layout.start_of_text(text, split.file.name) :]
             parts.append(text if text.endswith(b"\n") or not text else text + b"\n")
     return b"".join(parts)

@@ -29,26 +29,6 @@ _METADATA = "__file_source_generated_metadata_col"
 _OPTION = "option."
 
 
-def creation_options(options: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the options of the table that Spark is creating, or None if Spark is not creating a table.
-
-    Raises `VariantError` with reason ``"bad-option"`` for a table without a location, or in an Iceberg catalog.
-    """
-    if "provider" not in options:
-        return None
-    of_table = {name.removeprefix(_OPTION): text for name, text in options.items() if name.startswith(_OPTION)}
-    if any(name == "catalog" or name.startswith("catalog.") for name in of_table):
-        raise bad_option(
-            "CREATE TABLE … USING variant does not support the option catalog: use pv.spark.register_table"
-        )
-    if not options.get("path"):
-        raise bad_option(
-            "a catalog table USING variant requires a LOCATION with files or a table: use CREATE TABLE name USING "
-            "variant LOCATION '...'"
-        )
-    return {**of_table, "path": options["path"]}
-
-
 def read_options(schema: StructType, options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a read: without a path, those of the catalog table, overridden by those of the query."""
     if options.get("path") or options.get("paths"):
@@ -115,15 +95,30 @@ class VariantDataSource(DataSource):
 
     @one_line()
     def schema(self) -> StructType:
-        """Return the columns of a read without a schema."""
+        """Return the columns of a read without a schema.
+
+        Raises `VariantError`, ``"bad-option"``, for a new catalog table without a location, or in an Iceberg catalog.
+        """
         from parquet_variant.spark.datasource import options, reading
 
-        table = creation_options(self.options)
-        schema = reading.read_schema(options.ReadOptions.of(self.options if table is None else table))
-        if table is None:
+        of_read, is_creating = self.options, "provider" in self.options
+        if is_creating:  # a table of Spark's catalog
+            of_table = {n.removeprefix(_OPTION): text for n, text in of_read.items() if n.startswith(_OPTION)}
+            if any(name == "catalog" or name.startswith("catalog.") for name in of_table):
+                raise bad_option(
+                    "CREATE TABLE … USING variant does not support the option catalog: use pv.spark.register_table"
+                )
+            if not of_read.get("path"):
+                raise bad_option(
+                    "a catalog table USING variant requires a LOCATION with files or a table: use CREATE TABLE name "
+                    "USING variant LOCATION '...'"
+                )
+            of_read = {**of_table, "path": of_read["path"]}
+        schema = reading.read_schema(options.ReadOptions.of(of_read))
+        if not is_creating:
             return schema
         first, *remaining = schema.fields
-        metadata = {**(first.metadata or {}), _METADATA: json.dumps(table)}  # the first column keeps the options
+        metadata = {**(first.metadata or {}), _METADATA: json.dumps(of_read)}  # the first column keeps the options
         return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *remaining])
 
     @one_line()

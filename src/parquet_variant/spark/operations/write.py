@@ -88,22 +88,16 @@ def _source_paths(sources: Any, dest: str, json_column: str | None) -> Iterator[
     directory = f"{staging.directory}/rows"
     try:
         staging.begin()
-        with from_spark_errors(), _disk_errors(dest):
-            sources.write.option("maxRecordsPerFile", 0).parquet(directory)
+        with from_spark_errors():
+            try:
+                sources.write.option("maxRecordsPerFile", 0).parquet(directory)
+            except Exception as error:  # of the JVM, about a disk that cannot be written
+                if (reason := _DISK_ERROR.search(str(error))) is None:
+                    raise
+                raise cannot_write(dest, reason[0]) from None
         yield [f"{directory}/*.parquet"]
     finally:
         staging.abort()
-
-
-@contextmanager
-def _disk_errors(dest: str) -> Iterator[None]:
-    """Raise the JVM's errors about a disk that cannot be written as the error of our writers."""
-    try:
-        yield
-    except Exception as error:
-        if (reason := _DISK_ERROR.search(str(error))) is None:
-            raise
-        raise cannot_write(dest, reason[0]) from None
 
 
 _PARTITION_MODE = "spark.sql.sources.partitionOverwriteMode"
