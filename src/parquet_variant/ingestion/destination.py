@@ -2,7 +2,8 @@
 
 `pv.ingest` on any engine and the data source of Spark write with it. The base class is a directory whose files are
 staged; `FileDestination` is one file, and `TableDestination` a table whose files the driver commits once. The modules
-in `destinations` implement the output formats.
+in `destinations` implement the output formats. A destination records the source files that an ingest with ``only_new``
+has loaded, together with their rows: a directory in a file per load in ``_loads``.
 """
 
 from __future__ import annotations

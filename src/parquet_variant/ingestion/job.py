@@ -188,8 +188,7 @@ class IngestJob:
     def _write_tasks(self, engine: Engine, tasks: list[list[Split]]) -> list[list[Split]]:
         """Return the tasks that write: as planned, or fewer with several threads each if the input is small.
 
-        A file is parsed and its columns are written in threads. A second file would repeat the work that is done once
-        per file, such as choosing encodings.
+        A second file would repeat the work that is done once per file, such as choosing encodings.
         """
         if isinstance(self._destination, FileDestination):
             return [list(chain(*tasks))]
