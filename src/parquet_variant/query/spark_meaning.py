@@ -225,7 +225,12 @@ class _Meaning:
             return exp.Anonymous(this="strftime", expressions=[exp.cast(value, "TIMESTAMP"), exp.Literal.string(text)])
         if name in ("date_trunc", "trunc") and len(arguments) == 2:
             is_date = name == "trunc"
-            truncated = _truncated(arguments[is_date], arguments[not is_date])
+            unit, value = arguments[is_date], arguments[not is_date]
+            part = _UNITS.get(unit.name.lower()) if isinstance(unit, exp.Literal) else None
+            if part is None:
+                units = ", ".join(sorted(set(_UNITS.values())))
+                raise SqlError(f"unknown unit {written(unit, 'spark')}: use {units}")
+            truncated = exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(part), value])
             return exp.cast(truncated, "DATE") if is_date else truncated
         raise _unknown_expression(node)
 
@@ -277,13 +282,6 @@ class _Meaning:
         """Return the types of the columns in an expression."""
         names = [column.name.lower() for column in node.find_all(exp.Column)]
         return [self.types[name] for name in names if name in self.types]
-
-
-def _truncated(unit: exp.Expr, value: exp.Expr) -> exp.Expr:
-    name = _UNITS.get(unit.name.lower()) if isinstance(unit, exp.Literal) else None
-    if name is None:
-        raise SqlError(f"unknown unit {written(unit, 'spark')}: use {', '.join(sorted(set(_UNITS.values())))}")
-    return exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(name), value])
 
 
 def _number(node: exp.Expr | None, *, least: int) -> bool:

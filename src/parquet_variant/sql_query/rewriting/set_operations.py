@@ -39,10 +39,10 @@ def stem_of_path(path: str) -> str:
 
 def asks_for_bounds(tree: exp.Expr) -> bool:
     """Return whether a query is only ``SELECT min(a), max(b) FROM t``, perhaps with sums and differences of these."""
-    if not isinstance(tree, exp.Select) or _set_arguments(tree) != {"expressions", "from_"}:
+    if not isinstance(tree, exp.Select) or {key for key, part in tree.args.items() if part} != {"expressions", "from_"}:
         return False
     table = tree.args["from_"].this
-    if not isinstance(table, exp.Table) or _set_arguments(table) - {"this", "alias"}:
+    if not isinstance(table, exp.Table) or {key for key, part in table.args.items() if part} - {"this", "alias"}:
         return False
     nodes = [node for item in tree.expressions for node in item.walk()]
     calls = [node for node in nodes if isinstance(node, exp.Anonymous)]
@@ -53,10 +53,6 @@ def asks_for_bounds(tree: exp.Expr) -> bool:
         and all(node.name.lower() in ("min", "max") and len(node.expressions) == 1 for node in calls)
         and all(isinstance(column.parent, exp.Anonymous) for column in columns)
     )
-
-
-def _set_arguments(node: exp.Expr) -> set[str]:
-    return {key for key, value in node.args.items() if value}
 
 
 def prepared(tree: exp.Expr, engine: SqlEngine) -> exp.Expr:
