@@ -192,7 +192,7 @@ ENGINES = {
     )),
     "duckdb": Engine("duckdb", "duckdb", _ALL, _with_duckdb),
     "polars": Engine("polars", "polars", _ALL, _with_polars),
-    "spark": Engine("pyspark.core", "pyspark", ("parquet",), _with_spark),
+    "spark": Engine("pyspark.jars", "pyspark", ("parquet",), _with_spark),
     "datafusion": Engine("datafusion", "datafusion", ("parquet",), _with_datafusion),
     "chdb": Engine("chdb", "chdb", ("parquet",), _with_chdb),
     "sail": Engine("pysail.spark", "pysail", _ALL, _with_sail),

@@ -31,8 +31,7 @@ class EngineRule:
     """What some versions of an engine do with files.
 
     `result`: ``"reads"``: Variants with equal values. ``"json"``: JSON text. ``"struct"``: the physical columns.
-      ``"differs"``: other values. ``"null"``: NULL without an error. ``"refuses"``: an error. ``"unknown"``: it depends
-      on the values.
+      ``"differs"``: other values. ``"null"``: NULL without an error. ``"refuses"``: an error. ``"unknown"``: it varies.
     """
 
     engine: str
