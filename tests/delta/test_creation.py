@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingestion.destinations import delta as destination
 from parquet_variant.tables.delta.log.snapshot import load_snapshot
+from parquet_variant.tables.delta.writing import write
 from parquet_variant.tables.delta.writing.write import planned_table
 from parquet_variant.tables.storage import LocalStorage, open_storage
 
@@ -40,7 +40,7 @@ def test_two_ingests_that_make_one_table_both_get_their_rows_in(tmp_path, monkey
         next(others, lambda: None)()  # the other one begins later and ends sooner
         return planned_table(*arguments, **options)
 
-    monkeypatch.setattr(destination, "planned_table", planned)
+    monkeypatch.setattr(write, "planned_table", planned)
     assert pv.ingest(first, table, mode=mode, format="delta").rows == 2
     assert _rows(table) == (["a1", "a2", "b1"] if mode == "append" else ["a1", "a2"])
     assert [item["version"] for item in pv.open(table).history()] == [1, 0]
@@ -54,7 +54,7 @@ def test_a_table_that_somebody_else_made_meanwhile_is_an_error_where_it_must_be_
         next(other, lambda: None)()
         return planned_table(*arguments, **options)
 
-    monkeypatch.setattr(destination, "planned_table", planned)
+    monkeypatch.setattr(write, "planned_table", planned)
     with pytest.raises(pv.TableError) as raised:
         pv.ingest(source, table, format="delta")
     assert raised.value.reason == "exists"

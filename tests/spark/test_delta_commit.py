@@ -102,7 +102,7 @@ def test_files_are_kept_if_it_is_unknown_whether_they_were_committed(
     def unknown(*_: object, **__: object) -> None:
         raise pv.TableError("the answer was lost", reason="unknown-outcome")
 
-    monkeypatch.setattr("parquet_variant.ingestion.destinations.delta.commit_adds", unknown)
+    monkeypatch.setattr("parquet_variant.tables.delta.writing.write.commit_adds", unknown)
     with pytest.raises(pv.TableError):
         writer.commit(messages)
     assert len(list(table.glob("*.parquet"))) == 1

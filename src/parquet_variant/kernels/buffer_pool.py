@@ -104,11 +104,24 @@ def _block(size: int) -> tuple[int, int]:
             block, pool = min(fitting, key=lambda candidate: candidate[0][1])
             pool.remove(block)
             return block
+    return _new_block(size), size
+
+
+def _new_block(size: int) -> int:
     address = malloc(max(size, 1))
     if not address:
         raise MemoryError(f"cannot allocate {size} bytes; work on fewer rows at a time")
     if size >= _HUGE_BYTES:
         prefer_huge_pages(address, size)
+    return address
+
+
+def result_block(size: int) -> tuple[int, int]:
+    """Return address and size of a new block for a large result of a kernel, as `acquire_block` does."""
+    if size < _HUGE_BYTES:
+        return 0, 0
+    address = _new_block(size)
+    lend(address, size)
     return address, size
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.kernels.buffer_pool import acquire, adopt, adopt_bytes, release
+from parquet_variant.kernels.buffer_pool import acquire, adopt, adopt_bytes, release, result_block
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.memory import HASH_SEED, address_of
 from parquet_variant.kernels.shredding.schema_table import FilledBuffers, SchemaTable, ShreddedRows, schema_table
@@ -127,7 +127,7 @@ def parse_text(
     if dropped:
         count, compacted = compact(nodes, row_start, paths, shapes)
         paths, shapes = starmap(adopt, compacted)
-    return ParsedRows(Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch)), faults, inexact)
+    return ParsedRows(Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch), total), faults, inexact)
 
 
 def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) -> list[tuple[int, bytes]]:
@@ -195,8 +195,9 @@ def shredded_rows(
     sizes, places = acquire(np.int32, len(tape.nodes)), acquire(np.int64, len(tape.nodes))
     filled = FilledBuffers.of(table)
     status, row, count, data = shred_nodes(
-        shredded, tape.keys, _name_keys(table, tape), per_batch, MAX_OFFSET, sizes, places, filled
-    )
+        shredded, tape.keys, _name_keys(table, tape), per_batch, MAX_OFFSET, sizes, places, filled,
+        result_block(tape.text_bytes * 7 // 8 if schema is None else 0),
+    )  # fmt: skip
     release(sizes, places)
     if status != STATUS.OK and row < 0:
         raise VariantError("the metadata of these rows exceeds 2 GiB: parse fewer rows at a time", reason="too-large")

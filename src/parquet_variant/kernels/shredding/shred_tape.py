@@ -32,6 +32,7 @@ from parquet_variant.kernels.native_vectors import (
     disown,
     filled_vector,
     new_vector,
+    own,
     reserve,
     sort_with,
 )
@@ -381,13 +382,19 @@ def shred_nodes(
     sizes: Int32s,
     places: Int64s,
     out: FilledBuffers,
+    block: tuple[int, int],
 ) -> tuple[int, int, int, tuple[int, int]]:
     """Fill the columns, ``schema_of`` and ``of_row``; ``sizes`` and ``places`` are scratch space for each node.
 
     ``name_keys`` is the key id of each schema node's name, -1 for elements, -2 for names that the batch lacks.
+    ``block`` is the first room for the bytes of the values, from `result_block`.
     Returns ``(status, row, dictionaries, data)``: the row is one that is too large, -1 for the metadata; the data are
     the metadata, as `write_dictionaries` writes them, for `adopt_bytes`.
     """
+    if block[0] != 0:
+        own(memory, block[0])
+        out.records[0, BUFFERS.BEGIN] = out.records[0, BUFFERS.DATA] = block[0]
+        out.records[0, BUFFERS.END] = block[0] + block[1]
     _map_paths(shredded.paths, shredded.table, name_keys, shredded.schema_of)
     rank = new_vector(memory, len(key_table))
     dictionaries, sets, data = assign_dictionaries(
