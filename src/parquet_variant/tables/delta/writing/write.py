@@ -167,7 +167,7 @@ def _put_rows(
         planned = current if metadata == current.metadata else replace(current, metadata=metadata, protocol=protocol)
     keeps_types = mode == "append" and schema is None and current.shredding_enabled
     names = [".".join(place) for place in variant_paths(current.schema)] if keeps_types else []
-    kept = kept_types(parquet_files(current), names)
+    kept = kept_types(parquet_files(current), names) if names else {}
     if planned is not current or not identity_fields(current):
         adds = replace(plan(planned, **options), kept=kept).write_files(data)
         return commit_adds(current, adds, mode, txn, planned=planned, written=paths_of_adds(current.storage, adds))

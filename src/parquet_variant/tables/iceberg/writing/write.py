@@ -277,7 +277,7 @@ def _write_rows(
     )
     if change.operation == "append" and schema is None and policy is None:
         names = [".".join(place) for place in shared.reachable_variants(base.struct)]
-        files_plan = replace(files_plan, kept=kept_types(parquet_files(base), names))
+        files_plan = replace(files_plan, kept=kept_types(parquet_files(base), names) if names else {})
     files = [file for file in files_plan.write_files(data) if file.file.record_count]
     change = replace(change, added=tuple(file.file for file in files), batch=batch)
     return _committed(base, change, files_plan.spec, [file.path for file in files])
