@@ -197,7 +197,7 @@ class Destination:
         return any(visible_files(*filesystem_of(self.dest)))
 
     def data_files(self) -> Sequence[ParquetSource]:
-        """Return the Parquet files that the destination holds before the job."""
+        """Return Parquet files that the destination holds before the job: `FILES_WITH_TYPES` of a table are enough."""
         return ()
 
     def loads(self) -> Sequence[LoadedFile]:

@@ -170,6 +170,11 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
     except (pa.ArrowException, OSError, TypeError, UnicodeError) as error:
         name = file if isinstance(file, str) else None
         raise VariantFileError(f"cannot read the footer: {error}", reason="bad-footer", file=name) from None
+    return tree_of_schema(schema, column)
+
+
+def tree_of_schema(schema: pa.Schema, column: str | None = None) -> TypeTree:
+    """Return the shredding schema of a Variant column of a file with an Arrow schema, as `tree_of_parquet` does."""
     if column is not None:
         groups = dict(_groups(schema, only_variants=False))
         if column not in groups:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, TableError, VariantError, check_mapping
 from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.layouts.layout import tree_of_schema
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import TypeTree, common_numeric
 from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, rows_of
@@ -145,7 +146,17 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
 
 
 # An append keeps the types that at most this many files have, which are spread over the files of the table.
-_FILES = 16
+FILES_WITH_TYPES = 16
+Item = TypeVar("Item")
+
+
+def spread(items: Sequence[Item], most: int | None) -> Sequence[Item]:
+    """Return at most so many items, at equal distances; all of them without a limit.
+
+    >>> spread(range(10), 4)
+    range(0, 10, 3)
+    """
+    return items if most is None else items[:: -(-len(items) // most) or 1]
 
 
 def types_of_paths(
@@ -158,8 +169,8 @@ def types_of_paths(
     rows: Counter[ShreddingSchema] = Counter()
     for source, column in columns:
         try:
-            schema = ShreddingSchema.from_parquet(source.path, column, filesystem=source.filesystem)
             with open_file(source) as file:
+                schema = ShreddingSchema.from_tree(tree_of_schema(file.reader.schema_arrow, column))
                 rows[schema] += file.metadata.num_rows
         except skips:
             continue
@@ -171,7 +182,7 @@ def types_of_paths(
 
 def kept_types(files: Sequence[ParquetSource], columns: Iterable[str]) -> dict[str, ShreddingSchema]:
     """Return the types that an append keeps, by dotted name of the Variant column; damaged files do not hinder it."""
-    some = files[:: -(-len(files) // _FILES) or 1]
+    some = spread(files, FILES_WITH_TYPES)
     schemas = {name: types_of_paths(((file, name) for file in some), skips=VariantError) for name in columns}
     return {column: schema for column, schema in schemas.items() if schema is not None}
 

@@ -23,7 +23,7 @@ from parquet_variant.tables.delta.protocol.actions import LOAD_ID, Add, Txn, for
 from parquet_variant.tables.delta.reading.read import parquet_files
 from parquet_variant.tables.delta.writing import write
 from parquet_variant.tables.delta.writing.data_files import DATA_FILE_NAME, WritePlan
-from parquet_variant.tables.row_input import Batch
+from parquet_variant.tables.row_input import FILES_WITH_TYPES, Batch
 from parquet_variant.tables.schema import StructType, from_arrow_schema
 from parquet_variant.tables.storage import now_millis, open_storage
 
@@ -43,8 +43,8 @@ class DeltaDestination(TableDestination):
         return load_snapshot(open_storage(self.dest)) if self._current is None else self._current
 
     def data_files(self) -> Sequence[ParquetSource]:
-        """Return the files of the newest version."""
-        return parquet_files(self._table()) if self.holds_data else ()
+        """Return files of the newest version."""
+        return parquet_files(self._table(), FILES_WITH_TYPES) if self.holds_data else ()
 
     def loads(self) -> Sequence[LoadedFile]:
         """Return the source files that transaction identifiers of the newest version record."""

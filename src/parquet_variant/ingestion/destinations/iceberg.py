@@ -24,7 +24,7 @@ from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile,
 from parquet_variant.tables.iceberg.writing.commit import LOAD_PROPERTY, check_writable
 from parquet_variant.tables.iceberg.writing.write import TableDefinition, commit_files, new_table
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
-from parquet_variant.tables.row_input import Batch
+from parquet_variant.tables.row_input import FILES_WITH_TYPES, Batch
 from parquet_variant.tables.schema import StructType
 
 
@@ -42,8 +42,8 @@ class IcebergDestination(TableDestination):
         return self._base
 
     def data_files(self) -> Sequence[ParquetSource]:
-        """Return the files of the newest snapshot."""
-        return () if self._base is None else parquet_files(self._base)
+        """Return files of the newest snapshot."""
+        return () if self._base is None else parquet_files(self._base, FILES_WITH_TYPES)
 
     def loads(self) -> Sequence[LoadedFile]:
         """Return the source files that properties of the table record."""

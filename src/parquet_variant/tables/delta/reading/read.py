@@ -38,6 +38,7 @@ from parquet_variant.tables.delta.statistics import StatsTable, decode_bounds_ar
 from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns
 from parquet_variant.tables.partitions import partition_array
 from parquet_variant.tables.pruning import Pruned, parsed_bounds
+from parquet_variant.tables.row_input import spread
 from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, StructType, arrow_schema, fields_at
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan
@@ -133,12 +134,12 @@ def data_files(current: Snapshot) -> list[str]:
     return files
 
 
-def parquet_files(current: Snapshot) -> tuple[ParquetSource, ...]:
-    """Return the data files of a snapshot; none if its columns have other names in the files."""
+def parquet_files(current: Snapshot, most: int | None = None) -> tuple[ParquetSource, ...]:
+    """Return the data files of a snapshot, or at most so many; none if its columns have other names in the files."""
     if current.column_mapping != "none":
         return ()
-    sources = []
-    for row in current.files.select(["path", "size"]).to_pylist():
+    sources, files = [], current.files.select(["path", "size"])
+    for row in files.take(np.asarray(spread(range(len(files)), most), np.int64)).to_pylist():
         filesystem, path = current.storage.filesystem(relative_path(current.storage, row["path"]))
         sources.append(ParquetSource(path, filesystem, row["size"]))
     return tuple(sources)

@@ -39,7 +39,14 @@ from parquet_variant.tables.delta.protocol.actions import (
 )
 from parquet_variant.tables.delta.reading.read import parquet_files
 from parquet_variant.tables.delta.writing import data_files
-from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, kept_types, schemas_by_column
+from parquet_variant.tables.row_input import (
+    FILES_WITH_TYPES,
+    SchemaOption,
+    all_rows,
+    first_rows,
+    kept_types,
+    schemas_by_column,
+)
 from parquet_variant.tables.schema import Field, StructType, check_schema, from_arrow_schema, variant_paths
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
@@ -167,7 +174,7 @@ def _put_rows(
         planned = current if metadata == current.metadata else replace(current, metadata=metadata, protocol=protocol)
     keeps_types = mode == "append" and schema is None and current.shredding_enabled
     names = [".".join(place) for place in variant_paths(current.schema)] if keeps_types else []
-    kept = kept_types(parquet_files(current), names) if names else {}
+    kept = kept_types(parquet_files(current, FILES_WITH_TYPES), names) if names else {}
     if planned is not current or not identity_fields(current):
         adds = replace(plan(planned, **options), kept=kept).write_files(data)
         return commit_adds(current, adds, mode, txn, planned=planned, written=paths_of_adds(current.storage, adds))

@@ -29,6 +29,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSum
 from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, from_bytes
 from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, TableFile
 from parquet_variant.tables.pruning import FileStatistics, bounds_array
+from parquet_variant.tables.row_input import spread
 from parquet_variant.tables.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type, fields_at
 from parquet_variant.tables.table_scan import TableScan
 
@@ -311,8 +312,10 @@ def data_files(snapshot: Snapshot) -> list[str]:
     return [normal_location(file.path) for file in plan_files(snapshot).files]
 
 
-def parquet_files(current: Snapshot) -> tuple[ParquetSource, ...]:
-    """Return the data files of a snapshot; none if a column was renamed, or its name was used for another column.
+def parquet_files(current: Snapshot, most: int | None = None) -> tuple[ParquetSource, ...]:
+    """Return the data files of a snapshot, or at most so many of as many manifests.
+
+    None if a column was renamed, or its name was used for another column.
 
     Files keep the name that a column had when they were written. Files of other formats, and encrypted files, are a
     reason for none, too.
@@ -323,8 +326,10 @@ def parquet_files(current: Snapshot) -> tuple[ParquetSource, ...]:
     has_every_schema = max(schema.id for schema in schemas) == len(schemas) - 1  # unused ones may have been removed
     if not (is_constant and has_every_schema):
         return ()
-    files = plan_files(current).files
+    manifests = [manifest for manifest in current.manifests if not manifest.is_deletes and manifest.may_be_live]
+    entries = [e for part in spread(manifests, most) for e in current.entries(part, frozenset()) if e.is_live]
+    files = spread(entries, most)
     if any(file.file.format != "parquet" or file.file.key_metadata is not None for file in files):
         return ()
-    places = [(current.table.files.find(file.path), file.size) for file in files]
+    places = [(current.table.files.find(entry.file.path), entry.file.size) for entry in files]
     return tuple(ParquetSource(*storage.filesystem(path)[::-1], size) for (storage, path), size in places)

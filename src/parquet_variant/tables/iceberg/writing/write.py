@@ -32,7 +32,7 @@ from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile,
 from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, WriteProperties, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
-from parquet_variant.tables.row_input import SchemaOption, first_rows, kept_types
+from parquet_variant.tables.row_input import FILES_WITH_TYPES, SchemaOption, first_rows, kept_types
 
 _PROMOTIONS = {"integer": {"long"}, "float": {"double"}, "date": {"timestamp_ntz", "timestamp_ns"}}
 
@@ -277,7 +277,7 @@ def _write_rows(
     )
     if change.operation == "append" and schema is None and policy is None:
         names = [".".join(place) for place in shared.reachable_variants(base.struct)]
-        files_plan = replace(files_plan, kept=kept_types(parquet_files(base), names) if names else {})
+        files_plan = replace(files_plan, kept=kept_types(parquet_files(base, FILES_WITH_TYPES), names) if names else {})
     files = [file for file in files_plan.write_files(data) if file.file.record_count]
     change = replace(change, added=tuple(file.file for file in files), batch=batch)
     return _committed(base, change, files_plan.spec, [file.path for file in files])
