@@ -139,7 +139,7 @@ def parquet_files(current: Snapshot, most: int | None = None) -> tuple[ParquetSo
     if current.column_mapping != "none":
         return ()
     sources, files = [], current.files.select(["path", "size"])
-    for row in files.take(np.asarray(spread(range(len(files)), most), np.int64)).to_pylist():
+    for row in files.take(from_numpy(np.asarray(spread(range(len(files)), most), np.int64))).to_pylist():
         filesystem, path = current.storage.filesystem(relative_path(current.storage, row["path"]))
         sources.append(ParquetSource(path, filesystem, row["size"]))
     return tuple(sources)
