@@ -150,13 +150,13 @@ FILES_WITH_TYPES = 16
 Item = TypeVar("Item")
 
 
-def spread(items: Sequence[Item], most: int | None) -> Sequence[Item]:
-    """Return at most so many items, at equal distances; all of them without a limit.
+def spread(items: Sequence[Item], limit: int | None) -> Sequence[Item]:
+    """Return at most `limit` items, at equal distances; None: all of them.
 
     >>> spread(range(10), 4)
     range(0, 10, 3)
     """
-    return items if most is None else items[:: -(-len(items) // most) or 1]
+    return items if limit is None else items[:: -(-len(items) // limit) or 1]
 
 
 def types_of_paths(

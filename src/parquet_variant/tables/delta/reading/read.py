@@ -134,12 +134,12 @@ def data_files(current: Snapshot) -> list[str]:
     return files
 
 
-def parquet_files(current: Snapshot, most: int | None = None) -> tuple[ParquetSource, ...]:
-    """Return the data files of a snapshot, or at most so many; none if its columns have other names in the files."""
+def parquet_files(current: Snapshot, limit: int | None = None) -> tuple[ParquetSource, ...]:
+    """Return the data files of a snapshot, or `limit` of them; none if its columns have other names in the files."""
     if current.column_mapping != "none":
         return ()
     sources, files = [], current.files.select(["path", "size"])
-    for row in files.take(from_numpy(np.asarray(spread(range(len(files)), most), np.int64))).to_pylist():
+    for row in files.take(from_numpy(np.asarray(spread(range(len(files)), limit), np.int64))).to_pylist():
         filesystem, path = current.storage.filesystem(relative_path(current.storage, row["path"]))
         sources.append(ParquetSource(path, filesystem, row["size"]))
     return tuple(sources)

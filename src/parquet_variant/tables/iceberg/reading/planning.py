@@ -312,8 +312,8 @@ def data_files(snapshot: Snapshot) -> list[str]:
     return [normal_location(file.path) for file in plan_files(snapshot).files]
 
 
-def parquet_files(current: Snapshot, most: int | None = None) -> tuple[ParquetSource, ...]:
-    """Return the data files of a snapshot, or at most so many of as many manifests.
+def parquet_files(current: Snapshot, limit: int | None = None) -> tuple[ParquetSource, ...]:
+    """Return the data files of a snapshot, or `limit` files of at most `limit` manifests.
 
     None if a column was renamed, or its name was used for another column.
 
@@ -327,8 +327,8 @@ def parquet_files(current: Snapshot, most: int | None = None) -> tuple[ParquetSo
     if not (is_constant and has_every_schema):
         return ()
     manifests = [manifest for manifest in current.manifests if not manifest.is_deletes and manifest.may_be_live]
-    entries = [e for part in spread(manifests, most) for e in current.entries(part, frozenset()) if e.is_live]
-    files = spread(entries, most)
+    entries = [e for part in spread(manifests, limit) for e in current.entries(part, frozenset()) if e.is_live]
+    files = spread(entries, limit)
     if any(file.file.format != "parquet" or file.file.key_metadata is not None for file in files):
         return ()
     places = [(current.table.files.find(entry.file.path), entry.file.size) for entry in files]
