@@ -24,8 +24,8 @@ def read_uint(data: bytes, at: int, width: int, stop: int) -> int:
     Raises `MalformedVariantError` with reason ``truncated`` if it would end after ``stop``.
     """
     if at + width > stop:
-        found = max(stop - at, 0)
-        message = f"expected {width} bytes, found {found}: the value is truncated"
+        available = max(stop - at, 0)
+        message = f"expected {width} bytes, found {available}: the value is truncated"
         raise MalformedVariantError(message, reason="truncated", offset=at)
     return int.from_bytes(data[at : at + width], "little")
 

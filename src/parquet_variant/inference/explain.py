@@ -53,9 +53,9 @@ def slow_paths(result: InferenceResult) -> list[str]:
         place = decision.path.shorthand
         reason = f"the residual of {place} has {names}{more} in {residual[0].row_share:.1%} of the rows"
         # What `AutoPolicy.completion` found: the cost of columns, or why they do not help.
-        found = [part for part in decision.reason.split("; ") if "DuckDB" in part][:1]
-        has_twins = any("only in case" in part for part in found)
-        words = "; ".join([reason, *found]) + ("" if has_twins else remedy)
+        duckdb_reasons = [part for part in decision.reason.split("; ") if "DuckDB" in part][:1]
+        has_twins = any("only in case" in part for part in duckdb_reasons)
+        words = "; ".join([reason, *duckdb_reasons]) + ("" if has_twins else remedy)
         lines.append(f"DuckDB 2.0 reads typed paths in {place} slowly: {words}")
     return lines
 

@@ -223,8 +223,8 @@ def find_drift(
                 elif child is not None:
                     drifts.append(_drift(child, path / name, "hot", None, after[name]))
                     fields[name] = after[name]
-            kept = {name: node for name, node in fields.items() if node is not None}
-            return ShreddingSchema.object(kept) if kept else None
+            kept_fields = {name: node for name, node in fields.items() if node is not None}
+            return ShreddingSchema.object(kept_fields) if kept_fields else None
         if old.element is not None and new.element is not None:
             element = merge(path_profile.element, old.element, new.element, path / WILDCARD)
             return ShreddingSchema.array(element) if element is not None else None

@@ -382,8 +382,8 @@ class PathProfile:
         fields, keys = self._table.fields_of(self._index), self._table.key_list
         key = name.encode("utf-8", "surrogatepass")
         at = bisect_left(fields, key, key=keys.__getitem__)  # type: ignore[arg-type]
-        found = at < len(fields) and keys[fields[at]] == key
-        return PathProfile(self._profile, int(fields[at])) if found else None
+        is_key = at < len(fields) and keys[fields[at]] == key
+        return PathProfile(self._profile, int(fields[at])) if is_key else None
 
     @property
     def places(self) -> int:

@@ -113,12 +113,14 @@ def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
     table = profile.table
     strings = table.kinds[:, PrimitiveId.STRING]
     forms = table.counts[:, list(FORM_COLUMNS.values())].max(axis=1, initial=0)
-    found: dict[VariantPath, TypeSuggestion] = {}
+    suggestions: dict[VariantPath, TypeSuggestion] = {}
     for number in np.flatnonzero((strings > 0) & (forms == strings)).tolist():
         path = (of_path := PathProfile(profile, number)).path
         if (form := of_path.string_form) is not None and path.segments:
-            found[path] = TypeSuggestion(path.shorthand, form if form == "date" else f"{form}!", int(strings[number]))
-    return tuple(found[path] for path in sorted(found, key=depth_first))
+            suggestions[path] = TypeSuggestion(
+                path.shorthand, form if form == "date" else f"{form}!", int(strings[number])
+            )
+    return tuple(suggestions[path] for path in sorted(suggestions, key=depth_first))
 
 
 def suggest_epochs(profile: Profile) -> tuple[TypeSuggestion, ...]:
@@ -129,7 +131,7 @@ def suggest_epochs(profile: Profile) -> tuple[TypeSuggestion, ...]:
     >>> print(*suggest_epochs(Profile.of_array(rows)))
     all 2 numbers at $.created_at count seconds since 1970: for timestamps use --type '$.created_at:timestamp_s!'
     """
-    table, found = profile.table, dict[VariantPath, TypeSuggestion]()
+    table, suggestions = profile.table, dict[VariantPath, TypeSuggestion]()
     counts = table.kinds[:, list(INTEGER_IDS)].sum(axis=1)
     is_counted = (counts > 0) & (counts == table.value_counts - table.kinds[:, PrimitiveId.NULL])
     smallest, largest = table.counts[:, INT_MIN], table.counts[:, INT_MAX]
@@ -139,8 +141,8 @@ def suggest_epochs(profile: Profile) -> tuple[TypeSuggestion, ...]:
         for number in np.flatnonzero(is_time).tolist():
             path = PathProfile(profile, number).path
             if path.segments and isinstance(name := path.segments[-1], str) and _TIME_NAME.search(name):
-                found[path] = TypeSuggestion(path.shorthand, kind, int(counts[number]))
-    return tuple(found[path] for path in sorted(found, key=depth_first))
+                suggestions[path] = TypeSuggestion(path.shorthand, kind, int(counts[number]))
+    return tuple(suggestions[path] for path in sorted(suggestions, key=depth_first))
 
 
 def schema_and_types(schema: ShreddingSchema | str | None) -> tuple[ShreddingSchema | None, dict[str, str]]:

@@ -76,8 +76,8 @@ def one_variant(resource: Any, keep: Collection[str] = (), *, column: str = "dat
     """
 
     def wrapped(row: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {name: row[name] for name in keep if name in row}
-        return {**kept, column: {name: value for name, value in row.items() if name not in kept}}
+        kept_columns = {name: row[name] for name in keep if name in row}
+        return {**kept_columns, column: {name: value for name, value in row.items() if name not in kept_columns}}
 
     resource.apply_hints(columns={column: {"data_type": "json"}})
     return resource.add_map(wrapped)
@@ -121,8 +121,8 @@ def _rows(file: str, columns: Mapping[str, Any]) -> pa.Table:
             made[name] = parse_json(rows[name])
         elif base != name and columns.get(base, {}).get("data_type") == "json":
             is_present = made[base].storage.is_valid().to_numpy(zero_copy_only=False)
-            places, others = np.arange(len(rows)), cast_to_variant(rows[name])
-            made[base] = VariantArray.concat([made[base], others]).take(
+            places, variants = np.arange(len(rows)), cast_to_variant(rows[name])
+            made[base] = VariantArray.concat([made[base], variants]).take(
                 np.where(is_present, places, places + len(rows))
             )
         else:

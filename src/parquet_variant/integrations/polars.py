@@ -69,9 +69,11 @@ def lazy(
         names = list(selected) if names is None else names
         # A number of rows is counted before the filter, so that the scan must not filter then.
         filters = [] if predicate is None or rows is not None or where is not None else _filters(predicate, empty)
-        used = [] if predicate is None else predicate.meta.root_names()
+        filtered = [] if predicate is None else predicate.meta.root_names()
         # The filter of the frame may name any column.
-        needed = selected if where is not None else {name: selected[name] for name in dict.fromkeys([*names, *used])}
+        needed = (
+            selected if where is not None else {name: selected[name] for name in dict.fromkeys([*names, *filtered])}
+        )
         for part in table.scan(needed, filters or where, column=column).batches():
             frame = pl.DataFrame(part).head(len(part) if rows is None else rows)
             rows = None if rows is None else rows - len(frame)

@@ -75,17 +75,17 @@ def typed_partitions(
     scalars: dict[str, dict[str | None, pa.Scalar]] = {}
     for name in names:
         values = dict.fromkeys(texts.get(name) for texts in files)
-        known = [text for text in values if text is not None]
+        stated = [text for text in values if text is not None]
         kinds = {types.get(name) for types, texts in zip(declared, files, strict=False) if name in texts}
         kind = kinds.pop() if len(kinds) == 1 else None
         typed: dict[str | None, pa.Scalar] = {}
         with suppress(KeyError, ArithmeticError, pa.ArrowException):  # a value does not have the declared type
             if kind is not None and pa.types.is_boolean(kind):
-                typed = {text: pa.scalar(_BOOLEANS[text], kind) for text in known}
+                typed = {text: pa.scalar(_BOOLEANS[text], kind) for text in stated}
             elif kind is not None:
                 parse = Decimal if pa.types.is_decimal(kind) else str
-                typed = {text: pa.scalar(parse(text), kind) for text in known}
-        typed = typed or _inferred(known)
+                typed = {text: pa.scalar(parse(text), kind) for text in stated}
+        typed = typed or _inferred(stated)
         null = pa.scalar(None, next(iter(typed.values())).type if typed else kind or pa.string())
         scalars[name] = {**typed, None: null}
     return [tuple((name, scalars[name][texts.get(name)]) for name in names) for texts in files]

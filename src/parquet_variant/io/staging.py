@@ -236,9 +236,9 @@ class Staging:
             if not old_files and loads is None:
                 return
             # Two jobs both publish their plan before they check, so at least one of them sees the other.
-            others = commit_journal.journals_in(filesystem, root)
-            others.pop(directory, None)
-            other_job = next((job for job, plan in others.items() if old_files and plan.remove), None)
+            other_journals = commit_journal.journals_in(filesystem, root)
+            other_journals.pop(directory, None)
+            other_job = next((job for job, plan in other_journals.items() if old_files and plan.remove), None)
             visible = {info.path for info in commit_journal.visible_files(filesystem, root)}
             folder, conflict = f"{root}/{LOADS}/", ""
             recorded = {path.removeprefix(folder) for path in visible if path.startswith(folder)}
@@ -246,7 +246,7 @@ class Staging:
                 conflict = f"({other_job}) replaces files there, too"
             elif loads is not None and (
                 recorded - set(loads)
-                or any(name.startswith(f"{LOADS}/") for plan in others.values() for name in plan.add)
+                or any(name.startswith(f"{LOADS}/") for plan in other_journals.values() for name in plan.add)
             ):
                 conflict = "loaded files there meanwhile"
             elif replaced is not None and not {f"{root}/{name}" for name in old_files} <= visible:
@@ -307,8 +307,8 @@ def sweep(dest: str, *, only_journals: bool = False) -> list[str]:
         if journal is None and only_journals:
             continue
         if journal is None or not journal[1]:
-            below = filesystem.get_file_info(pafs.FileSelector(info.path, recursive=True, allow_not_found=True))
-            changed = [file.mtime.timestamp() for file in (*below, info) if file.mtime is not None]
+            entries = filesystem.get_file_info(pafs.FileSelector(info.path, recursive=True, allow_not_found=True))
+            changed = [file.mtime.timestamp() for file in (*entries, info) if file.mtime is not None]
             if not is_dead(commit_journal.job_owner(filesystem, info.path), changed):
                 continue
         Staging(dest, job=info.base_name).abort()

@@ -212,7 +212,7 @@ def _in_partition(
     def text(value: Any) -> str:
         return _NULL_PARTITION if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
-    kept = []
+    files_kept = []
     wanted = {column.lower(): text(None if value == "null" else value) for column, value in partition.items()}
     for file, values in zip(files, partitions, strict=True):
         by_name = {column.lower(): text(value) for column, value in values.items()}
@@ -221,12 +221,12 @@ def _in_partition(
                 choices = f"choose from {', '.join(values)}" if values else "it has none"
                 raise VariantFileError(f"{name} has no partition column {column}: {choices}", reason="no-such-column")
         if wanted.items() <= by_name.items():
-            kept.append(file)
-    if not kept:
+            files_kept.append(file)
+    if not files_kept:
         named = ", ".join(f"{column}={value}" for column, value in partition.items())
         problem = f"{name} has no files with {named}: check the values of the partition"
         raise VariantFileError(problem, reason="no-such-partition")
-    return kept
+    return files_kept
 
 
 # ---- other formats

@@ -71,11 +71,11 @@ class CommitSteps:
             result = step()
         except VariantError as error:
             try:
-                found = None if landed is None else landed()
+                landed_result = None if landed is None else landed()
             except Exception:
                 raise self._unknown(error) from error
-            if found is not None:
-                return found
+            if landed_result is not None:
+                return landed_result
             self.may_have_happened = not is_uncommitted(error)
             raise
         except Exception as error:

@@ -224,8 +224,8 @@ def assigned(
         index = result.column_names.index(field.name)
         if field.type == VARIANT:
             # Whether the expression needs the value that the assignment sets.
-            own = {} if assignment.value is None else assignment.value.columns.get(next(iter(tables)), {})
-            reads_itself = any((c.column, c.path) == (assignment.column, assignment.path) for c in own.values())
+            columns = {} if assignment.value is None else assignment.value.columns.get(next(iter(tables)), {})
+            reads_itself = any((c.column, c.path) == (assignment.column, assignment.path) for c in columns.values())
             column = _variant_column(assignment, value, result[field.name], reads_itself)
             arrow = pa.field(field.name, column.type, field.nullable, EXTENSION_METADATA)
         else:

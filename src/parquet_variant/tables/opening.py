@@ -204,10 +204,10 @@ def format_of_table(path: Any, storage_options: Mapping[str, str] | None = None)
         return None
     if str(path).endswith(ICEBERG_METADATA):
         return "iceberg"
-    found = [format for format in get_args(_Log) if _has_table(path, format, storage_options)]
-    if len(found) > 1:
+    formats = [format for format in get_args(_Log) if _has_table(path, format, storage_options)]
+    if len(formats) > 1:
         return "iceberg" if published_from(path, "delta", storage_options) == "iceberg" else "delta"
-    return found[0] if found else None
+    return formats[0] if formats else None
 
 
 def published_from(path: str | os.PathLike[str], format: str, options: Mapping[str, str] | None = None) -> str | None:

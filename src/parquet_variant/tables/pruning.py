@@ -189,20 +189,20 @@ class FileStatistics:
     def among(self, literals: Any) -> tuple[Truth, Truth]:
         """See `PruningStatistics`; unknown for bounds that cannot be compared with the literals."""
         lower, upper = (None if bounds is None else _comparable(bounds) for bounds in (self.lower, self.upper))
-        known = [bounds for bounds in (lower, upper) if bounds is not None]
+        valid = [bounds for bounds in (lower, upper) if bounds is not None]
         may_equal: Truth = True
         if len(literals) <= MOST_LOOKUPS:
             may_equal = reduce(operator.or_, (self.may_equal(literal) for literal in literals))
         try:
             values = literals if isinstance(literals, pa.Array) else pa.array(literals, literals[0].type)
-            values = _comparable(values).cast(known[0].type) if known else values
+            values = _comparable(values).cast(valid[0].type) if valid else values
             # A literal lies between the bounds if these have different positions among the literals.
             first = 0 if lower is None else _positions(values, lower, "left", 0)
             last = len(values) if upper is None else _positions(values, upper, "right", len(values))
         except pa.ArrowException:
             return may_equal, False
         inside = first < last
-        if len(known) < len((lower, upper)):
+        if len(valid) < len((lower, upper)):
             return inside & may_equal, False
         is_one = to_numpy(pc.equal(lower, upper).fill_null(scalar(False, pa.bool_())))
         return inside & may_equal, inside & is_one & np.logical_not(self.may_be_nan)
@@ -279,8 +279,8 @@ def without_inverted(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Arr
     inverted = pc.greater(lower, upper).fill_null(scalar(False, pa.bool_()))
     if not inverted.true_count:
         return lower, upper
-    kept = pc.invert(inverted)
-    return tuple(pc.if_else(kept, bounds, scalar(None, bounds.type)) for bounds in (lower, upper))
+    is_ordered = pc.invert(inverted)
+    return tuple(pc.if_else(is_ordered, bounds, scalar(None, bounds.type)) for bounds in (lower, upper))
 
 
 def true_or_unknown(answers: pa.BooleanArray) -> Mask:

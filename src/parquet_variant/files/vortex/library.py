@@ -340,8 +340,8 @@ class OpenVortexFile:
                 elif pa.types.is_struct(child.type):
                     yield from ((child.name, *place) for place in below(child.type))
 
-        others = (field for field in self.schema if field.name not in self.layouts)
-        return {".".join(place): place for place in below(others)}
+        plain_fields = (field for field in self.schema if field.name not in self.layouts)
+        return {".".join(place): place for place in below(plain_fields)}
 
     @cached_property
     def notes(self) -> dict[str, ColumnNote]:

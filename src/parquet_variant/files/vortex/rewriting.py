@@ -82,9 +82,9 @@ class VortexFiles(FilesToOptimize):
         file = open_file(source.path)
         name = choose_variant(file, self.column)
         # The columns that must be equal in files to be merged; of the chosen column only the layout.
-        others = [(field if field.name != name else field.name) for field in file.schema]
+        renamed_fields = [(field if field.name != name else field.name) for field in file.schema]
         texts = [note.has_texts for note in file.notes.values()]
-        key = f"{others} {file.layouts} {texts}"
+        key = f"{renamed_fields} {file.layouts} {texts}"
         return ShreddedFile(source, file.shredding_schema(name), len(file), key)
 
     def _profile(self, task: int, attempt: int, source: VortexFile) -> Profile:

@@ -98,12 +98,12 @@ class ContractCheck:
         tables = self._tables
         rule_of_path = tables.rule_of_path(tape)
         kinds = np.zeros((len(tables.paths), KINDS), np.int64)
-        found = adopt(
+        violating_rows = adopt(
             *kernel.check_nodes(
                 tape.nodes, tape.row_start, rule_of_path, tables.rules, tables.bounds, tables.choices, kinds
             )
         )
-        rows, nodes, results = found[:, 0], found[:, 1], found[:, 2]
+        rows, nodes, results = violating_rows[:, 0], violating_rows[:, 1], violating_rows[:, 2]
         numbers = rule_of_path[path_ids(tape.nodes[nodes, 0])]
         if (forbidden := numbers == FORBIDDEN).any():
             of_forbidden = path_ids(tape.nodes[nodes[forbidden], 0])

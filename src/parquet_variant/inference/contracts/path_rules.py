@@ -204,8 +204,8 @@ class PathRules:
     @property
     def active(self) -> tuple[str, ...]:
         """The names of the rules that values can break."""
-        others = {"type": bool(self.types), "nullable": not self.allows_null}
-        return tuple(name for name in RULES if others.get(name, name in self.rules()))
+        other_rules = {"type": bool(self.types), "nullable": not self.allows_null}
+        return tuple(name for name in RULES if other_rules.get(name, name in self.rules()))
 
     def only(self, names: Container[str]) -> PathRules:
         """Return the rules with some names."""

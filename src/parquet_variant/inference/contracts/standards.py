@@ -89,12 +89,12 @@ def _schema_of(
     if not path.segments and is_required:
         plain["required"] = True
     schema |= {EXTENSION: _json(plain)} if plain else {}
-    below = dict(children.get(path, {}))
-    if (element := below.pop(WILDCARD, None)) is not None:
+    child_rules = dict(children.get(path, {}))
+    if (element := child_rules.pop(WILDCARD, None)) is not None:
         schema["items"] = _schema_of(paths, children, element)
-    if below:
-        schema["properties"] = {str(name): _schema_of(paths, children, inner) for name, inner in below.items()}
-    if required := [str(name) for name, inner in below.items() if paths.get(inner, ANY).required]:
+    if child_rules:
+        schema["properties"] = {str(name): _schema_of(paths, children, inner) for name, inner in child_rules.items()}
+    if required := [str(name) for name, inner in child_rules.items() if paths.get(inner, ANY).required]:
         schema["required"] = required
     return schema
 
@@ -283,8 +283,8 @@ def _property_of(
     rules = paths.get(path, ANY)
     plain = plain_rules(rules)
     types = plain.pop("type", None)
-    below = dict(children.get(path, {}))
-    element = below.pop(WILDCARD, None)
+    child_rules = dict(children.get(path, {}))
+    element = child_rules.pop(WILDCARD, None)
     if types is not None and types not in _LOGICAL:
         plain["type"] = types
     options = _keywords_of(plain)
@@ -304,7 +304,9 @@ def _property_of(
         "logicalType": types if types in _LOGICAL else None if element is None else "array",
         "logicalTypeOptions": options,
         "required": required,
-        "properties": [{"name": str(name)} | _property_of(paths, children, inner) for name, inner in below.items()],
+        "properties": [
+            {"name": str(name)} | _property_of(paths, children, inner) for name, inner in child_rules.items()
+        ],
         "items": None if element is None else _property_of(paths, children, element),
         "enum": enum,
     }

@@ -132,8 +132,8 @@ class InferenceResult:
         `reports`: what a file contains at each path, as `Table.inspect` reports it.
         """
 
-        def share(typed: int | None, others: int | None) -> float | None:
-            return typed / (typed + others) if typed is not None and others is not None and typed + others else None
+        def share(typed: int | None, untyped: int | None) -> float | None:
+            return typed / (typed + untyped) if typed is not None and untyped is not None and typed + untyped else None
 
         actual = {report.path: share(report.typed, report.residual) for report in reports}
         return {

@@ -120,8 +120,8 @@ class WorkloadPolicy:
                 reasons[path] = f"{reason}, over the budget of {self.max_columns} columns"
 
         for queried, weight in dict(self.weights).items():
-            below = typed_leaves(profile.get(queried))
-            for path, _, leaf in sorted(below, key=lambda item: (-item[1].count, str(item[0]))):
+            leaves_below = typed_leaves(profile.get(queried))
+            for path, _, leaf in sorted(leaves_below, key=lambda item: (-item[1].count, str(item[0]))):
                 add(path, leaf, f"queried, weight {weight:g}")
         if self.fallback is not None:
             other = self.fallback.choose(profile)

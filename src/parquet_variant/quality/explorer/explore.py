@@ -284,7 +284,7 @@ def explore(table: Table, *, compare: Any = None) -> Exploration:
     """Inspect a table of Variants, or JSON before it is ingested; see `Table.explore`."""
     data, path = data_of(table), table.uri
     if data.text_files:
-        found = _of_text(path, data)
+        exploration = _of_text(path, data)
     elif data.files:
         root = os.path.commonpath([file.source.path for file in data.files])
         footers = read_footers(data.files, root if len(data.files) > 1 else os.path.dirname(root))  # noqa: PTH120
@@ -292,22 +292,22 @@ def explore(table: Table, *, compare: Any = None) -> Exploration:
         # The rows of files whose footers were not read are estimated by bytes.
         rows = footers.rows + (round(footers.rows * footers.skipped_bytes / read) if read else 0)
         sample = Sample.of(_parquet_rows(data.files))
-        found = Exploration(path, data.kind, data.column, rows, data.size, footers, sample)
+        exploration = Exploration(path, data.kind, data.column, rows, data.size, footers, sample)
     elif data.kind in ("delta", "iceberg"):
         raise VariantFileError(f"the table {path} has no rows: append rows first", reason="no-rows", file=path)
     else:
         batch = next(data.batches(), None)
         sample = Sample.of(VariantArray.from_pylist([]) if batch is None else batch.values[:SAMPLE_ROWS])
-        found = Exploration(path, data.kind, data.column, data.rows or 0, data.size, None, sample)
+        exploration = Exploration(path, data.kind, data.column, data.rows or 0, data.size, None, sample)
     if table.format in ("delta", "iceberg"):
-        found.versions = list(map(_version, table.history(200)))
+        exploration.versions = list(map(_version, table.history(200)))
     if table.format == "iceberg":
-        found.table, catalog = table.snapshot, table.options.catalog
+        exploration.table, catalog = table.snapshot, table.options.catalog
         # Properties may contain credentials.
-        found.catalog = catalog if catalog is None or isinstance(catalog, str) else "CATALOG"
+        exploration.catalog = catalog if catalog is None or isinstance(catalog, str) else "CATALOG"
     if compare is not None:
-        found.before = explore(open_any(compare, column=table.options.column))
-    return found
+        exploration.before = explore(open_any(compare, column=table.options.column))
+    return exploration
 
 
 def _version(entry: dict[str, Any]) -> dict[str, Any]:

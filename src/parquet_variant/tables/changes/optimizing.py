@@ -80,10 +80,10 @@ def optimize(
         work = partial(_rewrite_pack, replace(plan, write=replace(write, shredding=schemas)))
         results = workers.run("optimize", work, [[files[number] for number in pack] for pack in packs])
         added = [file for result in results for file in result]
-        chosen = np.zeros(len(files), dtype=bool)
-        chosen[[number for pack in packs for number in pack]] = True
+        is_chosen = np.zeros(len(files), dtype=bool)
+        is_chosen[[number for pack in packs for number in pack]] = True
         change: TableChange[Any] = TableChange(
-            table.filtered(table.files, chosen),
+            table.filtered(table.files, is_chosen),
             [FileChange(files[number], is_changed=True) for pack in packs for number in pack],
             None,
             added=added,
@@ -94,7 +94,7 @@ def optimize(
             version=table.commit("OPTIMIZE", change),
             files_removed=len(change.files),
             files_added=len(added),
-            bytes_removed=sum(layouts[number].size for number in np.flatnonzero(chosen)),
+            bytes_removed=sum(layouts[number].size for number in np.flatnonzero(is_chosen)),
             bytes_added=sum(file.size for file in added),
             drift=drift,
         )

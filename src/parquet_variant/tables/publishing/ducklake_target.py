@@ -121,16 +121,16 @@ class _Publication:
 
     def _table(self) -> int:
         """Return the id of the table, which is created if it does not exist."""
-        found = self.run(
+        rows = self.run(
             "SELECT s.schema_id, t.table_id FROM {schema} s LEFT JOIN {table} t ON t.schema_id = s.schema_id AND "
             "t.table_name = ? AND t.end_snapshot IS NULL WHERE s.schema_name = ? AND s.end_snapshot IS NULL",
             *(self.table_name, self.schema_name),
         )
-        if not found:
+        if not rows:
             raise TableError(
                 f"the DuckLake catalog {self.catalog.path} has no schema {self.schema_name!r}", reason="no-such-table"
             )
-        schema_id, former = found[0]
+        schema_id, former = rows[0]
         if former is not None:
             self._check_unchanged(former)
             return int(former)

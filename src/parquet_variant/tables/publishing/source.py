@@ -84,10 +84,10 @@ TakeId: TypeAlias = Callable[[Place, TableType], int]
 
 def field_ids(former: Schema | None, last_id: int) -> TakeId:
     """Return field ids for columns without ids: those of an earlier publication, else new ones after the last id."""
-    known, numbers = {} if former is None else dict(former.by_id.values()), count(last_id + 1)
+    numbered, numbers = {} if former is None else dict(former.by_id.values()), count(last_id + 1)
 
     def take(place: Place, kind: TableType) -> int:  # Only the outermost level of the type matters.
-        before = known.get(place)
+        before = numbered.get(place)
         return before.id if before is not None and is_promotion(before.type, kind) else next(numbers)
 
     return take

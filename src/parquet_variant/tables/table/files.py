@@ -59,11 +59,11 @@ class MemoryScan(PlannedQuery):
         question = Question.of(columns, where)
         variants = named_variants(table.schema)
         typed = tuple(_with_type(table.schema, selected, variants) for selected in question.columns)
-        chosen = column or (variants[0] if len(variants) == 1 else "")
+        column_name = column or (variants[0] if len(variants) == 1 else "")
         if any(selected.path is not None and selected.column is None for selected in typed):
-            chosen = chosen_variant(variants, column, VariantFileError, "no-such-column")
+            column_name = chosen_variant(variants, column, VariantFileError, "no-such-column")
         bound = question.bound(typed, zone)
-        return cls(table, bound.selection, bound.hidden, bound.predicate, chosen, errors, zone)
+        return cls(table, bound.selection, bound.hidden, bound.predicate, column_name, errors, zone)
 
     @property
     def bytes_read(self) -> int:

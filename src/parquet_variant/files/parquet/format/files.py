@@ -406,8 +406,8 @@ def open_file(source: ParquetSource) -> OpenFile:
             adapted = footer_cache.footer_for_pyarrow(footer, schema)
             # For remote files, so that pyarrow does not request the footer again.
             metadata = footer_metadata(adapted or footer) if adapted is not None or not is_local else None
-            found = (variant.node.child("metadata") for variant in find_variants(schema))
-            names = [leaf for leaf in found if leaf is not None and leaf.physical == "BYTE_ARRAY"]
+            metadata_leaves = (variant.node.child("metadata") for variant in find_variants(schema))
+            names = [leaf for leaf in metadata_leaves if leaf is not None and leaf.physical == "BYTE_ARRAY"]
             dictionaries = frozenset(leaf.leaf for leaf in names if leaf.leaf is not None)
             reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
             facts = FileFacts(reader.metadata, footer, schema, dictionaries)

@@ -118,8 +118,8 @@ class Shared:
                     [part if isinstance(part, np.ndarray) else np.full(n, part or 0, np.uint8) for n, part in pieces]
                 )
             count = sum(count for count, _ in pieces)
-            found = encodings.encode_levels(0 if levels is None else levels, count, max_level)
-            self.levels[key] = *found, tuple(levels for _, levels in pieces)
+            level_pages = encodings.encode_levels(0 if levels is None else levels, count, max_level)
+            self.levels[key] = *level_pages, tuple(levels for _, levels in pieces)
         return self.levels[key][:2]
 
 

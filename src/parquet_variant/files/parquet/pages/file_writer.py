@@ -411,15 +411,15 @@ class PageFileWriter:
 
     def _put_indexes(self) -> None:
         """Write Bloom filters and page indexes after the row groups."""
-        own = [(p, p.chunk) for group in self._groups for p in group.chunks if p.chunk is not None]
-        for placed, chunk in own:
+        stored_chunks = [(p, p.chunk) for group in self._groups for p in group.chunks if p.chunk is not None]
+        for placed, chunk in stored_chunks:
             if chunk.options.keeps_hashes:
                 placed.bloom = self._put(bloom_filter(chunk.hashes))
                 chunk.hashes = []
-        indexes = [column_index(chunk) for _, chunk in own]
+        indexes = [column_index(chunk) for _, chunk in stored_chunks]
         columns = [(None, None) if index is None else self._put(index) for index in indexes]
-        offsets = [self._put(offset_index(placed, chunk)) for placed, chunk in own]
-        for (placed, chunk), column, offset in zip(own, columns, offsets, strict=True):
+        offsets = [self._put(offset_index(placed, chunk)) for placed, chunk in stored_chunks]
+        for (placed, chunk), column, offset in zip(stored_chunks, columns, offsets, strict=True):
             placed.encoded = _column_chunk(placed, chunk, column, offset)
 
     def abort(self) -> None:

@@ -186,8 +186,8 @@ def read(
         parts: list[VariantArray] = []
         for parquet_source in sources:
             with open_file(parquet_source) as file:
-                chosen = choose_column(file.schema, column, file.name)
-                parts += [array for _, array in row_group_arrays(file, chosen, workers)]
+                variant_column = choose_column(file.schema, column, file.name)
+                parts += [array for _, array in row_group_arrays(file, variant_column, workers)]
         if on_conflict != "error":
             from parquet_variant.ops.shred_variant import unshred_variant
 
@@ -285,8 +285,8 @@ def _agreeing(array: pa.Array, *, nullable: bool, may_be_lost: bool) -> tuple[pa
         return array, is_valid
     fields = [(kind.field(number), array.field(number)) for number in range(kind.num_fields)]
     parts = [_agreeing(child, nullable=field.nullable, may_be_lost=may_be_lost) for field, child in fields]
-    known = [values for _, values in parts if values is not None]
-    has_value = reduce(pc.or_, known) if known else None
+    variants = [values for _, values in parts if values is not None]
+    has_value = reduce(pc.or_, variants) if variants else None
     if is_valid is not None:
         lost = has_value is not None and pc.and_not(has_value, is_valid).true_count
         has_value = pc.or_(is_valid, has_value) if lost else is_valid

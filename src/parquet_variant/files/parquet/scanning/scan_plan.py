@@ -93,8 +93,8 @@ class Output:
     def pruning_statistics(self, statistics: Statistics, hidden_nan: bool) -> ColumnStatistics:
         """Return what the statistics of the leaf columns prove about the values."""
         if self.path is not None:
-            found = path_statistics(self.path, statistics, hidden_nan=hidden_nan)
-            return replace(found, may_be_null=True) if self.selected.exact else found
+            bounds_of_path = path_statistics(self.path, statistics, hidden_nan=hidden_nan)
+            return replace(bounds_of_path, may_be_null=True) if self.selected.exact else bounds_of_path
         if self.constant is not None:
             return constant_statistics(self.constant)
         assert self.node is not None

@@ -306,7 +306,7 @@ def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: 
     """
     leaves: list[str] = []
     for path in paths:
-        known = len(leaves)
+        first_new = len(leaves)
         for column in variants:
             group: ArrowGroup | None = ArrowGroup(pa.struct(list(schema)))
             for name in column:
@@ -315,7 +315,7 @@ def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: 
             typed = None if end is None or end.is_repeated else end.group.child("typed_value")
             if end is not None and end.step is Step.FOUND and typed is not None and typed.is_leaf:
                 leaves.append(".".join(typed.path))
-        if len(leaves) == known:
+        if len(leaves) == first_new:
             raise _not_shredded(path)
     return leaves
 

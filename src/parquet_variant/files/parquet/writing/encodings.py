@@ -157,8 +157,8 @@ def _chosen_encodings(
         if is_tried and path not in chosen_before:
             tried.append(path)
     smallest = in_threads(lambda path: _smallest(leaves[path], codec), tried, threads)
-    chosen = {path: chosen_before.get(path, ("", codec.level)) for path in leaves}
-    return chosen | dict(zip(tried, smallest, strict=True))
+    choices = {path: chosen_before.get(path, ("", codec.level)) for path in leaves}
+    return choices | dict(zip(tried, smallest, strict=True))
 
 
 def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:

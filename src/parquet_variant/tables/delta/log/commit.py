@@ -364,9 +364,9 @@ def _actions(transaction: Transaction, identity: str, version: int, watermarks: 
 
 def _metrics(transaction: Transaction) -> dict[str, str]:
     """Return the metrics of a commit by the names that delta-spark gives them."""
-    kept = {add.path for add in transaction.adds} & {remove.path for remove in transaction.removes}
-    added = [add.size for add in transaction.adds if add.path not in kept]
-    removed = [remove.size or 0 for remove in transaction.removes if remove.path not in kept]
+    readded = {add.path for add in transaction.adds} & {remove.path for remove in transaction.removes}
+    added = [add.size for add in transaction.adds if add.path not in readded]
+    removed = [remove.size or 0 for remove in transaction.removes if remove.path not in readded]
     rows, operation = transaction.rows, transaction.operation
     vectors = {
         "Added": sum(add.deletion_vector is not None for add in transaction.adds),

@@ -218,9 +218,9 @@ class _Reader:
         )
 
     def file(self, record: Mapping[str, Any]) -> DataFile:
-        others: dict[str, Any] = {name: self.by_id(record.get(name)) for name in self.maps}
-        others |= {name: None if (values := record.get(name)) is None else tuple(values) for name in _TUPLES}
-        others |= {name: record.get(name) for name in _OPTIONAL}
+        attributes: dict[str, Any] = {name: self.by_id(record.get(name)) for name in self.maps}
+        attributes |= {name: None if (values := record.get(name)) is None else tuple(values) for name in _TUPLES}
+        attributes |= {name: record.get(name) for name in _OPTIONAL}
         path, kind = str(record["file_path"]), str(record.get("file_format")).lower()
         if kind not in _FORMATS:
             raise self.damaged(f"unknown file format {kind!r}")
@@ -233,7 +233,7 @@ class _Reader:
             values = dict(zip(self.partition, values.values(), strict=True))
         partition = tuple(_raw_value(values.get(name), kind) for name, kind in self.partition.items())
         content = Content(record.get("content") or 0)
-        return DataFile(path, kind, count, size, self.manifest.spec_id, partition, content, **others)
+        return DataFile(path, kind, count, size, self.manifest.spec_id, partition, content, **attributes)
 
     def by_id(self, entries: Any) -> dict[int, Any]:
         columns = self.columns

@@ -146,8 +146,8 @@ class Snapshot:
                 return int(text) >= batch[1]
         number, _, recorder = self.properties.get(batch_key(batch[0], self.branch), "").partition("@")
         # The snapshot of a batch exists, but is not an ancestor: the table was rolled back, and the batch with it.
-        others = set(self.metadata.snapshots) - {info.id for info in ancestors}
-        is_undone = recorder.isdecimal() and int(recorder) in others
+        other_snapshots = set(self.metadata.snapshots) - {info.id for info in ancestors}
+        is_undone = recorder.isdecimal() and int(recorder) in other_snapshots
         return number.removeprefix("-").isdecimal() and int(number) >= batch[1] and not is_undone
 
     def entries(self, manifest: ManifestFile, columns: frozenset[int] | None = None) -> Iterator[ManifestEntry]:

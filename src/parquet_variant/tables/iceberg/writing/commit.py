@@ -319,8 +319,8 @@ class _Attempts:
         parent = Snapshot(table, None, metadata.schema, branch) if is_new else newest_snapshot(table, branch)
         if parent.has_recorded(change.batch):
             raise IcebergError("the batch was committed before", reason="batch-committed", file=table.name)
-        known = base.metadata.properties
-        if again := [name for name in change.loads if metadata.properties.get(name) != known.get(name)]:
+        records = base.metadata.properties
+        if again := [name for name in change.loads if metadata.properties.get(name) != records.get(name)]:
             problem = f"another writer loaded the same files ({again[0].removeprefix(LOAD_PROPERTY)}): run this again"
             raise IcebergError(problem, reason="conflict", file=table.name)
         if parent.snapshot_id != base.snapshot_id and not change.removes_all:
