@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,7 +80,7 @@ def test_a_field_of_a_struct_becomes_a_column_next_to_it(tmp_path: Path, kind: s
     only = _write(tmp_path / "only.parquet", "parquet", pa.table({"id": [1], "o": [{"s": {"doc": "[2]"}}]}))
     pv.ingest(only, tmp_path / "only", json_column="o.s.doc")
     assert pv.open(tmp_path / "only").to_arrow().column_names == ["id", "o.s.doc"]
-    for column in ("o.s.nope", "o.s", "o.n.doc"):
+    for column in ("o.s.nope", "o.n", "o.n.doc"):
         with pytest.raises(pv.VariantError) as caught:
             pv.ingest(source, tmp_path / "other", json_column=column)
         assert caught.value.reason in ("no-such-column", "not-text")
@@ -185,5 +187,118 @@ def test_several_places_of_json_in_json(tmp_path: Path) -> None:
     assert pv.open(tmp_path / "null").read().to_pylist() == [*expected, None]
     with pytest.raises(pv.JsonError, match=r"line 4: the string at \$\.a"):
         pv.ingest(tmp_path / "a.ndjson", tmp_path / "fail", json_column=places)
-    with pytest.raises(pv.VariantError, match="keys and indexes only"):
-        pv.ingest(tmp_path / "a.ndjson", tmp_path / "wild", json_column=["a", "$.b[*]"])
+    with pytest.raises(pv.VariantError, match="name the path of strings"):
+        pv.ingest(tmp_path / "a.ndjson", tmp_path / "root", json_column=["a", "$"])
+
+
+ELEMENTS = [
+    {"m": [{"c": '{"x": 1.50}'}, {"c": "[2]", "d": "no"}, 7, {"c": None}], "t": [["1", '{"y": 1e2}'], ["2", "3"], []]},
+    {"m": "[1]"},
+    {"m": [], "t": [["4"]]},
+    None,
+    ["[]"],
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "first"),
+    [
+        ("$.m[*].c", {"m": [{"c": {"x": Decimal("1.50")}}, {"c": [2], "d": "no"}, 7, {"c": None}]}),
+        ("$.t[*][1]", {"t": [["1", {"y": 100.0}], ["2", 3], []]}),
+        ("$.t[1][0]", {"t": [["1", '{"y": 1e2}'], [2, "3"], []]}),
+        ("$.t[*][*]", {"t": [[1, {"y": 100.0}], [2, 3], []]}),
+        ("$.t[9][0]", {}),
+        ("$.x[*]", {}),
+    ],
+)
+def test_json_in_the_elements_of_arrays(tmp_path: Path, place: str, first: dict[str, Any]) -> None:
+    (tmp_path / "a.ndjson").write_text("".join(json.dumps(row) + "\n" for row in ELEMENTS * 3))
+    if place.startswith("$.x"):
+        with pytest.raises(pv.VariantError, match=r"json_column= names \$\.x\[\*\], and no row has this path"):
+            pv.ingest(tmp_path / "a.ndjson", tmp_path / "out", json_column=place)
+        return
+    pv.ingest(tmp_path / "a.ndjson", tmp_path / "out", json_column=place)
+    expected: list[Any] = [ELEMENTS[0] | first, *ELEMENTS[1:]]
+    if place == "$.t[*][*]":
+        expected[2] = {"m": [], "t": [[4]]}
+    assert pv.open(tmp_path / "out").read().to_pylist() == expected * 3
+
+
+JSONS = pa.array(['{"a": 1}', None, '{"a": "x"}'])
+SEVERAL = pa.table(
+    {
+        "id": [1, 2, 3],
+        "j": JSONS,
+        "k": pa.array([b"[1]", b"2", b"{oops"]),
+        "m": [[{"c": '{"t": 1}'}, {"c": None}], [], None],
+        "e": pa.ExtensionArray.from_storage(pa.json_(), JSONS),
+        "n": pa.ListArray.from_arrays([0, 2, 2, 3], pa.ExtensionArray.from_storage(pa.json_(), JSONS)),
+    }
+)
+
+
+def _all_columns(dest: Path) -> dict[str, list[object]]:
+    table = pv.open(dest).to_arrow()
+    columns = {field.name: pv.cast_to_variant(table.column(field.name)).to_pylist() for field in table.schema}
+    order = sorted(range(len(table)), key=lambda row: columns["id"][row])
+    return {name: [values[row] for row in order] for name, values in columns.items()}
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg", "vortex"])
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_several_columns_and_arrow_json_next_to_them(tmp_path: Path, format: Any, in_memory: bool) -> None:
+    if format == "vortex":
+        pytest.importorskip("vortex", reason="vortex-data is not installed")
+    pq.write_table(SEVERAL, tmp_path / "a.parquet")
+    source = SEVERAL if in_memory else tmp_path / "a.parquet"
+    with pytest.raises(pv.JsonError, match=r"column k: unexpected 'oops'.* or skip invalid lines"):
+        pv.ingest(source, tmp_path / "fail", json_column=["j", "k"], format=format)
+    values = {"id": [1, 2, 3], "j": [{"a": 1}, None, {"a": "x"}], "k": [[1], 2, None]}
+    pv.ingest(source, tmp_path / "null", json_column=["j", "k"], format=format, on_error="null")
+    columns = _all_columns(tmp_path / "null")
+    assert {name: columns[name] for name in values} == values
+    assert columns["e"] == values["j"]
+    assert columns["n"] == [[{"a": 1}, None], [], [{"a": "x"}]]
+    result = pv.ingest(source, tmp_path / "bad", json_column=["j", "k"], format=format, on_error="quarantine")
+    assert (result.rows, result.bad_records) == (2, 1)
+    columns = _all_columns(tmp_path / "bad")
+    assert {name: columns[name] for name in values} == {name: column[:2] for name, column in values.items()}
+    pv.ingest(source, tmp_path / "nested", json_column=["j", "m[*].c"], format=format)
+    columns = _all_columns(tmp_path / "nested")
+    assert columns["m"] == [[{"c": {"t": 1}}, {"c": None}], [], None]
+    assert columns["j"] == values["j"]
+
+
+def test_columns_that_cannot_be_json(tmp_path: Path) -> None:
+    for names, message in {
+        ("j", "zz"): "has no column zz: its columns are id, j",
+        ("j", "id"): "column id is int64, not strings or bytes",
+        ("m[*].x",): r"json_column= names \$\[\*\]\.x, and no row has this path",
+        ("m[*].c", "n[*].c"): "only one column can have strings with JSON in its elements",
+        ("j", ""): "it must be the name of the column",
+    }.items():
+        with pytest.raises(pv.VariantError, match=message):
+            pv.ingest(SEVERAL, tmp_path / "out", json_column=list(names))
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_element_that_is_not_json_makes_its_line_invalid(tmp_path: Path) -> None:
+    rows = [{"m": ["1", "2"]}, {"m": ["3", "oops"]}, {"m": []}, {"m": ["4"]}]
+    (tmp_path / "a.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(pv.JsonError, match=r"line 2: the string at \$\.m\[\*\]: unexpected 'oops'"):
+        pv.ingest(tmp_path / "a.ndjson", tmp_path / "fail", json_column="$.m[*]")
+    result = pv.ingest(tmp_path / "a.ndjson", tmp_path / "out", json_column="$.m[*]", on_error="quarantine")
+    assert (result.rows, result.bad_records) == (3, 1)
+    assert pv.open(tmp_path / "out").read().to_pylist() == [{"m": [1, 2]}, {"m": []}, {"m": [4]}]
+
+
+def test_base64_of_an_object_or_an_array_is_decoded(tmp_path: Path) -> None:
+    values = [b'{"a": 1}', b'["x"]', b"{oops", b"e"]
+    texts = [base64.b64encode(value).decode() for value in values]
+    (tmp_path / "a.ndjson").write_text("".join(json.dumps({"value": text}) + "\n" for text in [*texts, "[1]"]))
+    result = pv.ingest(tmp_path / "a.ndjson", tmp_path / "out", json_column="value", on_error="quarantine")
+    assert result.bad_records == 2
+    assert pv.open(tmp_path / "out").read().to_pylist() == [{"value": {"a": 1}}, {"value": ["x"]}, {"value": [1]}]
+    table = pa.table({"id": [1, 2], "value": texts[:2]})
+    pv.ingest(table, tmp_path / "column", json_column="value")
+    assert pv.open(tmp_path / "column").read().to_pylist() == [{"a": 1}, ["x"]]

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -181,3 +182,9 @@ def test_only_new_is_an_option_of_the_command_line(tmp_path: Path, capsys: pytes
     assert str(source / "a.ndjson") in capsys.readouterr().out
     assert main(["loads", str(dest), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["path"] == str(source / "a.ndjson")
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b'{"a": 1}\n',))
+    writer.start()
+    assert main(["ingest", str(tmp_path / "pipe"), str(dest), "--only-new"]) == 2
+    writer.join()
+    assert "standard input and pipes cannot be known again" in capsys.readouterr().err

@@ -347,17 +347,33 @@ def test_numbers_since_1970_become_instants_exactly_or_stay(rows: list[tuple[Dec
 @pytest.mark.parametrize(
     ("kind", "texts", "values"),
     [
-        (
-            "bigint!",
-            ["12", "-1,234", "1,234,567", "12,34", "01", "1.5", "", "9,223,372,036,854,775,807", "9223372036854775808"],
-            [12, -1234, 1234567, "12,34", "01", "1.5", "", 2**63 - 1, "9223372036854775808"],
-        ),
-        ("boolean!", ["true", "false", "TRUE", "yes", ""], [True, False, "TRUE", "yes", ""]),
+        ("bigint!", ["12", "-1,234", f"{2**63 - 1:,}", f"{-(2**63):,}"], [12, -1234, 2**63 - 1, -(2**63)]),
+        *(("bigint!", [text], [text]) for text in ("12,34", "01", "1.5", "", "0,123", "1,234,", ",123", "1,2345")),
+        *(("bigint!", [text], [text]) for text in ("1,2a4", "-,123", f"{2**63:,}", f"{10**27:,}", str(2**63))),
+        ("bigint!", [f"{-(2**63) - 1:,}", "1,234,567"], [f"{-(2**63) - 1:,}", 1234567]),
+        ("boolean!", ["true", "false", "TRUE", "fals", "truer", ""], [True, False, "TRUE", "fals", "truer", ""]),
     ],
 )
 def test_spelled_values_are_typed_and_others_stay(kind: str, texts: list[str], values: list[Any]) -> None:
     rows = [json.dumps({"n": text}) for text in texts]
     assert [row["n"] for row in pv.parse_json(rows, types={"$.n": kind}).to_pylist()] == values
+
+
+def test_booleans_and_grouped_integers_are_suggested_with_counts() -> None:
+    rows = [{"ok": "true", "n": "1,234", "m": "950", "p": "1,234", "z": "1"}]
+    rows += [{"ok": "false", "n": "-9,876,543", "m": "1,000", "p": "1.5", "z": "2"}]
+    texts = list(map(json.dumps, rows))
+    profile = pv.Profile.of_array(pv.parse_json(texts[:1])).merge(pv.Profile.of_array(pv.parse_json(texts[1:])))
+    assert list(map(str, suggest_types(profile))) == [
+        "all 2 strings at $.m are integers: type them with --type '$.m:bigint!'",
+        "all 2 strings at $.n are integers: type them with --type '$.n:bigint!'",
+        "all 2 strings at $.ok are booleans: type them with --type '$.ok:boolean!'",
+        "all 2 strings at $.z are numbers: type them with --type '$.z:number!'",
+    ]
+    assert pv.parse_json(texts, types="auto!").to_pylist() == [
+        {"ok": True, "n": 1234, "m": 950, "p": "1,234", "z": 1},
+        {"ok": False, "n": -9876543, "m": 1000, "p": "1.5", "z": 2},
+    ]
 
 
 def test_an_ingest_counts_epochs_and_shreds_them(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 
 # As in `kernels.tapes.profile`, which cannot be imported without Numba: a test compares them.
-KINDS, COUNTS, DIGIT_BUCKETS, REGISTERS = 23, 16, 39, 64
-(ROWS, STRING_BYTES, LONG_STRINGS, ELEMENTS, FIELDS, DATES, TIMESTAMPS, LOCAL_TIMESTAMPS, UUIDS, NUMBERS,
- INT_MIN, STRING_MIN, ARRAY_MIN, INT_MAX, STRING_MAX, ARRAY_MAX) = range(COUNTS)  # fmt: skip
+KINDS, COUNTS, DIGIT_BUCKETS, REGISTERS = 23, 18, 39, 64
+(ROWS, STRING_BYTES, LONG_STRINGS, ELEMENTS, FIELDS, DATES, TIMESTAMPS, LOCAL_TIMESTAMPS, UUIDS, NUMBERS, BOOLEANS,
+ INTEGERS, INT_MIN, STRING_MIN, ARRAY_MIN, INT_MAX, STRING_MAX, ARRAY_MAX) = range(COUNTS)  # fmt: skip
 _SUMS, _MINIMA, _MAXIMA = slice(0, INT_MIN), slice(INT_MIN, INT_MAX), slice(INT_MAX, COUNTS)
 
 # Encoded bytes of a value of each kind, without the bytes of strings; the entries of containers are counted separately.
@@ -66,7 +66,7 @@ class PathTable:
     depths: Int64s  # Segments of each path.
     keys: pa.BinaryArray  # Last segment; null for the root and for elements.
     kinds: Int64s  # ``int64[n, 23]``: values by tape kind.
-    counts: Int64s  # ``int64[n, 16]``: columns as named above.
+    counts: Int64s  # ``int64[n, 18]``: columns as named above.
     sketches: npt.NDArray[np.uint8]  # ``uint8[n, 64]``: HyperLogLog registers of the distinct values.
     digit_hashes: Int64s  # Paths with decimals, by hash.
     digits: Int64s  # ``int64[d, 78]``: decimals of these paths by digits before the point, then by scale.

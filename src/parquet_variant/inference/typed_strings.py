@@ -87,7 +87,7 @@ class TypeSuggestion:
         return self.type in _EPOCHS
 
     def __str__(self) -> str:
-        noun = {"uuid!": "UUID"}.get(self.type, self.type.removesuffix("!"))
+        noun = {"uuid!": "UUID", "bigint!": "integer"}.get(self.type, self.type.removesuffix("!"))
         option = f"--type {quote(f'{self.path}:{self.type}')}"
         if self.counts_time:
             unit = {6: "seconds", 3: "milliseconds", 0: "microseconds"}[_EPOCHS[self.type]]
@@ -163,13 +163,8 @@ def schema_and_types(schema: ShreddingSchema | str | None) -> tuple[ShreddingSch
 class StringTypes:
     """The types of strings by path.
 
-    `types`: paths or patterns (``$.created_at``, ``$..*_id``, ``$.items[*].at``) and types: ``date``, ``timestamp``,
-      ``timestamp_ntz``, ``uuid`` or ``binary`` (base64) for strings that `to_json` writes back unchanged; ``date!``,
-      ``timestamp!``, ``timestamp_ntz!``, ``uuid!`` or ``number!`` for every string in the form of the type;
-      ``bigint!`` for strings of digits, also with thousands separators, and ``boolean!`` for ``"true"`` and
-      ``"false"``; ``timestamp_s!``, ``timestamp_ms!`` or ``timestamp_us!`` for numbers, also in strings, that count
-      seconds, milliseconds or microseconds since 1970 (UTC); ``string`` to keep strings. The first pattern that matches
-      a path applies.
+    `types`: paths or patterns (``$.created_at``, ``$..*_id``, ``$.items[*].at``) and types as for `pv.ingest`, or
+      ``string`` to keep strings. The first pattern that matches a path applies.
     `detect_timestamps`: whether all other strings that are dates or timestamps are typed, if `to_json` writes them back
       unchanged.
     `auto`: whether other paths get the types of `suggest_types`; see `resolved`.
@@ -189,7 +184,7 @@ class StringTypes:
             _pattern(path)
             if str(kind).lower() not in _TYPE_NAMES:
                 why = "; a string with a number can be number!" if "!" not in str(kind) else ""
-                problem = f"types has {kind!r} for {path}: use {', '.join(_TYPE_NAMES)}{why}"
+                problem = f"types= has {kind!r} for {path}: use {', '.join(_TYPE_NAMES)}{why}"
                 raise VariantError(problem, reason="bad-option")
 
     def __bool__(self) -> bool:
@@ -280,7 +275,7 @@ def _pattern(path: str) -> re.Pattern[str]:
     try:
         steps = parse_pattern(path)
     except PathError as error:
-        raise PathError(f"types: {error.message}", reason=error.reason, offset=error.offset) from None
+        raise PathError(f"types= {error.message}", reason=error.reason, offset=error.offset) from None
     parts = []
     for name, is_glob, any_depth in steps:
         if any_depth:
@@ -304,8 +299,6 @@ def _type_strings(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str, buffe
         return _type_base64(nodes, strings, buffers)
     if kind in _EPOCHS:
         return _type_epochs(nodes, strings, _EPOCHS[kind], buffers)
-    if kind in _SPELLINGS:
-        return _type_spelled(nodes, strings, _SPELLINGS[kind])
     if not kind.endswith("!"):
         strings = _in_json_spelling(nodes, strings, kind)
     form = kind.removesuffix("!")
@@ -356,23 +349,6 @@ def _type_epochs(nodes: Int64s, values: npt.NDArray[np.intp], places: int, buffe
     return len(typed)
 
 
-def _type_spelled(nodes: Int64s, strings: npt.NDArray[np.intp], spelling: re.Pattern[bytes]) -> int:
-    """Type strings that match a pattern: integers of 64 bits, or booleans."""
-    strings, typed = strings[nodes[strings, 2] <= _LONGEST_SPELLING], 0
-    for node, word in zip(strings.tolist(), _texts(nodes, strings), strict=True):
-        if spelling.fullmatch(word) is None:
-            continue
-        if word[-1:] == b"e":
-            kind, value = (PrimitiveId.TRUE if word == b"true" else PrimitiveId.FALSE), 0
-        else:
-            kind, value = PrimitiveId.INT64, int(word.replace(b",", b""))
-        if -(2**63) <= value < 2**63:
-            nodes[node, 0] = nodes[node, 0] & ~np.int64(0xFFFF) | int(kind)
-            nodes[node, 1] = value
-            typed += 1
-    return typed
-
-
 def _texts(nodes: Int64s, strings: npt.NDArray[np.intp]) -> list[bytes]:
     """Return the bytes of strings."""
     stops = np.cumsum(nodes[strings, 2])
@@ -384,7 +360,7 @@ def _texts(nodes: Int64s, strings: npt.NDArray[np.intp]) -> list[bytes]:
 
 def _type_base64(nodes: Int64s, strings: npt.NDArray[np.intp], buffers: list[object]) -> int:
     strings = strings[nodes[strings, 2] % 4 == 0]
-    decoded = list(map(_decoded, _texts(nodes, strings)))
+    decoded = list(map(decoded_base64, _texts(nodes, strings)))
     typed = strings[np.array([value is not None for value in decoded], np.bool_)]
     values = [value for value in decoded if value is not None]
     buffer = np.frombuffer(b"".join(values) or b"\0", np.uint8)
@@ -396,7 +372,8 @@ def _type_base64(nodes: Int64s, strings: npt.NDArray[np.intp], buffers: list[obj
     return len(typed)
 
 
-def _decoded(text: bytes) -> bytes | None:
+def decoded_base64(text: bytes) -> bytes | None:
+    """Return the bytes of canonical base64; None for other text."""
     try:
         value = b64decode(text, validate=True)
     except ValueError:
@@ -415,9 +392,4 @@ _TIME_NAME = re.compile(rf"(?i:(^|_)({_TIME_WORDS})(_?(s|ms|us))?$)|(Time|At|Dat
 _FIRST_SECOND, _LAST_SECOND = 946_684_800, 4_102_444_800
 # Numbers whose digits are in the first payload of a node.
 _NUMBERS = [*INTEGER_IDS, PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8]
-_SPELLINGS = {
-    "bigint!": re.compile(rb"-?(0|[1-9][0-9]{0,18}|[1-9][0-9]{0,2}(,[0-9]{3}){1,6})"),
-    "boolean!": re.compile(rb"true|false"),
-}
-_LONGEST_SPELLING = len("-9,223,372,036,854,775,808")
-_TYPE_NAMES = (*FORMS[:-1], _BINARY, *(f"{form}!" for form in FORMS), *_SPELLINGS, *_EPOCHS, _STRING)
+_TYPE_NAMES = (*FORMS[:4], _BINARY, *(f"{form}!" for form in FORMS), *_EPOCHS, _STRING)

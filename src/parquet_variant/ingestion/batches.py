@@ -31,7 +31,7 @@ from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.result import BadRecord, ReadCounts
 from parquet_variant.ingestion.sources import chunks
 from parquet_variant.ingestion.sources.splits import Split
-from parquet_variant.ingestion.table_sources import ParsedStrings, open_rows, parse_strings
+from parquet_variant.ingestion.table_sources import ParsedStrings, open_rows, parse_strings, with_parsed_columns
 from parquet_variant.io.engine import check_interrupted, report_read
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
@@ -123,7 +123,8 @@ class Pass(Generic[Result]):
         options = self.options
         name = split.file.name
         if (column := options.json_column) is not None:
-            for rows in open_rows(split, column, options.layout.csv, of_dataframe=options.of_dataframe):
+            csv, more = options.layout.csv, options.more_columns
+            for rows in open_rows(split, column, csv, more, of_dataframe=options.of_dataframe):
                 yield partial(self._of_table, *rows)
             return
         if self.sample < 1 and (text := chunks.sampled_text(split, self.sample, options.layout)) is not None:
@@ -167,16 +168,26 @@ class Pass(Generic[Result]):
         first_row, rows = texts.number(0), np.arange(len(table))
         in_parts = (first_row + rows) * _ROW_BYTES
         indexes = rows if self.sample >= 1 else np.flatnonzero(chunks.in_sample(in_parts, self.sample))
-        batch, parsed_rows = self._parse(texts, indexes)
-        bad, others = [], table.drop_columns(str(self.options.json_column))
-        for record in batch.bad:  # with the other columns, whose values become strings if JSON has no such type
-            row = [column[record.line - first_row].as_py() for column in others.columns]
-            values = dict(zip(others.column_names, row, strict=True))
+        others, options = table.drop_columns(str(self.options.json_column)), self.options
+        table, faults, inexact = with_parsed_columns(table, options.more_columns, options.json, texts.file)
+        invalid: dict[int, BadRecord] = {}
+        for row, error in faults if options.on_error != "null" else ():
+            line, text = texts.number(row), texts.data[texts.starts[row] : texts.stops[row]].tobytes()
+            if options.on_error == "fail":
+                problem = f"{texts.unit} {line}: {error.message}; {_advice(texts.file, options, line, text)}"
+                raise JsonError(problem, reason=error.reason, file=texts.file, offset=error.offset)
+            invalid[row] = BadRecord.of(texts.file, line, text, error)
+        batch, parsed_rows = self._parse(texts, np.setdiff1d(indexes, list(invalid)) if invalid else indexes)
+        counts = batch.counts + ReadCounts(0, 0, 0, *self._inexact_numbers(texts, rows, sorted(inexact)))
+        bad, all_bad = [], sorted([*batch.bad, *invalid.values()], key=lambda record: record.line)
+        for record in all_bad:  # with the other columns, whose values become strings if JSON has no such type
+            values = {name: others[name][record.line - first_row].as_py() for name in others.column_names}
             columns = {
                 name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in values.items()
             }
             bad.append(replace(record, columns=columns))
-        return replace(batch, bad=bad, table=table if np.array_equal(parsed_rows, rows) else table.take(parsed_rows))
+        table = table if np.array_equal(parsed_rows, rows) else table.take(parsed_rows)
+        return replace(batch, bad=bad, counts=counts, table=table)
 
     def _parse(
         self, texts: chunks.RowTexts, rows: npt.NDArray[np.int64]
@@ -305,9 +316,11 @@ def _null_rows(count: int) -> Tape:
 def _advice(file: str | None, options: TextOptions, line: int, text: bytes) -> str:
     """Return what to do about a line that is not JSON; names of files and first lines indicate other formats."""
     is_header = line == 1 and re.match(rb'"?[A-Za-z_][^{}\[\]]*[,;\t|]', text) is not None
+    advice = "fix the line, or skip invalid lines with on_error='quarantine'"
+    if options.json_column is not None:
+        return advice
     if (is_csv(file) or is_header) and options.layout.format != "csv":
         return "for CSV set input_format='csv'"
-    advice = "fix the line, or skip invalid lines with on_error='quarantine'"
     suffix = PurePosixPath(file or "").suffix[1:]
     if suffix.isalpha() and suffix.lower() not in _JSON_SUFFIXES:
         return f"{advice}; if the file is not JSON, leave it out with exclude='*.{suffix}'"

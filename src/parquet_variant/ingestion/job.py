@@ -73,7 +73,7 @@ class IngestJob:
         self._files = find_files(request.sources, text) if request.rows is None else []
         csv = text.layout.csv
         if text.json_column is not None and csv.infer_types and not csv.types:
-            csv = table_sources.with_inferred_types(self._files, text.json_column, csv)
+            csv = table_sources.with_inferred_types(self._files, (text.json_column, *text.more_columns), csv)
             text = replace(text, layout=replace(text.layout, csv=csv))
         # The sources are not sent to the tasks, which receive their splits.
         self._request = replace(request, sources=(), rows=None, text=text)
@@ -208,9 +208,12 @@ class IngestJob:
         request, column = self._request, self._request.text.json_column
         if column is None:
             return []
-        csv = request.text.layout.csv
-        rows = next((rows for split in chain(*tasks) for _, rows in table_sources.open_rows(split, column, csv)), None)
-        fields = [] if rows is None else list(rows.schema)
+        csv, more = request.text.layout.csv, request.text.more_columns
+        parts = (part for split in chain(*tasks) for part in table_sources.open_rows(split, column, csv, more))
+        fields = [
+            pa.field(field.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA) if field.name in more else field
+            for field in next((rows.schema for _, rows in parts), ())
+        ]
         others = {field.name.lower() for field in fields if field.name != column}
         if duplicates := [name for name in (request.column, *request.partition_by.names) if name.lower() in others]:
             raise bad_option(

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias, Unpack, get_args
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import (
@@ -44,7 +43,7 @@ from parquet_variant.ingestion.sources.splits import CHUNK_BYTES
 from parquet_variant.io.filesystems import path_text, path_texts
 from parquet_variant.io.staging import check_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.conversions import cast_to_variant, from_python, to_json
+from parquet_variant.ops.conversions import from_python, to_json
 from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, table_of
 from parquet_variant.support import choices
 from parquet_variant.tables.table.base import TextKeywords
@@ -84,6 +83,7 @@ class TextOptions:
     """The options by which every task reads JSON text; see `pv.ingest`.
 
     `json_column`: the column of tables that contains JSON; None if the sources are text files.
+    `more_columns`: further columns of tables that contain JSON.
     `json_paths`: the paths of strings inside the JSON that contain JSON.
     `of_dataframe`: the tables are files to which Spark wrote a DataFrame, so that messages name its partitions.
     `sample`: share of the lines to profile, above 0 and up to 1; None lets the job choose it.
@@ -93,6 +93,7 @@ class TextOptions:
     on_inexact: choices.OnInexact = "report"
     layout: TextLayout = field(default_factory=TextLayout)
     json_column: str | None = None
+    more_columns: tuple[str, ...] = ()
     json_paths: tuple[VariantPath, ...] = ()
     of_dataframe: bool = False
     texts: StringTypes = field(default_factory=StringTypes)
@@ -105,19 +106,12 @@ class TextOptions:
     def __post_init__(self) -> None:
         check_choice("on_error", self.on_error, get_args(choices.OnError))
         check_choice("on_inexact", self.on_inexact, get_args(choices.OnInexact))
-        if self.json_column is not None and not (isinstance(self.json_column, str) and self.json_column):
-            raise bad_option(
-                f"json_column is {self.json_column!r}: it must be the name of the column that contains JSON"
-            )
         if self.json_column is not None and self.layout.format not in ("auto", "csv"):
             raise bad_option(
                 f"json_column applies to tables, but input_format is {self.layout.format!r}: remove one of the two"
             )
-        for path in self.json_paths:
-            if path.has_wildcard or not path.segments:
-                raise bad_option(
-                    f"json_column is {path.shorthand!r}: a path of strings with JSON has keys and indexes only"
-                )
+        if any(not path.segments for path in self.json_paths):
+            raise bad_option("json_column is '$': name the path of strings with JSON, such as '$.payload'")
         if self.json_paths and self.layout.root is not None:
             raise bad_option("json_column= with a path cannot be combined with root=: ingest the rows first")
         if self.sample is not None:
@@ -146,8 +140,9 @@ class TextOptions:
         ``schema_types`` are the types of strings in the DDL of a schema or in the hints of a policy.
         """
         sources = tuple(sources)
-        column, options["json_paths"] = json_column_or_paths(options.get("json_column"), sources)
-        options["json_column"] = column
+        columns, options["json_paths"] = json_columns_and_paths(options.get("json_column"), sources)
+        column = options["json_column"] = columns[0] if columns else None
+        options["more_columns"] = columns[1:]
         if infer_types and column is None:
             raise bad_option("infer_types= is for CSV next to a JSON column: name the column with json_column=")
         if input_format == "auto" and column is None and sources and all(map(is_csv, sources)):
@@ -270,7 +265,7 @@ class IngestRequest(WriteRequest):
                     "rows in memory require json_column=, the name of the column that contains JSON; to write "
                     "Variants, use pv.write"
                 )
-            rows = _with_json_text(sources, column)
+            rows = _with_json_text(sources, (column, *text_options.more_columns))
         if file_options.get("only_new"):
             file_options.setdefault("mode", "append")
         partition_by = PartitionBy.of(file_options.pop("partition_by", ()))
@@ -293,26 +288,36 @@ class IngestRequest(WriteRequest):
 _JSON_FILE = re.compile(r"\.(ndjson|jsonl|jsonlines|json|geojson)(\.(gz|zst|bz2|lz4))?$", re.IGNORECASE)
 
 
-def json_column_or_paths(
+def json_columns_and_paths(
     option: str | Sequence[str] | None, sources: Sequence[str]
-) -> tuple[str | None, tuple[VariantPath, ...]]:
-    """Return the column of tables that ``json_column`` names, or the paths of strings inside JSON.
+) -> tuple[tuple[str, ...], tuple[VariantPath, ...]]:
+    """Return the columns of tables that ``json_column`` names, and the paths of strings in the first one, or in JSON.
 
-    Several names, and names in sources that are files of JSON by their suffix, are paths.
+    Names in sources that are files of JSON by their suffix, and names with ``$``, are paths in the rows.
 
-    >>> json_column_or_paths("payload", ["a.parquet"])
-    ('payload', ())
-    >>> [path.shorthand for path in json_column_or_paths(["value", "$.a.b"], ["kafka.ndjson.gz"])[1]]
+    >>> json_columns_and_paths(["messages[*].content", "payload"], ["a.parquet"])
+    (('messages', 'payload'), (VariantPath("$[*]['content']"),))
+    >>> [path.shorthand for path in json_columns_and_paths(["value", "$.a.b"], ["kafka.ndjson.gz"])[1]]
     ['$.value', '$.a.b']
     """
-    if option is None:
-        return None, ()
-    names = strings_of("json_column", option)
-    is_json = bool(sources) and all(map(_JSON_FILE.search, sources))
-    if len(names) == 1 and names[0][:2] not in ("$.", "$[") and not (is_json and names[0]):
-        return names[0], ()
-    paths = (name if name.startswith("$") else VariantPath((name,)) for name in names)
-    return None, tuple(map(VariantPath.parse, paths))
+    names = () if option is None else strings_of("json_column", option)
+    if not all(names):
+        raise bad_option(f"json_column is {option!r}: it must be the name of the column that contains JSON")
+    of_rows = any(name[:2] in ("$", "$.", "$[") for name in names)
+    of_rows |= bool(names and sources) and all(map(_JSON_FILE.search, sources))
+    columns, paths = dict[str, None](), list[VariantPath]()
+    for name in names:
+        column, bracket, path = name.partition("[*]")
+        if of_rows and not bracket:
+            paths.append(VariantPath.parse(name if name.startswith("$") else VariantPath((name,))))
+        elif of_rows:
+            paths.append(VariantPath.parse(name if name.startswith("$") else f"$.{name}"))
+        else:
+            columns = {column: None} | columns if bracket else columns | {column: None}
+            paths += [VariantPath.parse(f"${bracket}{path}")] if bracket else []
+    if not of_rows and len({name.partition("[*]")[0] for name in names if "[*]" in name}) > 1:
+        raise bad_option(f"json_column is {option!r}: only one column can have strings with JSON in its elements")
+    return tuple(columns), tuple(paths)
 
 
 def _checked_readers(readers: Any, schema: ShreddingSchema | None, policy: Policy | None) -> Policy | None:
@@ -334,19 +339,13 @@ def _checked_readers(readers: Any, schema: ShreddingSchema | None, policy: Polic
     return replace(policy or AutoPolicy(), readers=tuple(readers))
 
 
-def _with_json_text(rows: Any, json_column: str) -> pa.Table:
-    """Return rows in memory as a table; dicts, structs and lists in the JSON column become their JSON."""
-    if hasattr(rows, "iloc") and json_column in rows.columns and rows.dtypes[json_column].kind == "O":
-        text = [
-            Variant.from_python(value).to_json() if isinstance(value, dict | list) else value
-            for value in rows[json_column]
-        ]
-        rows = rows.assign(**{json_column: text})
-    table = table_of(rows)
-    index = table.schema.get_field_index(json_column)
-    if index >= 0 and pa.types.is_nested(table.field(index).type) and not is_variant_field(table.field(index)):
-        table = table.set_column(index, json_column, to_json(cast_to_variant(table.column(index))))
-    return table
+def _with_json_text(rows: Any, json_columns: Iterable[str]) -> pa.Table:
+    """Return rows in memory as a table; dicts and lists in the JSON columns of pandas become their JSON."""
+    for name in json_columns:
+        if hasattr(rows, "iloc") and name in rows.columns and rows.dtypes[name].kind == "O":
+            text = [Variant.from_python(v).to_json() if isinstance(v, dict | list) else v for v in rows[name]]
+            rows = rows.assign(**{name: text})
+    return table_of(rows)
 
 
 # The formats that support an option.

@@ -10,34 +10,41 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, takewhile
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import binary_parts, columns_of, one_chunk, with_columns
+from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
+from parquet_variant.arrays.parts import binary_parts, columns_of, one_chunk, struct_of, with_columns
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import JsonError, SchemaError, VariantFileError
+from parquet_variant.inference.typed_strings import decoded_base64
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions, CsvReader
 from parquet_variant.ingestion.formats.layout import start_of_text
-from parquet_variant.ingestion.sources.chunks import RowTexts
+from parquet_variant.ingestion.formats.wrapped import values_at
+from parquet_variant.ingestion.sources.chunks import Bytes, RowTexts
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, TablePart, plan_splits
 from parquet_variant.io.directories import has_delta_log, has_iceberg_metadata
-from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
-from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.ops.conversions import cast_to_variant, to_json
+from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import PrimitiveId
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.forms import is_json_type
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 _BLOCK_BYTES = 1 << 20
 _INTEGER = r"^-?(0|[1-9][0-9]*)$"
@@ -175,8 +182,8 @@ def split_rows(rows: pa.Table, parts: int) -> list[Split]:
     ]
 
 
-def with_inferred_types(files: Iterable[InputFile], column: str, options: CsvOptions) -> CsvOptions:
-    """Return the options with the types of the columns next to the JSON column, from all rows of all CSV files."""
+def with_inferred_types(files: Iterable[InputFile], columns: Sequence[str], options: CsvOptions) -> CsvOptions:
+    """Return the options with the types of the columns next to the JSON columns, from all rows of all CSV files."""
     # Other tables have types.
     texts = [
         file
@@ -188,17 +195,18 @@ def with_inferred_types(files: Iterable[InputFile], column: str, options: CsvOpt
         for file in texts:
             with file.errors():
                 for table in csv_tables(file, options):
-                    yield table.drop_columns([column] if column in table.column_names else [])
+                    yield table.drop_columns([name for name in columns if name in table.column_names])
 
     return replace(options, types=tuple(inferred_types(tables()).items()))
 
 
 def open_rows(
-    split: Split, column: str, options: CsvOptions, *, of_dataframe: bool = False
+    split: Split, column: str, options: CsvOptions, more: Sequence[str] = (), *, of_dataframe: bool = False
 ) -> Iterator[tuple[RowTexts, pa.Table]]:
-    """Yield the rows of a split in batches, JSON column included, and the texts of that column.
+    """Yield the rows of a split in batches, JSON columns included, and the texts of the first of these columns.
 
-    `column`: the JSON column, or the dotted path of a field of structs: strings, or bytes as Kafka delivers them.
+    `column`, `more`: the JSON columns, or the dotted paths of fields of structs. Text of the type ``arrow.json`` in
+      other columns becomes Variants.
     `of_dataframe`: whether Spark wrote the partitions of a DataFrame to the files.
     """
     name = source = split.file.name
@@ -212,26 +220,62 @@ def open_rows(
         )
         raise VariantFileError(problem, reason="not-a-table", file=name)
     for first_row, table in _numbered_tables(split, options):
-        table = _with_field_as_column(table, column)
-        if column not in table.column_names:
-            problem = f"{name} has no column {column}: its columns are {', '.join(table.column_names)}"
-            raise VariantFileError(problem, reason="no-such-column", file=name)
-        index = table.column_names.index(column)
+        for place in (column, *more):
+            table = _with_field_as_column(table, place)
+            if place not in table.column_names:
+                problem = f"{name} has no column {place}: its columns are {', '.join(table.column_names)}"
+                raise VariantFileError(problem, reason="no-such-column", file=name)
+        table = _with_variants(table, (column, *more))
         for start in range(0, max(table.num_rows, 1), _BATCH_ROWS):
             batch = table.slice(start, _BATCH_ROWS)
-            try:
-                offsets, address, valid, owner = binary_parts(one_chunk(batch.column(index)))
-            except SchemaError:
-                problem = (
-                    f"column {column} is {batch.column(index).type}, not strings or bytes: name the column with JSON "
-                    "with json_column="
-                )
-                raise SchemaError(problem, reason="not-text", file=name) from None
-            base, end = int(offsets[0]), int(offsets[-1])
-            buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
-            data, starts, stops = np.frombuffer(buffer, np.uint8), offsets[:-1] - base, offsets[1:] - base
-            number_of = (first_row + start).__add__
-            yield RowTexts(source, "row", data, starts, stops, number_of, valid if len(valid) else None), batch
+            data, starts, stops, valid = json_texts(batch, column, name)
+            yield RowTexts(source, "row", data, starts, stops, (first_row + start).__add__, valid), batch
+
+
+def json_texts(table: pa.Table, name: str, file: str) -> tuple[Bytes, Int64s, Int64s, Bytes | None]:
+    """Return the texts of a column of strings or bytes, or the JSON of nested values, and which rows are not null."""
+    column = one_chunk(table.column(name))
+    if pa.types.is_nested(column.type) and not is_variant_field(table.field(name)):
+        column = to_json(cast_to_variant(column))
+    try:
+        offsets, address, valid, owner = binary_parts(column)
+    except SchemaError:
+        problem = f"column {name} is {column.type}, not strings or bytes: name the column with JSON with json_column="
+        raise SchemaError(problem, reason="not-text", file=file) from None
+    base, end = int(offsets[0]), int(offsets[-1])
+    buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
+    spans = _decoded_texts(np.frombuffer(buffer, np.uint8), offsets[:-1] - base, offsets[1:] - base)
+    return *spans, valid if len(valid) else None
+
+
+def with_parsed_columns(
+    table: pa.Table, names: Sequence[str], options: JsonOptions, file: str
+) -> tuple[pa.Table, list[tuple[int, JsonError]], list[tuple[int, bytes]]]:
+    """Return a table with Variants in columns of JSON, null where text is not JSON; faults and inexact numbers."""
+    faults, inexact = list[tuple[int, JsonError]](), list[tuple[int, bytes]]()
+    for name in names:
+        parsed = parse_text(*json_texts(table, name, file), options, null_on_error=True)
+        inexact += parsed.inexact
+        faults += [
+            (row, JsonError(f"column {name}: {error.message}", reason=error.reason, offset=error.offset))
+            for row, error in parsed.faults
+        ]
+        storage = shredded_rows(parsed.tape).storage()
+        field = pa.field(name, storage.type, metadata=EXTENSION_METADATA)
+        table = table.set_column(table.column_names.index(name), field, storage)
+    return table, faults, inexact
+
+
+def _with_variants(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Return a table with Variants in place of text of the type ``arrow.json``, which is plain text in some columns."""
+    others = [name for name in table.column_names if name not in names]
+    parsed = rows_of(table.select(others)) if others else table
+    for index, name in enumerate(table.column_names):
+        if name in others:
+            table = table.set_column(index, parsed.field(name), parsed.column(name))
+        elif is_json_type(table.column(index).type):
+            table = table.set_column(index, name, [chunk.storage for chunk in table.column(index).chunks])
+    return table
 
 
 def _with_field_as_column(table: pa.Table, path: str) -> pa.Table:
@@ -325,33 +369,83 @@ class ParsedStrings:
 def parse_strings(tape: Tape, paths: Sequence[VariantPath], options: JsonOptions) -> ParsedStrings:
     """Parse the strings at some paths of rows, one path after the other; other values at the paths are kept.
 
-    >>> rows = VariantArray.from_pylist([{"p": '{"a": 1}', "q": "[]"}, {"p": 2}, {}])
-    >>> parse_strings(next(array_tapes(rows, 0)), [VariantPath(("p",)), VariantPath(("q",))], JsonOptions()).array[0]
-    <Variant object: {"p":{"a":1},"q":[]}>
+    >>> rows = VariantArray.from_pylist([{"p": '{"a": 1}', "q": ["[]", 3]}, {"p": 2}, {}])
+    >>> paths = [VariantPath.parse("$.p"), VariantPath.parse("$.q[*]")]
+    >>> parse_strings(next(array_tapes(rows, 0)), paths, JsonOptions()).array[0]
+    <Variant object: {"p":{"a":1},"q":[[],3]}>
     """
-    parsed, tapes = ParsedStrings(), iter([tape])
+    parsed, tapes = ParsedStrings(), [tape]
     for path in paths:
-        arrays, first = list[VariantArray](), 0
-        for part in tapes:
-            array, faults, inexact = _parse_strings_at(part, path, options)
-            arrays.append(array)
-            parsed.faults.extend((first + row, error) for row, error in faults)
-            parsed.inexact.extend((first + row, text) for row, text in inexact)
-            first += part.rows
+        array, faults, inexact = _parse_strings_at(tapes, path.segments, options)
+        for row, error in faults:
+            problem = f"the string at {path.shorthand}: {error.message}"
+            parsed.faults.append((row, JsonError(problem, reason=error.reason, offset=error.offset)))
+        parsed.inexact.extend(inexact)
         if parsed.faults:
             break
-        array = VariantArray.concat(arrays)
-        parsed, tapes = replace(parsed, array=array), array_tapes(array, 0) if len(array) else iter([tape])
+        parsed, tapes = replace(parsed, array=array), list(array_tapes(array, 0)) or tapes
     return parsed
 
 
-def _parse_strings_at(
-    tape: Tape, path: VariantPath, options: JsonOptions
-) -> tuple[VariantArray, Sequence[tuple[int, JsonError]], Sequence[tuple[int, bytes]]]:
-    """Return the rows with the parsed strings at a path, the faults and the inexact numbers."""
+# Rows with the parsed strings at a path; faults and inexact numbers by row.
+_Parsed: TypeAlias = "tuple[VariantArray, list[tuple[int, JsonError]], list[tuple[int, bytes]]]"
+
+
+def _parse_strings_at(tapes: Iterable[Tape], segments: tuple[Segment, ...], options: JsonOptions) -> _Parsed:
+    keys = tuple(takewhile(lambda segment: isinstance(segment, str), segments))
+    arrays, faults, inexact, first = list[VariantArray](), list[tuple[int, JsonError]](), list[tuple[int, bytes]](), 0
+    for tape in tapes:
+        array, of_faults, of_inexact = (
+            _parse_strings_of(tape, keys, options)
+            if keys == segments
+            else _parse_elements(tape, VariantPath(keys), segments[len(keys) :], options)
+        )
+        arrays.append(array)
+        faults += [(first + row, error) for row, error in of_faults]
+        inexact += [(first + row, text) for row, text in of_inexact]
+        first += tape.rows
+    return VariantArray.concat(arrays), faults, inexact
+
+
+def _parse_elements(tape: Tape, path: VariantPath, segments: tuple[Segment, ...], options: JsonOptions) -> _Parsed:
+    """Parse strings in the elements of arrays at a path: those of one position, or of all."""
     from parquet_variant.ops.value_edits import variant_set
 
-    outer, number = trusted_array(shredded_rows(tape).storage()), tape.find_path(path.segments)
+    (step, *rest), outer = segments, trusted_array(shredded_rows(tape).storage())
+    elements, rows = values_at(outer, VariantPath((*path.segments, WILDCARD)))
+    parents, starts, counts = np.unique(rows, return_index=True, return_counts=True)
+    positions = np.arange(len(rows)) - np.repeat(starts, counts)
+    chosen = np.flatnonzero(positions == step) if isinstance(step, int) else positions + np.repeat(starts, counts)
+    if not len(chosen):
+        return outer, [], []
+    parsed, faults, inexact = _parse_strings_at(array_tapes(elements.take(from_numpy(chosen)), 0), tuple(rest), options)
+    numbered = [(int(rows[chosen[row]]), text) for row, text in inexact]
+    if faults:
+        return outer, [(int(rows[chosen[row]]), error) for row, error in faults], numbered
+    elements = _replaced(elements, chosen, parsed)
+    arrays = _arrays_of(elements, from_numpy(np.append(starts, len(rows)).astype(np.int32)))
+    if path.segments:
+        arrays = variant_set(outer.take(from_numpy(parents)), path, arrays)
+    return _replaced(outer, parents, arrays), [], numbered
+
+
+def _arrays_of(elements: VariantArray, offsets: pa.Array) -> VariantArray:
+    """Return arrays of consecutive elements."""
+    tapes = list(array_tapes(elements, 0))
+    if len(tapes) > 1:  # several dictionaries
+        return cast_to_variant(pa.ListArray.from_arrays(offsets, elements.storage))
+    storage, rows = shredded_rows(tapes[0], per_batch=True).storage(), len(offsets) - 1
+    lists = pa.ListArray.from_arrays(offsets, struct_of({"value": storage.field("value")}))
+    metadata = storage.field("metadata").take(from_numpy(np.zeros(rows, np.int64)))
+    columns = {"metadata": metadata, "value": pa.nulls(rows, pa.binary()), "typed_value": lists}
+    return VariantArray(struct_of(columns)).to_unshredded()
+
+
+def _parse_strings_of(tape: Tape, keys: tuple[Segment, ...], options: JsonOptions) -> _Parsed:
+    """Parse the strings at a path of keys, or the rows that are strings."""
+    from parquet_variant.ops.value_edits import variant_set
+
+    outer, number = trusted_array(shredded_rows(tape).storage()), tape.find_path(keys)
     tags = tape.nodes[:, 0]
     is_string = ((tags & 0xFF) == PrimitiveId.STRING) & (tags & DROPPED == 0)
     nodes = np.flatnonzero(is_string & (path_ids(tags) == number)) if number is not None else ()
@@ -362,16 +456,34 @@ def _parse_strings_at(
     stops = np.cumsum(sizes)
     data = np.empty(int(stops[-1]) + 1, np.uint8)
     copy_spans(tape.nodes[nodes, 1].copy(), sizes, address_of(data))
-    parsed = parse_text(data, stops - sizes, stops, options=options, null_on_error=True)
+    parsed = parse_text(*_decoded_texts(data, stops - sizes, stops), options=options, null_on_error=True)
     inexact = [(int(rows[index]), text) for index, text in parsed.inexact]
-    place = f"the string at {path.shorthand}"
-    faults = [
-        (int(rows[index]), JsonError(f"{place}: {error.message}", reason=error.reason, offset=error.offset))
-        for index, error in parsed.faults
-    ]
-    if faults:
-        return outer, faults, inexact
-    changed = variant_set(outer.take(from_numpy(rows)), path, trusted_array(shredded_rows(parsed.tape).storage()))
-    positions = np.arange(tape.rows)
-    positions[rows] = tape.rows + np.arange(len(rows))
-    return VariantArray.concat([outer, changed]).take(from_numpy(positions)), [], inexact
+    if parsed.faults:
+        return outer, [(int(rows[index]), error) for index, error in parsed.faults], inexact
+    values = trusted_array(shredded_rows(parsed.tape).storage())
+    changed = variant_set(outer.take(from_numpy(rows)), VariantPath(keys), values) if keys else values
+    return _replaced(outer, rows, changed), [], inexact
+
+
+def _replaced(array: VariantArray, rows: npt.NDArray[np.intp], values: VariantArray) -> VariantArray:
+    """Return an array with other values in some rows."""
+    positions = np.arange(len(array))
+    positions[rows] = len(array) + np.arange(len(rows))
+    return VariantArray.concat([array, values]).take(from_numpy(positions))
+
+
+def _decoded_texts(data: Bytes, starts: Int64s, stops: Int64s) -> tuple[Bytes, Int64s, Int64s]:
+    """Return texts with decoded base64 where the text is that of an object or an array, as in dumps of Kafka.
+
+    The base64 of ``{`` and ``[`` begins with ``e`` and ``W``, with which no JSON begins.
+    """
+    filled = np.flatnonzero(stops > starts)
+    encoded = filled[np.isin(data[starts[filled]], (ord("e"), ord("W")))]
+    if not len(encoded):
+        return data, starts, stops
+    texts = [data[start:stop].tobytes() for start, stop in zip(starts, stops, strict=True)]
+    for index in encoded.tolist():
+        texts[index] = decoded_base64(texts[index]) or texts[index]
+    sizes = np.array(list(map(len, texts)), np.int64)
+    stops = np.cumsum(sizes)
+    return np.frombuffer(b"".join(texts) + b"\0", np.uint8), stops - sizes, stops

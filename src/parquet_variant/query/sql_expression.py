@@ -135,6 +135,7 @@ _OPERATORS = (
 _FUNCTIONS = {
     "lower", "upper", "trim", "length", "substring", "substr", "starts_with", "ends_with", "contains", "abs", "round",
     "floor", "ceil", "year", "month", "day", "hour", "date_trunc", "date_part", "regexp_matches",
+    "_pv_sort_key", "_pv_variant_get", "_pv_to_json",
 }  # fmt: skip
 
 
@@ -152,7 +153,8 @@ def rejects_nulls(condition: str, table: str, columns: Collection[str]) -> bool:
             return node.table == table and node.name in columns
         if isinstance(node, (exp.Between, exp.In)):
             return is_null(node.this)
-        is_strict = node.name.lower() in _FUNCTIONS if isinstance(node, exp.Anonymous) else isinstance(node, _OPERATORS)
+        name = node.name.lower().partition("__")[0]  # without the constants of a call
+        is_strict = name in _FUNCTIONS if isinstance(node, exp.Anonymous) else isinstance(node, _OPERATORS)
         return is_strict and any(map(is_null, node.iter_expressions()))
 
     def excludes(node: exp.Expr, truth: bool) -> bool:

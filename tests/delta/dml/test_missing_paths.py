@@ -32,6 +32,8 @@ def test_a_change_with_a_misspelled_path(package: Any, tmp_path: Path) -> None:
         lambda: pv.open(table, format=package).update({"v:k": "1"}, "v:usr.id::int = 1"),
         lambda: merge("target.v:usr.id::int = source.v:user.id::int"),
         lambda: merge("target.v:user.id::int = source.v:usr.id::int"),
+        lambda: pv.open(table, format=package).delete("v:usr.id = 1"),
+        lambda: merge("v:usr.id"),
     )
     for change in changes:
         with pytest.raises(pv.VariantError, match=r"did you mean v:user\.id\?") as caught:
@@ -62,6 +64,9 @@ def test_a_change_with_a_misspelled_path(package: Any, tmp_path: Path) -> None:
         ("k = 9 OR v:opt::int = 1", False),
         ("(v:opt::int = 1 OR v:id::int = 9) AND k < 5", False),
         ("v:opt::int = 1 OR (v:ended::int = 1 AND k = 1)", True),
+        ("v:opt = 1 AND v:id = 9", True),
+        ("v:opt = 1 OR v:id = 9", False),
+        ("v:opt LIKE 'x%'", True),
     ],
 )
 def test_a_missing_path_that_the_condition_needs_is_reported(

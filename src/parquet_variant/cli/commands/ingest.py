@@ -148,6 +148,8 @@ def ingest(
         sources = [source if source == "-" else absolute(source) for source in sources]
         dest = absolute(dest) if dest and catalog is None else dest
     with with_stdin(sources) as read, ShownProgress() as progress:
+        if only_new and read != sources:
+            raise BadParameter("standard input and pipes cannot be known again: leave out --only-new, or name files")
         request = IngestRequest.of(
             read,
             dest,

@@ -274,7 +274,8 @@ class JsonOptions:
         None,
         metavar="NAME|PATH",
         help="Read SRC as tables (Parquet, Vortex, Arrow, CSV, Delta) with JSON in this column (s.x: in a field of "
-        "a struct), and keep other columns; or of JSON: parse the strings with JSON at this key or $.path; repeatable.",
+        "a struct; s[*].x: of each element), and keep other columns; or of JSON: parse the strings with JSON at this "
+        "key or $.path, such as '$.a[*].b'; repeatable.",
     )
     infer_types: bool = Option(False, help="With --json-column of CSV: type the other columns by their values.")
     parse: list[str] | None = Option(

@@ -45,7 +45,7 @@ TYPES: dict[str, frozenset[VariantType]] = {
     "null": frozenset({_V.NULL}),
 }
 # The forms of strings.
-FORMATS: dict[str, int] = {name.lower(): getattr(FORM, name) for name in FORM._fields}
+FORMATS: dict[str, int] = {name.lower(): getattr(FORM, name) for name in FORM._fields[: FORM.BOOLEAN]}
 # The rules but `type`, and what they expect, in the order of reports.
 _EXPECTED = {
     "nullable": "no null",

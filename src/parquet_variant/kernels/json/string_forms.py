@@ -1,4 +1,4 @@
-"""Strings that are written in the form of another type: dates, timestamps, UUIDs and numbers.
+"""Strings that are written in the form of another type: dates, timestamps, UUIDs, numbers and booleans.
 
 Owns the forms, which are exact: a string has a form only if the value of that type contains all that the string says,
 apart from its spelling. `profile` counts the forms, and `inference.typed_strings` decides which strings are typed.
@@ -9,12 +9,15 @@ from __future__ import annotations
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, STATUS, scan_number
 from parquet_variant.kernels.machine_code.functions import helper, kernel, numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import KIND, load_u8, store_u64
+from parquet_variant.kernels.memory import KIND, load_u8, load_u32, store_u64
 
-# The forms, in the order of their columns in a profile.
-FORM = numbered("DATE TIMESTAMP TIMESTAMP_NTZ UUID NUMBER")
-FORMS = 5
+# The forms, in the order of their columns in a profile. A BIGINT has thousands separators; in profiles and types an
+# integer of 64 bits among the numbers is one, too.
+FORM = numbered("DATE TIMESTAMP TIMESTAMP_NTZ UUID NUMBER BOOLEAN BIGINT")
+FORMS = len(FORM)
 NO_FORM = -1
+# The bytes ``true`` and ``fals``, and the largest integer.
+_TRUE, _FALS, MAX_INT64 = 0x65757274, 0x736C6166, 2**63 - 1
 # The longest string with a form: a decimal of 38 digits with sign, a zero and a point.
 _MAX_SIZE = 41
 # Microseconds of 0001-01-01T00:00:00 and of 9999-12-31T23:59:59.999999.
@@ -154,6 +157,25 @@ def _timestamp(address: int, size: int, days: int) -> tuple[int, int, int]:
 
 
 @helper
+def _grouped_integer(address: int, size: int) -> tuple[int, int]:
+    """Return ``(form, value)`` of digits with thousands separators, such as ``-1,234,567``, if 64 bits hold it."""
+    sign = 1 if load_u8(address) == 45 else 0
+    first, value, most = (size - sign) % 4, 0, MAX_INT64
+    if first == 0 or size - sign < 5 or load_u8(address + sign) == 48:
+        return NO_FORM, 0
+    for at in range(sign, size):
+        digit = load_u8(address + at) - 48
+        if (at - sign - first) % 4 == 0:
+            if digit != -4:  # a comma
+                return NO_FORM, 0
+        elif digit < 0 or digit > 9 or value > most // 10 or (value == most // 10 and digit > 7 + sign):
+            return NO_FORM, 0
+        else:
+            value = value * 10 + digit
+    return FORM.BIGINT, -value if sign else value
+
+
+@helper
 def string_form(address: int, size: int) -> tuple[int, int, int, int, int]:
     """Return ``(form, kind, a, b, scale)`` of a string: the node of its value; the form of other strings is NO_FORM.
 
@@ -169,6 +191,10 @@ def string_form(address: int, size: int) -> tuple[int, int, int, int, int]:
         form, a, b = _uuid(address)
         return form, KIND.UUID, a, b, 0
     if first != 45 and (first < 48 or first > 57):
+        if size == 4 and load_u32(address) == _TRUE:
+            return FORM.BOOLEAN, KIND.TRUE, 0, 0, 0
+        if size == 5 and load_u32(address) == _FALS and load_u8(address + 4) == 101:
+            return FORM.BOOLEAN, KIND.FALSE, 0, 0, 0
         return NO_FORM, 0, 0, 0, 0
     if size >= 10 and load_u8(address + 4) == 45 and load_u8(address + 7) == 45:
         year, month, day = _digits_value(address, 4), _digits_value(address + 5, 2), _digits_value(address + 8, 2)
@@ -180,6 +206,9 @@ def string_form(address: int, size: int) -> tuple[int, int, int, int, int]:
         form, kind, value = _timestamp(address, size, days)
         return form, kind, value, 0, 0
     status, stop, kind, a, b, scale = scan_number(address, address + size, False)
+    if status == STATUS.OK and stop < address + size and load_u8(stop) == 44:
+        form, a = _grouped_integer(address, size)
+        return form, KIND.INT64, a, 0, 0
     if status != STATUS.OK or stop != address + size or kind == DOUBLE_TEXT:
         return NO_FORM, 0, 0, 0, 0
     return FORM.NUMBER, kind, a, b, scale
@@ -194,7 +223,7 @@ def type_strings(nodes: Int64Table, positions: Int64s, form: int, uuids: int) ->
     typed = 0
     for position in positions:
         actual_form, kind, a, b, scale = string_form(nodes[position, 1], nodes[position, 2])
-        if actual_form != form:
+        if actual_form != form and (form != FORM.BIGINT or actual_form != FORM.NUMBER or kind > KIND.INT64):
             continue
         if actual_form == FORM.UUID:
             place = uuids + 16 * typed

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.int128 import digits_of
-from parquet_variant.kernels.json.string_forms import FORMS, string_form
+from parquet_variant.kernels.json.string_forms import FORM, FORMS, string_form
 from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8Table
 from parquet_variant.kernels.memory import (
@@ -120,9 +120,10 @@ def _count_value(kind: int, a: int, b: int, counts: Int64Table, sketches: UInt8T
         counts[path, P_STRING_BYTES] += b
         counts[path, P_LONG_STRINGS] += kind == KIND.STRING and b >= 64
         if kind == KIND.STRING:
-            form, _, _, _, _ = string_form(a, b)
+            form, form_kind, _, _, _ = string_form(a, b)
             if form >= 0:
                 counts[path, P_FORMS + form] += 1
+                counts[path, P_FORMS + FORM.BIGINT] += form == FORM.NUMBER and form_kind <= KIND.INT64
         counts[path, P_STRING_MIN] = min(counts[path, P_STRING_MIN], b)
         counts[path, P_STRING_MAX] = max(counts[path, P_STRING_MAX], b)
         _add_to_sketch(sketches, path, _sampled_hash(a, b))

@@ -23,7 +23,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.destination import WriteRequest
 from parquet_variant.ingestion.destinations.iceberg import table_location
 from parquet_variant.ingestion.job import IngestJob
-from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, json_column_or_paths
+from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, json_columns_and_paths
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
@@ -54,7 +54,8 @@ def ingest(
     # Absolute paths, because the working directory of the workers may differ from that of the driver.
     target = absolute(dest) if options.get("catalog") is None else os.fspath(dest)
     place = target if options.get("catalog") is None else table_location(target, options["catalog"])
-    with _source_paths(sources, place, json_column_or_paths(options.get("json_column"), ())[0]) as files:
+    columns, _ = json_columns_and_paths(options.get("json_column"), ())
+    with _source_paths(sources, place, columns[0] if columns else None) as files:
         request = IngestRequest.of(files, target, format=format, **options)
         if hasattr(sources, "sparkSession"):
             request = replace(request, text=replace(request.text, of_dataframe=True))
