@@ -156,7 +156,7 @@ register_methods(
             "tables.changes.operations": "delete erase merge update",
             "tables.changes.optimizing": "optimize",
         },
-        "Scan": {"spark.operations.read": "to_spark:read", "sql_query.binding": "with_common_types"},
+        "Scan": {"spark.operations.read": "to_spark:read", "sql_query.binding": "facts:bind_table with_common_types"},
         "SparkSession": {
             "spark.operations.write": "ingest",
             "spark.operations.read": "sql",

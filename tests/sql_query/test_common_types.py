@@ -95,6 +95,25 @@ def test_elements_of_arrays_are_typed(tmp_path: Path) -> None:
         assert pv.sql(query, t=source).to_pylist() == [{"tag": "A", "c": 1}, {"tag": "B", "c": 1}]
 
 
+@pytest.mark.parametrize("source", ["array", "files", "delta"])
+def test_parsed_text_has_the_types_of_its_values(source: str, tmp_path: Path) -> None:
+    texts = ['{"a": 1, "l": [{"n": 2}]}', '{"a": 2, "l": [{"n": 3}], "x": "b"}', "{oops", None]
+    rows = pv.from_python([{"p": text} for text in texts])
+    data: object = pa.table({"s": pa.array(texts, pa.string()), "v": rows})
+    if source != "array":
+        pv.write(tmp_path / "out", data, format="parquet" if source == "files" else source)
+        data = tmp_path / "out"
+    for query, expected in {
+        "SELECT sum(try_parse_json(s):a), avg(try_parse_json(v:p):a) FROM t": [(3, 1.5)],
+        "SELECT try_parse_json(s):a + 1 FROM t WHERE try_parse_json(s):a > 1": [(3,)],
+        "SELECT sum(try_parse_json(v:p::string):a) FROM t": [(3,)],
+        "SELECT sum(try_parse_json(x.s):l[0].n) FROM (SELECT s FROM t) x": [(5,)],
+        "WITH x AS (SELECT try_parse_json(s) AS p FROM t) SELECT sum(p:a), max(p:x) FROM x": [(3, "b")],
+        "SELECT sum(e.value:n) FROM t, LATERAL variant_explode(try_parse_json(s):l) e": [(5,)],
+    }.items():
+        assert [tuple(row.values()) for row in pv.sql(query, t=data).to_pylist()] == expected, query
+
+
 def test_a_renamed_column_is_not_read_by_its_old_name(tmp_path: Path) -> None:
     rows = {"v": pv.parse_json(['{"a": 1}']), "w": pv.parse_json(['{"a": "x"}'])}
     pv.write(tmp_path / "t", rows, format="iceberg")

@@ -177,4 +177,7 @@ def test_an_empty_name_is_refused_before_the_engine_sees_it(query: str) -> None:
 def test_empty_keys_and_columns_next_to_an_empty_name_can_be_read() -> None:
     table = {"": pa.array([1]), "v": pv.parse_json(['{"": 5, "a": {"": 6}}']), "k": pa.array([2])}
     found = pv.sql("""SELECT k, v:['']::int AS x, v[""]::int AS y, v:a['']::int AS z FROM t""", t=table)
+    assert pv.sql('SELECT k, v:""::int AS x, v:``::int AS y, v:a.""::int AS z FROM t', t=table).to_pylist() == (
+        found.to_pylist()
+    )
     assert found.to_pylist() == [{"k": 2, "x": 5, "y": 5, "z": 6}]

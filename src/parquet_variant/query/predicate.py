@@ -124,7 +124,16 @@ class Or:
     parts: tuple[Predicate, ...]
 
 
-Predicate = Compare | In | Like | IsNull | Constant | Not | And | Or
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A condition that an engine evaluates over columns; no row is skipped by it."""
+
+    columns: tuple[str, ...]
+    text: str  # The condition as the user wrote it.
+    answers: Callable[[list[Any]], pa.BooleanArray]  # Returns for each row whether it is true.
+
+
+Predicate = Compare | In | Like | IsNull | Constant | Computed | Not | And | Or
 
 
 def check_like(pattern: str, error: type[VariantError]) -> None:
@@ -170,7 +179,7 @@ def all_of(conditions: Iterable[object]) -> Predicate:
 
 
 def _condition(condition: object) -> Predicate:
-    if isinstance(condition, (Compare, In, Like, IsNull, Constant, Not, And, Or)):
+    if isinstance(condition, (Compare, In, Like, IsNull, Constant, Computed, Not, And, Or)):
         return condition
     if not isinstance(condition, tuple) or len(condition) not in (2, 3):
         raise PredicateError(f"invalid condition {condition!r}: give (column, operator, value)")
@@ -190,11 +199,15 @@ def _condition(condition: object) -> Predicate:
     raise PredicateError(f"unknown operator {op!r}: use {' '.join(OPERATORS)} in, like, is null (or not of them)")
 
 
-def columns_of(predicate: Predicate) -> set[str]:
-    """Return the columns that a predicate uses."""
+def columns_of(predicate: Predicate, *, compared: bool = False) -> set[str]:
+    """Return the columns that a predicate uses, or only those that it compares with values."""
     if isinstance(predicate, (And, Or)):
-        return set().union(*(columns_of(part) for part in predicate.parts))
-    return columns_of(predicate.part) if isinstance(predicate, Not) else {predicate.column}
+        return set().union(*(columns_of(part, compared=compared) for part in predicate.parts))
+    if isinstance(predicate, Not):
+        return columns_of(predicate.part, compared=compared)
+    if compared and isinstance(predicate, IsNull):
+        return set()
+    return set(predicate.columns) if isinstance(predicate, Computed) else {predicate.column}
 
 
 def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = None) -> str:
@@ -223,6 +236,8 @@ def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = N
         return f"{shown(predicate.column)} like {_literal_text(predicate.pattern)}"
     if isinstance(predicate, In):
         return f"{shown(predicate.column)} in ({', '.join(map(_literal_text, predicate.values))})"
+    if isinstance(predicate, Computed):
+        return f"({predicate.text})"
     assert not isinstance(predicate, Constant)
     return f"{shown(predicate.column)} {predicate.op} {_literal_text(predicate.literal)}"
 
@@ -245,6 +260,8 @@ def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
         return type(predicate)(tuple(renamed(part, names) for part in predicate.parts))
     if isinstance(predicate, Not):
         return Not(renamed(predicate.part, names))
+    if isinstance(predicate, Computed):
+        return replace(predicate, columns=tuple(names.get(name, name) for name in predicate.columns))
     return replace(predicate, column=names.get(predicate.column, predicate.column))
 
 
@@ -268,8 +285,10 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: st
         return type(predicate)(tuple(bind(part, types, zone) for part in predicate.parts))
     if isinstance(predicate, Not):
         return Not(bind(predicate.part, types, zone))
-    if predicate.column not in types:
-        raise PredicateError(f"unknown column {predicate.column!r}: choose from {', '.join(types) or 'none'}")
+    if unknown := columns_of(predicate) - set(types):
+        raise PredicateError(f"unknown column {unknown.pop()!r}: choose from {', '.join(types) or 'none'}")
+    if isinstance(predicate, Computed):
+        return predicate
     kind = types[predicate.column]
     if isinstance(predicate, (IsNull, Constant)):
         return predicate
@@ -419,6 +438,8 @@ def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedAr
         return result
     if isinstance(predicate, Not):
         return pc.invert(evaluate(predicate.part, columns))
+    if isinstance(predicate, Computed):
+        return predicate.answers([columns[name] for name in predicate.columns])
     column = columns[predicate.column]
     if isinstance(predicate, IsNull):
         return pc.is_null(column)
@@ -442,7 +463,7 @@ def _of_distinct(predicate: Predicate, name: str, column: pa.DictionaryArray) ->
 def _has_is_null(predicate: Predicate) -> bool:
     if isinstance(predicate, (And, Or)):
         return any(map(_has_is_null, predicate.parts))
-    return _has_is_null(predicate.part) if isinstance(predicate, Not) else isinstance(predicate, IsNull)
+    return _has_is_null(predicate.part) if isinstance(predicate, Not) else isinstance(predicate, (IsNull, Computed))
 
 
 _ARROW_NAMES = {

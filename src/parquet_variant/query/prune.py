@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from parquet_variant.inference.statistics import forget_inverted, order_key, upper_text
 from parquet_variant.kernels.arrow_buffers import scalar
-from parquet_variant.query.predicate import And, Compare, Constant, In, IsNull, Like, Not, Or, Predicate
+from parquet_variant.query.predicate import And, Compare, Computed, Constant, In, IsNull, Like, Not, Or, Predicate
 
 # A bool about one part of the data, or an array of bool with one entry per part.
 MOST_LOOKUPS = 100  # The most values of an IN list that are looked up, in a bloom filter for instance.
@@ -117,8 +117,10 @@ def _possible_truths(predicate: Predicate, statistics: Callable[[str], PruningSt
         if isinstance(predicate, And):
             return reduce(operator.and_, maybe), reduce(operator.or_, maybe_not)
         return reduce(operator.or_, maybe), reduce(operator.and_, maybe_not)
-    column = statistics(predicate.column)
+    column = statistics(predicate.columns[0] if isinstance(predicate, Computed) else predicate.column)
     value = column.may_be_value
+    if isinstance(predicate, Computed):
+        return value | True, value | True
     if isinstance(predicate, IsNull):
         return column.may_be_null, value
     if not np.any(value):

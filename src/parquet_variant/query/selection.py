@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclasses_field
 from typing import Any, Literal, TypeAlias
@@ -264,6 +264,8 @@ class PlannedQuery(ArrowResult):
 
 # The type of the values of an expression, in which null stands for unknown types; None for a type that is not known.
 Kind: TypeAlias = pa.DataType | None
+# A step into values, to their elements and fields or to their text as JSON, and the path inside of these.
+Inside: TypeAlias = tuple[Literal["elements", "text"], VariantPath]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +278,8 @@ class TableColumns:
     )  # Arrow types of the other columns by name.
     # Variants inside structs: the dotted name that scans use for them -> names of the struct and its fields.
     nested: Mapping[str, tuple[str, ...]] = dataclasses_field(default_factory=dict)
+    # Returns the table with what is known of its values, for an expression that needs the type of a path.
+    facts: Callable[[], TableFacts] | None = None
 
     @property
     def top(self) -> list[str]:
@@ -298,8 +302,10 @@ class TableFacts:
     skips: bool = True  # Whether its scans can use a filter to skip data.
 
     @classmethod
-    def of(cls, columns: TableColumns) -> TableFacts:
-        """Return a table of which only the columns are known."""
+    def of(cls, columns: TableColumns | TableFacts) -> TableFacts:
+        """Return a table of which only the columns are known, or one of which more is known."""
+        if isinstance(columns, TableFacts):
+            return columns
         facts = cls()
         facts.columns, facts.order = columns, tuple(dict.fromkeys([*columns.variants, *columns.ordinary]))
         return facts
@@ -309,11 +315,11 @@ class TableFacts:
         return Selected.of(name, path, kind)
 
     def common_type(
-        self, name: str, path: VariantPath, inside: Sequence[VariantPath] = (), *, nulls: bool = True
+        self, name: str, path: VariantPath, inside: Sequence[Inside] = (), *, nulls: bool = True
     ) -> pa.DataType | None:
-        """Return the type of every value at a path of a Variant column; None if there is none, or it is not known.
+        """Return the type of every value at a path of a column; None if there is none, or it is not known.
 
-        `inside`: the path inside each element or field of the values, once per explosion.
+        `inside`: the path inside each element or field of the values, or inside their parsed text, once per step.
         `nulls`: whether values may also be Variant null, which the typed column has as NULL.
         """
         return None

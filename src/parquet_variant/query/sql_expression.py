@@ -6,6 +6,7 @@ their scopes, to `sql_query`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,7 @@ from parquet_variant.query.rewriting.values import QueryContext
 from parquet_variant.query.selection import Selected, TableColumns, TableFacts
 from parquet_variant.query.spark_meaning import as_spark_means, with_earlier_instants
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
-from parquet_variant.query.variant_functions import CallContext, register_calls
+from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
 from parquet_variant.support.choices import SqlEngine
 
 
@@ -39,7 +40,7 @@ class SqlExpression:
 
 
 def read_expression(
-    text: str, tables: Mapping[str, TableColumns], *, zone: str = "UTC", engine: SqlEngine = "duckdb"
+    text: str, tables: Mapping[str, TableColumns | TableFacts], *, zone: str = "UTC", engine: SqlEngine = "duckdb"
 ) -> SqlExpression:
     r"""Parse an expression, and resolve its columns.
 
@@ -55,18 +56,25 @@ def read_expression(
     >>> where.pushdown["t"]
     Compare(column="v:$['a']['b']:int", op='>', literal=5)
     """
+    known = {alias: TableFacts.of(columns) for alias, columns in tables.items()}
+    try:
+        return _read(text, known, zone, engine)
+    except SqlError:  # an expression may need the types of paths, which take time to find
+        facts = {alias: c.facts() for alias, c in tables.items() if isinstance(c, TableColumns) and c.facts is not None}
+        if not facts:
+            raise
+    return _read(text, known | facts, zone, engine)
+
+
+def _read(text: str, known: Mapping[str, TableFacts], zone: str, engine: SqlEngine) -> SqlExpression:
     tree = parse_sql(text, engine, what="expression")
     if engine == "spark":
-        tree = as_spark_means(
-            tree, {name: kind for columns in tables.values() for name, kind in columns.ordinary.items()}
-        )
+        tree = as_spark_means(tree, {n: kind for facts in known.values() for n, kind in facts.columns.ordinary.items()})
     for node in tree.find_all(exp.Query, exp.Window, exp.Star):
         raise SqlError(
             f"{written(node)!r} is not allowed in a condition on rows: subqueries, windows and stars read other rows"
         )
-    uses = {
-        alias: TableUse(number, TableFacts.of(columns), "") for number, (alias, columns) in enumerate(tables.items())
-    }
+    uses = {alias: TableUse(number, facts, "") for number, (alias, facts) in enumerate(known.items())}
     scope = Scope({}, relations=[Relation(alias, use.output_columns(), use) for alias, use in uses.items()])
     context = QueryContext("duckdb", zone, is_condition=True)
     value = ExpressionRewriter(context, scope).expression(tree)
@@ -122,7 +130,40 @@ def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Ta
         except duckdb.Error as error:
             if failures:
                 raise failures[0] from None
-            raise SqlError(f"the SQL cannot be run: {str(error).strip().splitlines()[0]}") from None
+            raise SqlError(engine_message(error)) from None
+
+
+# ---- errors of the engine
+
+_NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+|\W+)\((.*?)\)'")
+_MISSING_FUNCTION = re.compile(r"Function with name \"?(\w+)\"? does not exist")
+# RE2's messages.
+_BAD_PATTERN = re.compile(
+    r"Invalid Input Error: (missing|no argument for repetition|unexpected|trailing|invalid "
+    r"(repetition|perl|escape|character class|UTF-8|named))"
+)
+_TIMES = re.compile(r"\(.*\b(TIMESTAMP|DATE)\b.*\) -> ")  # a candidate function that takes a point in time
+ENGINE_STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage of a Variant
+
+
+def engine_message(error: Exception) -> str:
+    """Return the message for an error of DuckDB, with a remedy where one is known."""
+    message = str(error).strip().splitlines()[0].replace(ENGINE_STORAGE, "VARIANT")
+    if (call := _NO_FUNCTION.search(message)) is not None:
+        name, types = call[1], call[2].replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
+        kind = "timestamp" if _TIMES.search(str(error)) and "DOUBLE" not in str(error) else "double"
+        what = "argument" if name.isidentifier() else "operand"
+        example = f"{name}(x::{kind})" if what == "argument" and "," not in types else f"x::{kind}"
+        message = f"{name} does not accept {types or 'no argument'}: cast the {what}, as in {example}"
+    missing = _MISSING_FUNCTION.search(message)
+    if missing is not None and (unknown := unknown_function(missing[1])) is not None:
+        return unknown
+    hint = ": cast the Variant, as in ::string" if "VARIANT" in message else ""
+    if _BAD_PATTERN.search(message) is not None:
+        hint = r": the regular expression is not valid; write \( for a bracket itself, or search with contains(…)"
+    if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in message:  # TIMESTAMP has a zone, as in Spark
+        hint = ": a literal without a zone is TIMESTAMP_NTZ '…'"
+    return f"the SQL cannot be run: {message}{hint}"
 
 
 # ---- conditions that cannot be true where some columns are null

@@ -145,7 +145,7 @@ class _Filter(_Pushdown):
         return None if literal is NO_LITERAL else Compare(compared[0], op, literal)  # type: ignore[arg-type]
 
 
-_FILTER_NAMES = re.compile(
+FILTER_NAMES = re.compile(
     r"""(?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|::\s*\w+)
     | [xX](?P<hex>'(?:[0-9a-fA-F]{2})*')
     | (?P<path>\$(?:\['(?:\\.|[^'\\])*'\]|\["(?:\\.|[^"\\])*"\]|\[[\d*]+\]|[^\s\[\]<>=!(),:'"`])*
@@ -189,7 +189,7 @@ def parse_predicate(text: str) -> Predicate:
 
     try:  # names are quoted, because names of columns can be any words
         predicate = _Filter(_column_of_filter, "UTC").exact(
-            parse_sql(_FILTER_NAMES.sub(quoted, text), what="expression")
+            parse_sql(FILTER_NAMES.sub(quoted, text), what="expression")
         )
     except SqlError as error:
         message = re.sub(r"^invalid SQL( at line \d+, column \d+)?", "invalid filter", str(error))

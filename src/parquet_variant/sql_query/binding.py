@@ -7,6 +7,7 @@ Leaves recognising formats to `tables.opening`, the bound table to `tables`, and
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -17,11 +18,21 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import PredicateError, VariantError, VariantFileError
+from parquet_variant.errors import PredicateError, TableError, VariantError, VariantFileError
 from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
-from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
-from parquet_variant.query.selection import Selected, TableColumns, read_filter, split_type
+from parquet_variant.query.predicate import And, Computed, Predicate, bind, columns_of, joined, renamed
+from parquet_variant.query.selection import (
+    PlannedQuery,
+    Selected,
+    TableColumns,
+    read_filter,
+    read_selection,
+    split_type,
+)
+from parquet_variant.query.sql_dialect import SqlError, sql_type_name
+from parquet_variant.query.sql_expression import read_expression
+from parquet_variant.query.sql_pushdown import FILTER_NAMES
 from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, ScanOptions, memory_scan, side_by_side
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
@@ -44,9 +55,7 @@ def bind_table(source: Any, name: str) -> BoundTable:
     if isinstance(source, BoundTable):
         return source
     plan = source.plan if isinstance(source, Scan) else source
-    if isinstance(source, Scan) or (
-        hasattr(plan, "batches") and (hasattr(plan, "selection") or hasattr(plan, "scans"))
-    ):
+    if isinstance(plan, PlannedQuery) and hasattr(plan, "zone"):  # scans of JSON and Vortex files are read whole
         variants = [field.name for field in plan.schema if is_variant_field(field)]
         ordinary = {field.name: field.type for field in plan.schema if not is_variant_field(field)}
         columns = TableColumns(variants, ordinary)
@@ -72,32 +81,113 @@ def bind_table(source: Any, name: str) -> BoundTable:
     raise VariantError(problem, reason="not-a-table")
 
 
-def with_common_types(table: Table, columns: Any, where: Any, column: str | None) -> tuple[Any, Predicate | None]:
+def with_common_types(
+    table: Table, columns: Any, where: Any, column: str | None, zone: str
+) -> tuple[Any, Predicate | None]:
     """Return the columns and the filter of a scan, in which a path without a type has that of its values, as in SQL.
 
-    The path of a whole value remains without a type. `column`: the Variant column of the paths.
+    The path of a whole value remains without a type. A text that is not a filter of columns and literals is a condition
+    in SQL. `column`: the Variant column of the paths.
     """
-    predicate = read_filter(where)
+    predicate = refusal = None
+    try:
+        predicate = read_filter(where)
+    except PredicateError as error:
+        if not isinstance(where, str):
+            raise
+        refusal = error
     paths = {name: _untyped_path(request) for name, request in columns.items()} if isinstance(columns, Mapping) else {}
     hidden = [] if predicate is None else sorted(columns_of(predicate).difference(columns))
     of_filter = {name: ("", *name.partition("$")[1:]) if name[:1] == "$" else name.partition(":$") for name in hidden}
-    if not any(paths.values()) and not any(sign == ":$" or _untyped_path(n) for n, (_, sign, _) in of_filter.items()):
+    untyped_names = (sign == ":$" or _untyped_path(name) for name, (_, sign, _) in of_filter.items())
+    if refusal is None and not any(paths.values()) and not any(untyped_names):
         return columns, predicate
     bound = bind_table(table, table.uri)
     variant = column or next(iter(bound.columns.variants), "")
-    names = {}
+    typed = {
+        name: columns[name] if path is None else Selected(name, path, bound.common_type(variant, path))
+        for name, path in paths.items()
+    } or columns
+    names, mixed = {}, {name for name, path in paths.items() if path is not None and typed[name].type is None}
     for name, (root, sign, path) in of_filter.items():
         if not sign or name in bound.order:
             continue
         if root not in ("", variant):
             raise PredicateError(f"the filter has a path into {root}, and the scan reads paths into {variant}")
         kind = None if (untyped := _untyped_path(f"${path}")) is None else bound.common_type(variant, untyped)
+        mixed |= {name} if kind is None and untyped is not None else set()
         names[name] = f"${path}" if kind is None or pa.types.is_nested(kind) else f"${path}:{ddl_name(kind)}"
-    typed = {
-        name: columns[name] if path is None else Selected(name, path, bound.common_type(variant, path))
-        for name, path in paths.items()
+    if predicate is None or (isinstance(where, str) and mixed & columns_of(predicate, compared=True)):
+        return typed, None if where is None else _condition(bound, typed, where, variant, zone, refusal)
+    return typed, renamed(predicate, names)
+
+
+def _condition(
+    bound: BoundTable, columns: Any, where: str, variant: str, zone: str, refusal: PredicateError | None
+) -> Predicate:
+    """Return the filter of a scan for a condition in the SQL of queries, which may also name the output columns.
+
+    `refusal`: the error of the condition as a filter of columns and literals.
+    """
+    from parquet_variant.tables.expressions import RowCondition
+
+    outputs = {
+        item.name: item if item.path is None else replace(item, column=item.column or variant)
+        for item in read_selection(columns)
+        if item.path is not None or item.stored_name != item.name
     }
-    return typed or columns, None if predicate is None else renamed(predicate, names)
+    types = {name: item.output or bound.columns.ordinary.get(item.stored_name) for name, item in outputs.items()}
+    ordinary = {name: kind for name, kind in (*bound.columns.ordinary.items(), *types.items()) if kind is not None}
+    variants = [*bound.columns.variants, *(name for name in outputs if types[name] is None)]
+    facts = replace(
+        bound,
+        columns=replace(bound.columns, variants=[name for name in variants if not types.get(name)], ordinary=ordinary),
+        order=tuple(dict.fromkeys([*bound.order, *outputs])),
+        derived={**bound.derived, **outputs},
+    )
+    try:
+        expression = read_expression(_as_sql(where, variant), {"t": facts}, zone=zone)
+        needed = expression.columns["t"]
+        if not needed:
+            raise PredicateError("the filter names no column")
+        if others := [item.stored_name for item in needed.values() if item.path and item.stored_name != variant]:
+            raise PredicateError(f"the filter has a path into {others[0]}, and the scan reads paths into {variant}")
+        rows = RowCondition(expression, tuple(needed), zone)
+        kinds = (
+            VARIANT_STORAGE if item.is_variant else item.output or bound.columns.ordinary[item.stored_name]
+            for item in needed.values()
+        )
+        rows([pa.nulls(0, kind) for kind in kinds])  # the engine checks the condition before data is read
+    except (SqlError, TableError) as error:
+        is_syntax = error.message.startswith("invalid SQL")
+        raise (refusal if refusal is not None and is_syntax else PredicateError(error.message)) from None
+    names = {name: _request(item) for name, item in needed.items()}
+    computed = Computed(tuple(names.values()), where, rows)
+    skipping = expression.pushdown.get("t")
+    return computed if skipping is None else And((renamed(skipping, names), computed))
+
+
+def _request(column: Selected) -> str:
+    """Return a column of a scan as `Table.scan` takes it."""
+    if column.path is None:
+        return column.stored_name
+    return str(column.path) if column.output is None else f"{column.path}:{sql_type_name(column.output)}"
+
+
+def _as_sql(text: str, variant: str) -> str:
+    r"""Return a filter as the SQL of queries, in which paths such as ``$.a:int`` are into a Variant column.
+
+    >>> _as_sql("lower($.a:string) = '$.b'", "v")
+    'lower(variant_get("v", \'$.a\', \'string\')) = \'$.b\''
+    """
+
+    def call(match: re.Match[str]) -> str:
+        if not match["path"]:
+            return match[0]
+        parts = ", ".join("'" + part.replace("'", "''") + "'" for part in split_type(match[0]) if part is not None)
+        return f"""variant_get("{variant.replace('"', '""')}", {parts})"""
+
+    return FILTER_NAMES.sub(call, text)
 
 
 def _untyped_path(request: object) -> VariantPath | None:
@@ -249,8 +339,6 @@ def _any_row(variant: str) -> Selected:
 
 def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Any:
     """Return a scan with other output columns: paths are appended to its own paths, and its filter is kept."""
-    if hasattr(plan, "scans"):
-        return replace(plan, scans=tuple(_scan_again(scan, needed, predicate, options) for scan in plan.scans))
     first = plan.selection[0].name
     by_name = {column.name: column for column in plan.selection}
     outputs = []

@@ -30,7 +30,8 @@ from parquet_variant.query.predicate import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, path_hint, unique_names
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, sql_type_name
-from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
+from parquet_variant.query.sql_expression import ENGINE_STORAGE, engine_message
+from parquet_variant.query.variant_functions import CallContext, register_calls
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.result import SqlResult, copy_statement, with_json, with_variants, write_result
 from parquet_variant.sql_query.rewriting.query import Rewritten
@@ -95,16 +96,7 @@ def class_warnings(classes: Mapping[tuple[str, tuple[str, ...]], Counter[str]]) 
 _BATCH_ROWS = 1 << 17
 # Arrow types that DuckDB cannot read.
 _UNSUPPORTED = re.compile("halffloat|decimal256")
-_NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+|\W+)\((.*?)\)'")
-_MISSING_FUNCTION = re.compile(r"Function with name \"?(\w+)\"? does not exist")
-# RE2's messages.
-_BAD_PATTERN = re.compile(
-    r"Invalid Input Error: (missing|no argument for repetition|unexpected|trailing|invalid "
-    r"(repetition|perl|escape|character class|UTF-8|named))"
-)
 _NUMBERED = tuple("123456789")  # the names of paths in the engine's text begin with the number of their table
-_TIMES = re.compile(r"\(.*\b(TIMESTAMP|DATE)\b.*\) -> ")  # a candidate function that takes a point in time
-_STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage of a Variant
 
 
 def sql(
@@ -248,7 +240,7 @@ class SqlQuery:
                     ]
                     part = part.rename_columns(names)
                     if self.rewritten.describes:
-                        kinds = [kind.replace(_STORAGE, "VARIANT") for kind in part["column_type"].to_pylist()]
+                        kinds = [kind.replace(ENGINE_STORAGE, "VARIANT") for kind in part["column_type"].to_pylist()]
                         yield part.set_column(1, "column_type", pa.array(kinds, pa.string()))
                     else:
                         yield with_json(part) if as_text else with_variants(part)
@@ -294,34 +286,22 @@ class SqlQuery:
         """Return an error of the engine with the names that the user wrote."""
         if self.rewritten.unknown:
             return SqlError(self.rewritten.unknown[0])
-        message = str(error).strip().splitlines()[0].replace(_STORAGE, "VARIANT")
+        shown = engine_message(error)
         needs = [item for use in self.rewritten.uses for item in use.needed.items()]
         for name, needed in sorted(needs, key=lambda item: -len(item[0])):
             if needed.path is None or name == needed.column:  # the user wrote the name
                 continue
-            message = message.replace(f'"{name}"', path_text(needed))
+            shown = shown.replace(f'"{name}"', path_text(needed))
             if name.startswith(_NUMBERED):  # other names may also be words of the message
-                message = message.replace(name, path_text(needed))
-        if (call := _NO_FUNCTION.search(message)) is not None:
-            name, types = call[1], call[2].replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
-            kind = "timestamp" if _TIMES.search(str(error)) and "DOUBLE" not in str(error) else "double"
-            what = "argument" if name.isidentifier() else "operand"
-            example = f"{name}(x::{kind})" if what == "argument" and "," not in types else f"x::{kind}"
-            message = f"{name} does not accept {types or 'no argument'}: cast the {what}, as in {example}"
-        if "Unsupported Internal Arrow Type" in message:
+                shown = shown.replace(name, path_text(needed))
+        if "Unsupported Internal Arrow Type" in shown:
             fields = [field for plan in self.plans.values() for field in plan.schema]
             columns = ", ".join(
                 f"{field.name} {field.type}" for field in fields if _UNSUPPORTED.search(str(field.type))
             )
-            message = f"DuckDB has no type for {columns or 'a column'}: omit it, or cast it before the query"
-        if (missing := _MISSING_FUNCTION.search(message)) is not None:
-            return SqlError(unknown_function(missing[1]) or message)
-        hint = ": cast the Variant, as in ::string" if "VARIANT" in message else ""
-        if _BAD_PATTERN.search(message) is not None:
-            hint = r": the regular expression is not valid; write \( for a bracket itself, or search with contains(…)"
-        if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in message:  # TIMESTAMP has a zone, as in Spark
-            hint = ": a literal without a zone is TIMESTAMP_NTZ '…'"
-        return SqlError(f"the SQL cannot be run: {message}{hint}")
+            remedy = "omit it, or cast it before the query"
+            shown = f"the SQL cannot be run: DuckDB has no type for {columns or 'a column'}: {remedy}"
+        return SqlError(shown)
 
 
 def _has_values(column: pa.ChunkedArray) -> bool:

@@ -23,17 +23,18 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.memory import KIND
 from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.columns.extract_path import extract_variant
+from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import (
+    Inside,
     Selected,
     TableColumns,
     TableFacts,
     is_variant,
 )
-from parquet_variant.query.variant_functions import field_names
+from parquet_variant.query.variant_functions import FUNCTIONS, field_names
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.row_input import types_of_paths
@@ -214,7 +215,7 @@ class BoundTable(TableFacts):
         return derived if path is None else Selected.of(*self._stored_place(name, path), kind)
 
     def common_type(
-        self, name: str, path: VariantPath, inside: Sequence[VariantPath] = (), *, nulls: bool = True
+        self, name: str, path: VariantPath, inside: Sequence[Inside] = (), *, nulls: bool = True
     ) -> pa.DataType | None:
         """See `TableFacts.common_type`; footers prove it of shredded paths, otherwise few values are inspected."""
         from parquet_variant.files.parquet.scanning.projection import common_type
@@ -222,10 +223,11 @@ class BoundTable(TableFacts):
         def find(*place: Any) -> pa.DataType | None:
             read: Callable[[], Any] = lambda: types_of_values(self._few_values(*place))  # noqa: E731
             if inside:
-                rows = self._once(("entries", *place), lambda: _entries(self._few_values(*place)))
-                for number, below in enumerate(inside[:-1], 1):
-                    rows = self._once(("entries", *place, *inside[:number]), partial(_entries, rows, below))
-                read = lambda: types_of_values(rows, "v", inside[-1])  # noqa: E731
+                rows, below = self._once(("values", *place), lambda: self._few_values(*place)), VariantPath()
+                for number, (how, path_inside) in enumerate(inside):
+                    rows = self._once((*place, *inside[:number], how), partial(_opened, rows, below, how))
+                    below = path_inside
+                read = lambda: types_of_values(rows, "v", below)  # noqa: E731
             elif self.values is not None:
                 read = lambda: types_of_values(self.values, *place)  # noqa: E731
             else:
@@ -252,7 +254,8 @@ class BoundTable(TableFacts):
 
     def _few_values(self, name: str, path: VariantPath) -> pa.Table | None:
         """Return the Variants at a path as the column ``v``; None if too many bytes of files would be read."""
-        plan: Any = self.scan({"v": Selected.of(name, path)}, None, ScanOptions())
+        is_ordinary = name in self.columns.ordinary and name not in self.derived
+        plan: Any = self.scan({"v": Selected.of(name, None if is_ordinary else path)}, None, ScanOptions())
         if self.values is None and self.json_keys is None:
             report = plan.explain() if hasattr(plan, "explain") and not path.has_wildcard else None
             report = getattr(report, "inside", report)  # that of a table has the counts of its files inside
@@ -364,14 +367,16 @@ class BoundTable(TableFacts):
         return types_of_paths((source, variant) for source in self.parquet_files())
 
 
-def _entries(
-    rows: pa.Table | None,
-    path: VariantPath = VariantPath(),  # noqa: B008 - immutable
-) -> pa.Table | None:
-    """Return the elements and fields of the values at a path of the column ``v`` as the column ``v``."""
-    chunks = [] if rows is None else rows["v"].chunks
-    exploded = [variant_explode(extract_variant(VariantArray(chunk).storage, path))["value"] for chunk in chunks]
-    arrays = [chunk for column in exploded for chunk in column.chunks]
+def _opened(rows: pa.Table | None, path: VariantPath, how: str) -> pa.Table | None:
+    """Return the elements and fields of the values at a path of the column ``v``, or their text as Variants."""
+    arrays: list[pa.Array] = []
+    for chunk in [] if rows is None or path.has_wildcard else rows["v"].chunks:
+        if how == "elements":
+            arrays += variant_explode(extract_variant(VariantArray(chunk).storage, path))["value"].chunks
+        else:
+            is_variants = pa.types.is_struct(chunk.type)
+            text = extract_path(VariantArray(chunk).storage, path, pa.string(), safe=False) if is_variants else chunk
+            arrays.append(FUNCTIONS["try_parse_json"].work(text))
     return pa.table({"v": pa.chunked_array(arrays)}) if arrays else None
 
 

@@ -117,13 +117,25 @@ def evaluate(texts: Mapping[str, str], tables: Mapping[str, pa.Table], zone: str
 
 def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -> Mask:
     """Return, for each row of a `numbered` table, whether a condition is true; false and unknown are not."""
-    if not len(table):
-        return np.zeros(0, dtype=bool)
     answer = evaluate({"answer": expression.text}, {alias: table}, zone)["answer"]
     if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
-        problem = f"the condition {expression.text} is of type {answer.type}: write a condition that is true or false"
+        problem = f"the condition is of type {answer.type}: write a condition that is true or false"
         raise TableError(problem, reason="bad-condition")
     return np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
+
+
+@dataclass(frozen=True, slots=True)
+class RowCondition:
+    """The answers of a condition over the columns of one table ``t``, as `Computed` needs them."""
+
+    expression: SqlExpression
+    names: tuple[str, ...]  # The names of the columns in the text of the condition.
+    zone: str
+
+    def __call__(self, columns: Sequence[Any]) -> pa.BooleanArray:
+        """Return for each row whether the condition is true."""
+        table = numbered(dict(zip(self.names, columns, strict=True)), len(columns[0]))
+        return pa.array(is_true(self.expression, "t", table, self.zone))
 
 
 @dataclass(frozen=True)

@@ -312,8 +312,12 @@ class ExpressionRewriter(ComparisonRewriter):
         if len(arguments) != (2 if name == "variant_from_arrays" else 1):
             return None
         if name in PARSERS:
-            built = self.call(name, self.text_of(arguments[0]))
-        elif name == "to_variant_object":
+            text, built = self.expression(arguments[0]), self.call(name, self.text_of(arguments[0]))
+            place = text.place
+            if text.root is not None and text.term is not None and text.type == pa.string():
+                place = text.root.place and text.root.place.below(text.term.path)
+            return Value(node, built.copy, VARIANT_STORAGE, place=place and place.opened("text"))
+        if name == "to_variant_object":
             built = self.variant_of(self.expression(arguments[0])).sql
         else:
             values = self.variant_of(self.expression(arguments[1]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,7 +17,7 @@ from parquet_variant.errors import PathError
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import And, Predicate, joined
-from parquet_variant.query.selection import Kind, Selected, TableFacts, field_of, is_variant, only_variants
+from parquet_variant.query.selection import Inside, Kind, Selected, TableFacts, field_of, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.support.choices import SqlEngine
@@ -29,26 +29,26 @@ USE = "table_use"  # The entry of a column's `meta` with the number of its table
 
 @dataclass(frozen=True, slots=True)
 class StoredPath:
-    """A path of a Variant column of a table, or of the elements and fields of the values at a path.
+    """A path of a column of a table, or inside of the elements, the fields, or the parsed text of the values at a path.
 
-    `inside`: the path inside each element or field, once per explosion; none for the values themselves.
+    `inside`: the path inside these, once per explosion or parsed text; none for the values themselves.
     """
 
     table: TableFacts
     column: str
     path: VariantPath = VariantPath()  # noqa: RUF009 - immutable
-    inside: tuple[VariantPath, ...] = ()
+    inside: tuple[Inside, ...] = ()
 
     def below(self, path: VariantPath) -> StoredPath:
         """Return a path below this one."""
         if not self.inside:
             return replace(self, path=VariantPath((*self.path.segments, *path.segments)))
-        *outer, last = self.inside
-        return replace(self, inside=(*outer, VariantPath((*last.segments, *path.segments))))
+        *outer, (how, last) = self.inside
+        return replace(self, inside=(*outer, (how, VariantPath((*last.segments, *path.segments)))))
 
-    def exploded(self) -> StoredPath:
-        """Return the place of the elements and fields of the values."""
-        return replace(self, inside=(*self.inside, VariantPath()))
+    def opened(self, how: Literal["elements", "text"] = "elements") -> StoredPath:
+        """Return the place of the elements and fields of the values, or of their parsed text."""
+        return replace(self, inside=(*self.inside, (how, VariantPath())))
 
     def common_type(self, *, nulls: bool = True) -> pa.DataType | None:
         """Return the type of every value; see `TableFacts.common_type`."""

@@ -401,7 +401,7 @@ class PathRewriter(ABC):
         if use is None:
             check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
             if not is_variant_column:
-                return value_of(node, node, hit.type)
+                return Value(node, node.copy, hit.type, place=None if hit.fields else hit.column.place)
 
             def as_typed() -> Value | None:
                 common, column = hit.column.only_type, node.copy()
@@ -440,7 +440,7 @@ class PathRewriter(ABC):
                 raise SqlError(f"{shown} has no field {part}: choose from {names}")
             kind, shown = fields.get(part.lower()), f"{shown}.{part}"
             reference = exp.Dot(this=exp.Paren(this=reference), expression=exp.to_identifier(part, quoted=True))
-        return value_of(node, reference, hit.type)
+        return Value(node, reference.copy, hit.type, place=None if hit.fields else hit.column.place)
 
 
 def _reference(relation: Relation, name: str, use: TableUse, kind: pa.DataType | None) -> exp.Expr:

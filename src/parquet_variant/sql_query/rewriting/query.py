@@ -322,7 +322,7 @@ class Rewritten(QueryContext):
         given = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
         names = [*given, *columns[len(given) :]]
         outputs = [OutputColumn(column) for column in names]
-        outputs[2] = OutputColumn(names[2], VARIANT_STORAGE, place=value.place and value.place.exploded())
+        outputs[2] = OutputColumn(names[2], VARIANT_STORAGE, place=value.place and value.place.opened())
         scope.relations.append(Relation(shown, outputs))
         return exp.Subquery(this=exp.select(rows), alias=table_alias(shown, names))
 
@@ -349,7 +349,7 @@ class Rewritten(QueryContext):
             rewritten = values.rebuild(node, this=value.sql, **joins)
         lists = [part for part in call.expressions if isinstance(part, exp.Cast)] if is_variant(value.type) else []
         place = values.expression(lists[0].this).place if len(lists) == len(call.expressions) == 1 else None
-        columns = [OutputColumn(name, value.type, place=place and place.exploded()) for name in ("unnest", node.alias)]
+        columns = [OutputColumn(name, value.type, place=place and place.opened()) for name in ("unnest", node.alias)]
         if call.name.lower().startswith("variant_explode"):
             columns = [OutputColumn("pos"), OutputColumn("key"), OutputColumn("value", VARIANT_STORAGE)]
         outputs = rename_outputs(columns, node.args.get("alias"))

@@ -82,9 +82,8 @@ class SelectList(ExpressionRewriter):
             if self.outputs is not None:
                 shown = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
                 typed = value.typed() if value.is_variant else None
-                place = value.place if value.is_variant else None
                 common = None if typed is None else typed.type
-                self.outputs.append(OutputColumn(shown, value.type, common=common, place=place))
+                self.outputs.append(OutputColumn(shown, value.type, common=common, place=value.place))
         return items
 
     def _name(self, item: exp.Expr, inner: exp.Expr, value: Value) -> str | None:

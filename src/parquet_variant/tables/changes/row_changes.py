@@ -26,6 +26,7 @@ from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.rewriting.scopes import is_correction
 from parquet_variant.query.selection import Selected, TableColumns
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
+from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables import expressions
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
 from parquet_variant.tables.changes.patching import FileRows
@@ -147,10 +148,15 @@ class RowChange:
     ) -> RowChange:
         """Parse clauses over the columns of a table, and over those of the source of a merge."""
         plan, zone = table.plan(options.files), options.zone
-        tables = {TARGET if join is None else join.target_alias: expressions.columns_of_table(table.schema)}
+        facts = registered_method("Scan.facts")
+        columns_of_target = replace(
+            expressions.columns_of_table(table.schema), facts=partial(facts, table.current, table.uri)
+        )
+        tables = {TARGET if join is None else join.target_alias: columns_of_target}
         condition = None
         if join is not None:
-            tables[join.source_alias] = expressions.columns_of_data(join.source)
+            of_source = expressions.columns_of_data(join.source)
+            tables[join.source_alias] = replace(of_source, facts=partial(facts, join.source, "the source"))
             condition = read_expression(join.condition, tables, zone=zone)
         parsed = tuple(clause.parsed(table.schema, tables, join, zone) for clause in clauses)
         table.refuse_assignment(a.column for clause in parsed if clause.action == "update" for a in clause.assignments)
@@ -233,7 +239,7 @@ class RowChange:
         alias = self.source if kind == "not_matched" else self.target
         for number, clause in self.of_kind(kind):
             matching = candidates
-            if clause.expression is not None:
+            if clause.expression is not None and candidates.any():
                 part = rows if candidates.all() else expressions.renumbered(rows.filter(pa.array(candidates)))
                 matching = candidates.copy()
                 matching[candidates] = expressions.is_true(clause.expression, alias, part, self.zone)

@@ -266,7 +266,7 @@ class TableBase:
 
         def make_plan() -> Any:
             selected = {f.name: f.name for f in self.schema} if columns is None else columns
-            selected, predicate = registered_method("Scan.with_common_types")(self, selected, where, column)
+            selected, predicate = registered_method("Scan.with_common_types")(self, selected, where, column, zone)
             return self._run("scan", selected, predicate, column=column, zone=zone, threads=threads, **options)
 
         if type(self._options.engine).__module__.startswith("pyspark."):

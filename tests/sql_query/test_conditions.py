@@ -1,0 +1,126 @@
+"""One rule for conditions: scans, deletes, updates and merges take the SQL of queries."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+_ROWS = [
+    {"id": n, "m": [1, "x", 2.5, None][n % 4], "tags": [f"t{n % 3}"], "s": f"Str{n}", "o": {"k": n}} for n in range(16)
+]
+_CONDITIONS = [
+    "v:m = 1",
+    "v:m = 'x' OR v:id = 3",
+    "lower(v:s) = 'str3'",
+    "variant_contains(v:tags, 't1')",
+    "v:id + 1 > 14",
+    "v:id % 2 = 0 AND v:m = 1",
+    "is_object(v:o) AND v:id < 3",
+    "variant_array_length(v:tags) = 1 AND k >= 14",
+    "CASE WHEN v:id > 13 THEN true ELSE false END",
+    "length(v:s) = 4 AND v:id BETWEEN 2 AND 5",
+    "v:o.k * 2 = k + 3",
+    "coalesce(v:m, 7) = 1 AND v:id > 3",
+]
+
+
+@pytest.fixture(scope="module")
+def rows() -> pa.Table:
+    return pa.table({"k": pa.array(range(16)), "v": pv.from_python(_ROWS)})
+
+
+@pytest.fixture(scope="module", params=["memory", "json", "parquet", "delta", "iceberg", "vortex"])
+def source(request: pytest.FixtureRequest, rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder, kind = tmp_path_factory.mktemp("conditions"), request.param
+    if kind == "memory":
+        return rows
+    if kind == "json":
+        (folder / "rows.ndjson").write_text("\n".join(map(json.dumps, _ROWS)))
+        return folder / "rows.ndjson"
+    if kind == "vortex":
+        pytest.importorskip("vortex")
+    path = folder / ("t.vortex" if kind == "vortex" else "t")
+    pv.write(path, rows, format=kind)
+    return path
+
+
+@pytest.mark.parametrize("condition", _CONDITIONS)
+def test_a_scan_takes_the_conditions_of_queries(source: Any, condition: str) -> None:
+    if str(source).endswith(".ndjson"):  # which has no column next to the Variant
+        condition = condition.replace("AND k >=", "AND v:id >=").replace("= k +", "= v:id +")
+    expected = pv.sql(f"SELECT v:id FROM t WHERE {condition} ORDER BY v:id", t=source).to_pylist()
+    assert expected, "the condition is true for some rows"
+    scan = pv.open(source).scan({"id": "$.id"}, condition)
+    assert scan.to_arrow().to_pylist() == expected
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+@pytest.mark.parametrize("condition", _CONDITIONS)
+def test_changes_take_the_conditions_of_queries(
+    table_format: Any, condition: str, rows: pa.Table, tmp_path: Path
+) -> None:
+    pv.write(tmp_path / "t", rows, format=table_format)
+    expected = [row["k"] for row in pv.sql(f"SELECT k FROM t WHERE {condition} ORDER BY k", t=rows).to_pylist()]
+    table = pv.open(tmp_path / "t")
+    assert table.update({"v:hit": "v:id + k"}, condition).rows_updated == len(expected)
+    found = pv.sql("SELECT k, v:hit FROM t WHERE v:hit IS NOT NULL ORDER BY k", t=tmp_path / "t").to_pylist()
+    assert [(row["k"], row["hit"]) for row in found] == [(k, 2 * k) for k in expected]
+    merge = pv.open(tmp_path / "t").merge(pa.table({"k": [3, 4]}), "target.v:id + 0 = source.k")
+    assert merge.when_matched_update({"v:merged": "target.v:id + source.k"}).execute().rows_updated == 2
+    assert pv.open(tmp_path / "t").delete(condition).rows_deleted == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("columns", "condition", "ids"),
+    [
+        ({"n": "k", "id": "$.id"}, "n + 1 > 14", [14, 15]),  # an output column
+        ({"id": "$.id", "m": "$.m"}, "m = 'x' AND id > 8", [9, 13]),  # an output column of several types
+        ({"id": "$.id", "o": "$.o"}, "o:k + 0 = 5", [5]),
+        ({"id": "$.id"}, "lower($.s:string) = 'str3' OR t.k = 2 + 2", [3, 4]),
+        ({"id": "$.id"}, "v:m IS NULL OR upper(v:s) = 'STR4'", [4]),
+    ],
+)
+def test_conditions_name_output_columns_and_paths(source: Any, columns: Any, condition: str, ids: list[int]) -> None:
+    if str(source).endswith(".ndjson"):
+        columns = {name: "$.id" if path == "k" else path for name, path in columns.items()}
+        condition = condition.replace("t.k", "v:id")
+    scan = pv.open(source).scan(columns, condition)
+    assert scan.to_arrow()["id"].to_pylist() == ids
+    assert pv.sql("SELECT sum(id) AS n FROM s", s=scan).to_pylist() == [{"n": sum(ids)}]
+    if str(source).endswith("/t"):
+        sent, tasks = pickle.loads(pickle.dumps((scan, scan.tasks())))  # to another process
+        assert [row["id"] for task in tasks for part in sent.read(task) for row in part.to_pylist()] == ids
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("summ(v:id) > 3", "unknown function summ: did you mean sum"),
+        ("v:id + 1", "the condition is of type int64: write a condition"),
+        ("1 = 1", "the filter names no column"),
+        ("nocol + 1 = 2", "unknown column nocol: choose from"),
+        ("v:nope + 1 = 2", "no row has the path v:nope"),
+        ("lower(v:s) >", "invalid filter"),
+        ("k IN (SELECT 1)", "subqueries"),
+    ],
+)
+def test_what_is_not_a_condition_is_refused_before_data_is_read(rows: pa.Table, condition: str, message: str) -> None:
+    with pytest.raises(pv.VariantError, match=message) as caught:
+        pv.open(rows).scan({"id": "$.id"}, condition)
+    assert type(caught.value).__name__ == "PredicateError"
+
+
+def test_a_condition_in_sql_skips_what_a_part_of_it_excludes(tmp_path: Path) -> None:
+    for number in range(4):
+        values = pv.from_python([{"id": number * 10 + n, "s": "a"} for n in range(10)])
+        pv.write(tmp_path / f"{number}.parquet", values, schema="infer")
+    scan = pv.open(tmp_path).scan({"id": "$.id"}, "v:id > 35 AND upper(v:s) = 'A'")
+    assert scan.to_arrow()["id"].to_pylist() == [36, 37, 38, 39]
+    assert scan.explain().row_groups_read == 1
