@@ -28,7 +28,7 @@ from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.storage_shape import DDL_NAMES
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes, equal_forms, keys_of_number_texts, sort_keys
-from parquet_variant.ops.conversions import to_json
+from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.validate import sound_rows
 from parquet_variant.ops.value_edits import (
@@ -254,6 +254,7 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "variant_normalize": _of_variant(lambda v: plain_variants(cast(VariantArray, variant_normalize(v))), VARIANT),
     "variant_form": _of_variant(lambda v: plain_variants(equal_forms(v)), VARIANT),
     "variant_of": _of_variant(plain_variants, VARIANT),
+    "variant_cast": VariantFunction(lambda values: plain_variants(cast_to_variant(one_chunk(values))), VARIANT),
     "variant_set": _edit(lambda v, value, path, create, **o: variant_set(v, path, value, create, **o)),
     "variant_insert": _edit(lambda v, value, path, **o: variant_insert(v, path, value, **o)),
     "variant_array_append": _edit(lambda v, value, path, **o: variant_array_append(v, path, value, **o)),
@@ -315,7 +316,10 @@ def unknown_function(name: str) -> str | None:
     # DuckDB's syntax.
     own |= {"coalesce", "nullif", "ifnull", "nvl", "if", "iff", "try", "unnest", "grouping", "exists"}
     if (known := function_types()).keys() | own >= {name.lower()}:
-        return None
+        is_own = name.lower() in own and name.lower() not in known
+        return (
+            f"{name} takes a Variant, such as v:a or parse_json(text)" if is_own and name.lower() in FUNCTIONS else None
+        )
     similar = get_close_matches(name.lower(), own, 1, 0.7) or get_close_matches(name.lower(), known, 1, 0.6)
     return f"unknown function {name}" + (f": did you mean {similar[0]}?" if similar else "")
 

@@ -204,6 +204,8 @@ class ExpressionRewriter(ComparisonRewriter):
         """Rewrite a call of a function over a Variant, whose second argument may be a path into it."""
         arguments = arguments_of(node)
         value = self.expression(arguments[0]) if arguments else None
+        if arguments and isinstance(arguments[0], exp.Null) and OF_ONE_VARIANT.get(name) in FUNCTIONS:
+            return value_of(node, exp.false() if OF_ONE_VARIANT[name] == "is_variant_null" else exp.Null())
         if value is None or not value.is_variant:
             return None
         first, *further = arguments
@@ -341,6 +343,9 @@ class ExpressionRewriter(ComparisonRewriter):
             constant = literal_value(part.unnest())
             if role == "value":
                 arguments.append(self.variant_of(self.expression(part)).sql)
+            elif role == "path" and constant is None:  # as in Spark
+                if roles == EDITS[function]:
+                    return value_of(node, exp.cast(exp.Null(), VARIANT), VARIANT_STORAGE)
             elif isinstance(constant, str if role == "path" else bool):
                 constants.append(path_argument(str(constant)) if role == "path" else constant)
             else:

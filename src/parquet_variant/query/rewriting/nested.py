@@ -174,6 +174,8 @@ class NestedRewriter(PathRewriter):
         """Rewrite a constructor of a list."""
         values, item = self.alike(node, node.expressions)
         rebuilt = self.rebuild(node, expressions=[value.sql for value in values])
+        if isinstance(node, exp.Anonymous) and not (node.expressions and isinstance(node.expressions[0], exp.Query)):
+            rebuilt = exp.Array(expressions=rebuilt.expressions)  # array(1, 2) of Spark
         return value_of(node, rebuilt, None if item is None else pa.list_(item))
 
     def read_struct(self, node: exp.Expr, name: str) -> Value:
@@ -185,6 +187,10 @@ class NestedRewriter(PathRewriter):
         names = [part.alias_or_name if isinstance(part, named) else "" for part in parts]
         if name == "named_struct":
             names, parts = [part.name for part in parts[::2]], parts[1::2]
+            if self.engine == "duckdb":
+                keys = [exp.to_identifier(key, quoted=True) for key in names]
+                pairs = zip(keys, rebuilt.expressions[1::2], strict=True)
+                rebuilt = engine_call("struct_pack", *(exp.PropertyEQ(this=k, expression=v) for k, v in pairs))
         kinds = [self.expression(part).kind for part in parts]
         fields = [pa.field(key, pa.null() if kind is None else kind) for key, kind in zip(names, kinds, strict=True)]
         return value_of(node, rebuilt, pa.struct(fields) if any(kind is not None for kind in kinds) else None)

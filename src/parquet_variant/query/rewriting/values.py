@@ -30,7 +30,7 @@ from parquet_variant.query.rewriting.scopes import (
     unknown_name,
 )
 from parquet_variant.query.selection import Kind, Selected, field_of, is_variant, only_variants
-from parquet_variant.query.sql_dialect import SqlError, sql_type_name, written
+from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type_name, written
 from parquet_variant.query.variant_functions import call_name, unknown_function
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import VariantPath
@@ -305,7 +305,12 @@ class PathRewriter(ABC):
 
     def as_variant(self, value: Value) -> Value:
         """Return a value of the engine as a Variant."""
-        variant = self.call("variant_of", exp.cast(value.sql, "VARIANT"))
+        by_engine = self.call("variant_of", exp.cast(value.sql, "VARIANT"))
+        # Of these types the engine's VARIANT loses values, or has another form; see docs/internals/sql-variants.md.
+        template = (
+            "CASE WHEN regexp_matches(typeof(_0), 'MAP|UBIGINT|UHUGEINT|TIMESTAMP_M?S|TIME_NS') THEN _1 ELSE _2 END"
+        )
+        variant = from_template(template, [value.sql, self.call("variant_cast", value.sql), by_engine])
         return value_of(value.source, variant, VARIANT_STORAGE)
 
     # ---- columns and paths

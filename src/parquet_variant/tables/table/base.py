@@ -229,7 +229,7 @@ class TableBase:
         where
             A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a
             predicate. It names output columns, ordinary columns, or paths: ``$.a.b:int = 3`` or ``v:a.b = 3``, which
-            has the type of its values.
+            has the type of its values. Other conditions in the SQL of queries need DuckDB: ``"lower(v:a) = 'x'"``.
         column
             The Variant column of the paths, if there are several (default: that of `pv.open`).
         skipping
