@@ -361,7 +361,8 @@ def test_paths_of_a_filter_have_the_type_of_their_values(tmp_path, source):
     }.items():
         assert table.scan({"n": "$.n:int"}, where).to_arrow()["n"].to_pylist() == expected
     assert table.scan({"n": "$.n:int"}, [("$.s", "=", "s4")]).to_arrow()["n"].to_pylist() == [4]
+    assert table.scan({"n": "$.n:int"}, "v:mixed > 95").to_arrow()["n"].to_pylist() == [97, 99]
     with pytest.raises(PredicateError, match="is variant, which cannot be compared"):
-        table.scan({"n": "$.n:int"}, "v:mixed > 5")
+        table.scan({"n": "$.n:int"}, [("$.mixed", ">", 5)])
     with pytest.raises(PredicateError, match="a path into w, and the scan reads paths into v"):
         table.scan({"n": "$.n:int"}, "w:n > 5")
