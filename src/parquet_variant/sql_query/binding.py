@@ -7,7 +7,6 @@ Leaves recognising formats to `tables.opening`, the bound table to `tables`, and
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -18,21 +17,17 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import PredicateError, TableError, VariantError, VariantFileError
+from parquet_variant.errors import PredicateError, VariantError, VariantFileError
 from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
-from parquet_variant.query.predicate import And, Computed, Predicate, bind, columns_of, joined, renamed
+from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import (
     PlannedQuery,
     Selected,
     TableColumns,
     read_filter,
-    read_selection,
     split_type,
 )
-from parquet_variant.query.sql_dialect import SqlError, sql_type_name
-from parquet_variant.query.sql_expression import read_expression
-from parquet_variant.query.sql_pushdown import FILTER_NAMES
 from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, ScanOptions, memory_scan, side_by_side
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
@@ -117,77 +112,12 @@ def with_common_types(
         kind = None if (untyped := _untyped_path(f"${path}")) is None else bound.common_type(variant, untyped)
         mixed |= {name} if kind is None and untyped is not None else set()
         names[name] = f"${path}" if kind is None or pa.types.is_nested(kind) else f"${path}:{ddl_name(kind)}"
-    if predicate is None or (isinstance(where, str) and mixed & columns_of(predicate, compared=True)):
-        return typed, None if where is None else _condition(bound, typed, where, variant, zone, refusal)
-    return typed, renamed(predicate, names)
+    is_mixed = predicate is not None and bool(mixed & columns_of(predicate, compared=True))
+    if isinstance(where, str) and (is_mixed or refusal is not None):
+        from parquet_variant.sql_query.conditions import sql_filter
 
-
-def _condition(
-    bound: BoundTable, columns: Any, where: str, variant: str, zone: str, refusal: PredicateError | None
-) -> Predicate:
-    """Return the filter of a scan for a condition in the SQL of queries, which may also name the output columns.
-
-    `refusal`: the error of the condition as a filter of columns and literals.
-    """
-    from parquet_variant.tables.expressions import RowCondition
-
-    outputs = {
-        item.name: item if item.path is None else replace(item, column=item.column or variant)
-        for item in read_selection(columns)
-        if item.path is not None or item.stored_name != item.name
-    }
-    types = {name: item.output or bound.columns.ordinary.get(item.stored_name) for name, item in outputs.items()}
-    ordinary = {name: kind for name, kind in (*bound.columns.ordinary.items(), *types.items()) if kind is not None}
-    variants = [*bound.columns.variants, *(name for name in outputs if types[name] is None)]
-    facts = replace(
-        bound,
-        columns=replace(bound.columns, variants=[name for name in variants if not types.get(name)], ordinary=ordinary),
-        order=tuple(dict.fromkeys([*bound.order, *outputs])),
-        derived={**bound.derived, **outputs},
-    )
-    try:
-        expression = read_expression(_as_sql(where, variant), {"t": facts}, zone=zone)
-        needed = expression.columns["t"]
-        if not needed:
-            raise PredicateError("the filter names no column")
-        if others := [item.stored_name for item in needed.values() if item.path and item.stored_name != variant]:
-            raise PredicateError(f"the filter has a path into {others[0]}, and the scan reads paths into {variant}")
-        rows = RowCondition(expression, tuple(needed), zone)
-        kinds = (
-            VARIANT_STORAGE if item.is_variant else item.output or bound.columns.ordinary[item.stored_name]
-            for item in needed.values()
-        )
-        rows([pa.nulls(0, kind) for kind in kinds])  # the engine checks the condition before data is read
-    except (SqlError, TableError) as error:
-        is_syntax = error.message.startswith("invalid SQL")
-        raise (refusal if refusal is not None and is_syntax else PredicateError(error.message)) from None
-    names = {name: _request(item) for name, item in needed.items()}
-    computed = Computed(tuple(names.values()), where, rows)
-    skipping = expression.pushdown.get("t")
-    return computed if skipping is None else And((renamed(skipping, names), computed))
-
-
-def _request(column: Selected) -> str:
-    """Return a column of a scan as `Table.scan` takes it."""
-    if column.path is None:
-        return column.stored_name
-    return str(column.path) if column.output is None else f"{column.path}:{sql_type_name(column.output)}"
-
-
-def _as_sql(text: str, variant: str) -> str:
-    r"""Return a filter as the SQL of queries, in which paths such as ``$.a:int`` are into a Variant column.
-
-    >>> _as_sql("lower($.a:string) = '$.b'", "v")
-    'lower(variant_get("v", \'$.a\', \'string\')) = \'$.b\''
-    """
-
-    def call(match: re.Match[str]) -> str:
-        if not match["path"]:
-            return match[0]
-        parts = ", ".join("'" + part.replace("'", "''") + "'" for part in split_type(match[0]) if part is not None)
-        return f"""variant_get("{variant.replace('"', '""')}", {parts})"""
-
-    return FILTER_NAMES.sub(call, text)
+        return typed, sql_filter(bound, typed, where, variant, zone, refusal)
+    return typed, None if predicate is None else renamed(predicate, names)
 
 
 def _untyped_path(request: object) -> VariantPath | None:

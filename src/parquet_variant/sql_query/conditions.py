@@ -1,0 +1,88 @@
+"""Filters of scans in the SQL of queries: a predicate that DuckDB evaluates, and the part of it that can skip data.
+
+Leaves filters that compare columns with literals to `query.sql_pushdown`, which needs no engine.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import PredicateError, TableError
+from parquet_variant.query.predicate import And, Computed, Predicate, renamed
+from parquet_variant.query.selection import Selected, read_selection, split_type
+from parquet_variant.query.sql_dialect import SqlError, sql_type_name
+from parquet_variant.query.sql_expression import read_expression
+from parquet_variant.query.sql_pushdown import FILTER_NAMES
+from parquet_variant.sql_query.tables import BoundTable
+from parquet_variant.tables.expressions import RowCondition
+from parquet_variant.types.targets import VARIANT_STORAGE
+
+
+def sql_filter(
+    bound: BoundTable, columns: Any, where: str, variant: str, zone: str, refusal: PredicateError | None
+) -> Predicate:
+    """Return the filter of a scan for a condition in the SQL of queries, which may also name the output columns.
+
+    `refusal`: the error of the condition as a filter of columns and literals.
+    """
+    outputs = {
+        item.name: item if item.path is None else replace(item, column=item.column or variant)
+        for item in read_selection(columns)
+        if item.path is not None or item.stored_name != item.name
+    }
+    types = {name: item.output or bound.columns.ordinary.get(item.stored_name) for name, item in outputs.items()}
+    ordinary = {name: kind for name, kind in (*bound.columns.ordinary.items(), *types.items()) if kind is not None}
+    variants = [*bound.columns.variants, *(name for name in outputs if types[name] is None)]
+    facts = replace(
+        bound,
+        columns=replace(bound.columns, variants=[name for name in variants if not types.get(name)], ordinary=ordinary),
+        order=tuple(dict.fromkeys([*bound.order, *outputs])),
+        derived={**bound.derived, **outputs},
+    )
+    try:
+        expression = read_expression(_as_sql(where, variant), {"t": facts}, zone=zone)
+        needed = expression.columns["t"]
+        if not needed:
+            raise PredicateError("the filter names no column")
+        if others := [item.stored_name for item in needed.values() if item.path and item.stored_name != variant]:
+            raise PredicateError(f"the filter has a path into {others[0]}, and the scan reads paths into {variant}")
+        rows = RowCondition(expression, tuple(needed), zone)
+        kinds = (
+            VARIANT_STORAGE if item.is_variant else item.output or bound.columns.ordinary[item.stored_name]
+            for item in needed.values()
+        )
+        rows([pa.nulls(0, kind) for kind in kinds])  # the engine checks the condition before data is read
+    except (SqlError, TableError) as error:
+        is_syntax = error.message.startswith("invalid SQL")
+        raise (refusal if refusal is not None and is_syntax else PredicateError(error.message)) from None
+    names = {name: _request(item) for name, item in needed.items()}
+    computed = Computed(tuple(names.values()), where, rows)
+    skipping = expression.pushdown.get("t")
+    return computed if skipping is None else And((renamed(skipping, names), computed))
+
+
+def _request(column: Selected) -> str:
+    """Return a column of a scan as `Table.scan` takes it."""
+    if column.path is None:
+        return column.stored_name
+    return str(column.path) if column.output is None else f"{column.path}:{sql_type_name(column.output)}"
+
+
+def _as_sql(text: str, variant: str) -> str:
+    r"""Return a filter as the SQL of queries, in which paths such as ``$.a:int`` are into a Variant column.
+
+    >>> _as_sql("lower($.a:string) = '$.b'", "v")
+    'lower(variant_get("v", \'$.a\', \'string\')) = \'$.b\''
+    """
+
+    def call(match: re.Match[str]) -> str:
+        if not match["path"]:
+            return match[0]
+        parts = ", ".join("'" + part.replace("'", "''") + "'" for part in split_type(match[0]) if part is not None)
+        return f"""variant_get("{variant.replace('"', '""')}", {parts})"""
+
+    return FILTER_NAMES.sub(call, text)
