@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import gc
 import math
+import os
+import platform
+import re
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 OURS = "parquet-variant"
@@ -125,3 +129,10 @@ def as_markdown(work: Work, rows: list[Row], told: list[str]) -> str:
         )
     notes = " ".join(filter(None, [work.note, *told]))
     return "\n".join([*lines, *(["", notes] if notes else []), ""])
+
+
+def circumstances(command: str, rounds: int) -> str:
+    """Return when, where and how something was measured, in a few words."""
+    models = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    machine = f"{os.cpu_count()} cores ({models[0] if models else platform.machine()})"
+    return f"{time.strftime('%Y-%m-%d')}, {machine}, `{command}`, medians of {rounds} rounds."

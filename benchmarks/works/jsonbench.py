@@ -179,10 +179,10 @@ def run_duckdb(query: str, table: Callable[[], str]) -> list[tuple[Any, ...]]:
 def run_chdb(query: str) -> list[tuple[Any, ...]]:
     sql = text(query, chdb_table(), _chdb_path, "toHour(fromUnixTimestamp64Micro({}, 'UTC'))")
     answer = str(chdb().query(f"{sql} SETTINGS max_threads = {THREADS}", "JSONCompactEachRow"))
-    return [tuple(_number(value) for value in json.loads(line)) for line in answer.splitlines()]
+    return [tuple(number(value) for value in json.loads(line)) for line in answer.splitlines()]
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and value.lstrip("-").isdecimal() else value
 
 

@@ -1,9 +1,14 @@
-"""JSON strings to Variants, one thread."""
+"""JSON strings to Variants, one thread.
+
+Limit lines are parsers that make something else of the same strings: "tape only" is simdjson's index of each document,
+without values; "objects" are Python dicts and lists. Their ratios have no goals.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +29,7 @@ def works() -> Iterator[Work]:
                 OURS: partial(pv.parse_json, lines, dictionary="batch"),
                 "DuckDB ::JSON::VARIANT": _duckdb(data),
                 "Spark parse_json": _spark(data),
+                **_limits(data),
             },
             {"DuckDB ::JSON::VARIANT": 3, "Spark parse_json": 3},
             partial(_check, data),
@@ -33,11 +39,44 @@ def works() -> Iterator[Work]:
 
 def _check(data: DataSet, who: str, ours: pv.VariantArray, theirs: int) -> str:
     assert len(ours) == theirs, (len(ours), theirs)
+    if who.startswith("limit"):
+        return ""
     if who.startswith("DuckDB"):
         found = duckdb(1).execute("SELECT v::JSON::VARCHAR AS v FROM parsed").to_arrow_table()
     else:
         found = spark().read.text(str(data.file)).coalesce(1).selectExpr("to_json(parse_json(value)) AS v").toArrow()
     return told(who, different_json(pv.to_json(ours), found["v"].to_pylist()), len(ours))
+
+
+def _limits(data: DataSet) -> dict[str, Callable[[], int]]:
+    """Return the limit lines of the parsers that are installed."""
+    lines = data.lines.to_pylist()
+    encoded = [line.encode() for line in lines]
+    limits: dict[str, Callable[[], int]] = {}
+    if find_spec("simdjson"):
+        import simdjson
+
+        parser = simdjson.Parser()
+        limits["limit: simdjson, tape only"] = partial(_count, parser.parse, encoded)
+        limits["limit: simdjson, objects"] = partial(_count, lambda line: parser.parse(line, recursive=True), encoded)
+    if find_spec("orjson"):
+        import orjson
+
+        limits["limit: orjson, objects"] = partial(_count, orjson.loads, encoded)
+    if find_spec("msgspec"):
+        import msgspec
+
+        raw = msgspec.json.Decoder(msgspec.Raw)
+        limits["limit: msgspec, syntax only"] = partial(_count, raw.decode, encoded)
+        limits["limit: msgspec, objects"] = partial(_count, msgspec.json.Decoder().decode, encoded)
+    return limits
+
+
+def _count(parse: Callable[[bytes], Any], lines: list[bytes]) -> int:
+    """Parse each line, dropping its document before the next one."""
+    for line in lines:
+        parse(line)
+    return len(lines)
 
 
 def _duckdb(data: DataSet) -> Any:

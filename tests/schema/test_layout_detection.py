@@ -111,7 +111,7 @@ def test_queries_of_drafts_read_their_columns_and_skip_row_groups(layout: Any, t
     array = pv.from_python(rows)
     shredded = pv.shred_variant(array, "id bigint, name string, x struct<y: bigint, z: array<bigint>>", layout=layout)
     file = tmp_path / "a.parquet"
-    with pv.VariantWriter(file, row_group_bytes=1) as writer:
+    with pv.VariantWriter(file, row_group_bytes=4000) as writer:
         for start in range(0, 3000, 100):
             writer.write_batch({"v": shredded[start : start + 100]})
     groups = pq.read_metadata(file).num_row_groups
