@@ -77,11 +77,6 @@ class LeafStatistics:
         """Whether it is certain that every entry is null."""
         return self.nulls == self.values
 
-    @property
-    def no_nulls(self) -> bool:
-        """Whether it is certain that no entry is null."""
-        return self.nulls == 0
-
     def merge(self, other: LeafStatistics) -> LeafStatistics:
         """Return the statistics of two row groups together; a value that one of them lacks is unknown."""
         nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls

@@ -31,7 +31,7 @@ from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.result import BadRecord, ReadCounts
 from parquet_variant.ingestion.sources import chunks
 from parquet_variant.ingestion.sources.splits import Split
-from parquet_variant.ingestion.table_sources import ParsedStrings, open_rows, parse_strings, with_parsed_columns
+from parquet_variant.ingestion.table_sources import open_rows, parse_strings, with_parsed_columns
 from parquet_variant.io.engine import check_interrupted, report_read
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
@@ -217,13 +217,13 @@ class Pass(Generic[Result]):
                     null_on_error=not fail,
                 )
                 faults = parsed.faults
-                strings = ParsedStrings()
+                array, of_strings, numbers = None, list[tuple[int, JsonError]](), list[tuple[int, bytes]]()
                 if options.json_paths and (null or not faults):
-                    strings = parse_strings(parsed.tape, options.json_paths, options.json)
-                    faults = faults if not strings.faults else strings.faults
-                if not strings.faults and (null or not faults):
-                    inexact = self._inexact_numbers(texts, rows, sorted([*parsed.inexact, *strings.inexact]))
-                    tapes, result_rows, typed = self._values_of(parsed.tape, rows, strings.array)
+                    array, of_strings, numbers = parse_strings(parsed.tape, options.json_paths, options.json)
+                    faults = of_strings or faults
+                if not of_strings and (null or not faults):
+                    inexact = self._inexact_numbers(texts, rows, sorted([*parsed.inexact, *numbers]))
+                    tapes, result_rows, typed = self._values_of(parsed.tape, rows, array)
                     if broken is None:
                         broken, reasons = self._check(texts, tapes, result_rows)
                         if reasons:

@@ -120,11 +120,11 @@ def ingest(
         The sources are tables (Parquet, Vortex, Arrow, CSV, Delta, or a table in memory), and this column holds JSON as
         strings or bytes, or nested values. The Variant column replaces it, named `column` if that is set. A field of a
         struct (``s.payload``) becomes a column next to the struct; with ``messages[*].content`` the column ``messages``
-        becomes Variants with the values of these strings. Of several columns the first is shredded. Other columns are
-        kept (as strings, for CSV; as Variants, for ``arrow.json``). Null remains null. Paths (``$.payload``,
-        ``$.items[*].body``), or keys if all sources are named as JSON (``.ndjson``, ``.json.gz``, …), instead name
-        strings with JSON inside JSON; each is replaced by its value, and one that is not JSON makes its line invalid.
-        Base64 of objects and arrays is decoded.
+        becomes Variants with the values of these strings. Of several columns one is shredded: that with ``[*]``, or
+        the first. Other columns are kept (as strings, for CSV; as Variants, for ``arrow.json``). Null remains null.
+        Paths (``$.payload``, ``$.items[*].body``), or keys if all sources are named as JSON (``.ndjson``, ``.json.gz``,
+        …), instead name strings with JSON inside JSON; each is replaced by its value, and one that is not JSON makes
+        its line invalid. Base64 of objects and arrays is decoded.
     infer_types
         Give the columns of CSV next to `json_column` the types that all their values have: boolean, bigint, double,
         date, timestamp_ntz or timestamp. Numbers with leading zeros remain strings. The files are read once more.

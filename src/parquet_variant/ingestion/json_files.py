@@ -6,7 +6,6 @@ Owns reading the files in threads, in order. Leaves the steps to `batches`, remo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -18,7 +17,7 @@ from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantError, VariantFileError, check_choice
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.ingestion.batches import Pass
-from parquet_variant.ingestion.request import Sources, TextOptions
+from parquet_variant.ingestion.request import JSON_NAMES, Sources, TextOptions
 from parquet_variant.ingestion.sources.input_files import find_input_files
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import profile_splits
@@ -36,8 +35,6 @@ Result = TypeVar("Result")
 Used = TypeVar("Used")
 _COLUMN = "v"
 _HEAD_BYTES = 4096
-# Files with these names, perhaps compressed, are read as JSON unless they are Parquet files.
-_JSON_NAMES = re.compile(r"\.(json|ndjson|jsonl)(\.\w+)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -189,4 +186,4 @@ def is_json(source: Any) -> bool:
             head = bytes(stream.read(_HEAD_BYTES)).removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\x1e")
     except VariantError:
         head = b""  # damaged compression: the name of the file decides
-    return head[:1] in (b"{", b"[") or (_JSON_NAMES.search(files[0].name) is not None and not head.startswith(b"PAR1"))
+    return head[:1] in (b"{", b"[") or (JSON_NAMES.search(files[0].name) is not None and not head.startswith(b"PAR1"))

@@ -262,8 +262,8 @@ class IngestRequest(WriteRequest):
         if is_rows(sources):
             if column is None:
                 raise bad_option(
-                    "rows in memory require json_column=, the name of the column that contains JSON; to write "
-                    "Variants, use pv.write"
+                    "rows in memory require json_column=, the names of the columns with JSON or dicts; to write all "
+                    "columns as they are, use pv.write, with variant_columns= for dicts"
                 )
             rows = _with_json_text(sources, (column, *text_options.more_columns))
         if file_options.get("only_new"):
@@ -285,7 +285,8 @@ class IngestRequest(WriteRequest):
         )
 
 
-_JSON_FILE = re.compile(r"\.(ndjson|jsonl|jsonlines|json|geojson)(\.(gz|zst|bz2|lz4))?$", re.IGNORECASE)
+# Names of files of JSON, perhaps compressed.
+JSON_NAMES = re.compile(r"\.(ndjson|jsonl|jsonlines|json|geojson)(\.(gz|zst|bz2|lz4))?$", re.IGNORECASE)
 
 
 def json_columns_and_paths(
@@ -304,7 +305,7 @@ def json_columns_and_paths(
     if not all(names):
         raise bad_option(f"json_column is {option!r}: it must be the name of the column that contains JSON")
     of_rows = any(name[:2] in ("$", "$.", "$[") for name in names)
-    of_rows |= bool(names and sources) and all(map(_JSON_FILE.search, sources))
+    of_rows |= bool(names and sources) and all(map(JSON_NAMES.search, sources))
     columns, paths = dict[str, None](), list[VariantPath]()
     for name in names:
         column, bracket, path = name.partition("[*]")

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, takewhile
 from typing import TypeAlias
@@ -256,10 +256,7 @@ def with_parsed_columns(
     for name in names:
         parsed = parse_text(*json_texts(table, name, file), options, null_on_error=True)
         inexact += parsed.inexact
-        faults += [
-            (row, JsonError(f"column {name}: {error.message}", reason=error.reason, offset=error.offset))
-            for row, error in parsed.faults
-        ]
+        faults += _at_place(f"column {name}", parsed.faults)
         storage = shredded_rows(parsed.tape).storage()
         field = pa.field(name, storage.type, metadata=EXTENSION_METADATA)
         table = table.set_column(table.column_names.index(name), field, storage)
@@ -354,44 +351,34 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
                 yield with_types(table, dict(options.types), file.name)
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedStrings:
-    """The rows with the parsed strings at some paths.
-
-    `faults`, `inexact`: the rows with a string that is not JSON, in order, or with a number that is not kept exactly.
-    """
-
-    array: VariantArray | None = None
-    faults: list[tuple[int, JsonError]] = field(default_factory=list)
-    inexact: list[tuple[int, bytes]] = field(default_factory=list)
+# Values of some rows; the rows with text that is not JSON, in order, or with a number that is not kept exactly.
+Parsed: TypeAlias = "tuple[VariantArray, list[tuple[int, JsonError]], list[tuple[int, bytes]]]"
 
 
-def parse_strings(tape: Tape, paths: Sequence[VariantPath], options: JsonOptions) -> ParsedStrings:
+def parse_strings(tape: Tape, paths: Sequence[VariantPath], options: JsonOptions) -> Parsed:
     """Parse the strings at some paths of rows, one path after the other; other values at the paths are kept.
 
     >>> rows = VariantArray.from_pylist([{"p": '{"a": 1}', "q": ["[]", 3]}, {"p": 2}, {}])
     >>> paths = [VariantPath.parse("$.p"), VariantPath.parse("$.q[*]")]
-    >>> parse_strings(next(array_tapes(rows, 0)), paths, JsonOptions()).array[0]
+    >>> parse_strings(next(array_tapes(rows, 0)), paths, JsonOptions())[0][0]
     <Variant object: {"p":{"a":1},"q":[[],3]}>
     """
-    parsed, tapes = ParsedStrings(), [tape]
+    tapes, inexact = [tape], list[tuple[int, bytes]]()
     for path in paths:
-        array, faults, inexact = _parse_strings_at(tapes, path.segments, options)
-        for row, error in faults:
-            problem = f"the string at {path.shorthand}: {error.message}"
-            parsed.faults.append((row, JsonError(problem, reason=error.reason, offset=error.offset)))
-        parsed.inexact.extend(inexact)
-        if parsed.faults:
-            break
-        parsed, tapes = replace(parsed, array=array), list(array_tapes(array, 0)) or tapes
-    return parsed
+        array, faults, numbers = _parse_strings_at(tapes, path.segments, options)
+        inexact += numbers
+        if faults:
+            return array, _at_place(f"the string at {path.shorthand}", faults), inexact
+        tapes = list(array_tapes(array, 0)) or tapes
+    return array, [], inexact
 
 
-# Rows with the parsed strings at a path; faults and inexact numbers by row.
-_Parsed: TypeAlias = "tuple[VariantArray, list[tuple[int, JsonError]], list[tuple[int, bytes]]]"
+def _at_place(place: str, faults: Iterable[tuple[int, JsonError]]) -> list[tuple[int, JsonError]]:
+    """Return faults whose messages say where they are in the row."""
+    return [(row, JsonError(f"{place}: {e.message}", reason=e.reason, offset=e.offset)) for row, e in faults]
 
 
-def _parse_strings_at(tapes: Iterable[Tape], segments: tuple[Segment, ...], options: JsonOptions) -> _Parsed:
+def _parse_strings_at(tapes: Iterable[Tape], segments: tuple[Segment, ...], options: JsonOptions) -> Parsed:
     keys = tuple(takewhile(lambda segment: isinstance(segment, str), segments))
     arrays, faults, inexact, first = list[VariantArray](), list[tuple[int, JsonError]](), list[tuple[int, bytes]](), 0
     for tape in tapes:
@@ -407,7 +394,7 @@ def _parse_strings_at(tapes: Iterable[Tape], segments: tuple[Segment, ...], opti
     return VariantArray.concat(arrays), faults, inexact
 
 
-def _parse_elements(tape: Tape, path: VariantPath, segments: tuple[Segment, ...], options: JsonOptions) -> _Parsed:
+def _parse_elements(tape: Tape, path: VariantPath, segments: tuple[Segment, ...], options: JsonOptions) -> Parsed:
     """Parse strings in the elements of arrays at a path: those of one position, or of all."""
     from parquet_variant.ops.value_edits import variant_set
 
@@ -441,7 +428,7 @@ def _arrays_of(elements: VariantArray, offsets: pa.Array) -> VariantArray:
     return VariantArray(struct_of(columns)).to_unshredded()
 
 
-def _parse_strings_of(tape: Tape, keys: tuple[Segment, ...], options: JsonOptions) -> _Parsed:
+def _parse_strings_of(tape: Tape, keys: tuple[Segment, ...], options: JsonOptions) -> Parsed:
     """Parse the strings at a path of keys, or the rows that are strings."""
     from parquet_variant.ops.value_edits import variant_set
 

@@ -53,7 +53,7 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
                 uri = f"{scheme}{separator}{authority}{slash}{quote(path_on_it)}{query[0] if query else ''}"
             system, name = fs.FileSystem.from_uri(uri)
         except (pa.ArrowException, OSError, ValueError) as error:
-            remedy = ""
+            remedy = "; check the address, the network and the credentials"
             if "Unrecognized filesystem" in str(error):
                 remedy = "; use a local path, s3://, gs://, abfss:// or hdfs://, or pass filesystem="
             raise VariantFileError(f"cannot use {text}: {error}{remedy}", reason="bad-uri") from None
@@ -68,9 +68,8 @@ def path_text(path: object) -> str:
     text, problem = os.fspath(path) if isinstance(path, os.PathLike) else path, ""
     if not isinstance(text, str):
         shown = repr(text) if isinstance(text, int | float | bytes | None) else f"a {type(text).__name__}"
-        raise VariantFileError(
-            f"{shown} is not a path: pass a string or a pathlib.Path, and rows after it", reason="bad-path"
-        )
+        problem = f"{shown} is not a path: pass a string or a pathlib.Path, and rows after it or as a list of dicts"
+        raise VariantFileError(problem, reason="bad-path")
     encoded = text.encode(errors="replace")
     if encoded.count(b"?") != text.count("?"):
         problem = "it is not Unicode"

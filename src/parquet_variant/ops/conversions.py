@@ -86,10 +86,9 @@ def cast_to_variant(values: Any) -> VariantArray:
     if isinstance(values, VariantArray):
         return values
     array = without_encoding(as_arrow(values))
-    if not _is_variant(array.type):
-        refuse_deep(array.type)
     if _is_variant(array.type):
         return VariantArray(array)
+    refuse_deep(array.type)
     if is_json_type(array.type):
         return parse_json(array.storage)
     if _needs_fallback(array.type):

@@ -123,7 +123,7 @@ class Contract(Printed):
             why = "it does not exist" if isinstance(error, FileNotFoundError) else str(error)
             raise VariantFileError(f"cannot read the contract {name}: {why}", file=name) from None
         try:
-            if standards.is_odcs(text):
+            if standards.ODCS_LINE.search(text):
                 return cls.from_odcs(text)
             return cls.from_json_schema(text) if text.lstrip().startswith("{") else cls.from_yaml(text)
         except VariantError as error:

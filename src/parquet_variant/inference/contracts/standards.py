@@ -248,9 +248,8 @@ _PREFIX = "variant."
 _LOGICAL = ("object", "array", "string", "boolean", "integer", "number", "date", "timestamp", "time")
 
 
-def is_odcs(text: str) -> bool:
-    """Return whether a text is a document of the standard."""
-    return re.search(r"""(?m)^[\s{]*["']?(apiVersion|kind)["']?\s*:""", text) is not None
+# The start of a line that only documents of the standard have.
+ODCS_LINE = re.compile(r"""(?m)^[\s{]*["']?(apiVersion|kind)["']?\s*:""")
 
 
 def to_odcs(paths: Rules, texts: Mapping[str, str]) -> str:

@@ -57,7 +57,7 @@ class Leaf:
         self.plain += facts.size([node], [group], plain=True)
         self.values += statistics.values
         self.nulls = None if self.nulls is None or statistics.nulls is None else self.nulls + statistics.nulls
-        state = NO_NULLS if statistics.no_nulls else MAY_HOLD
+        state = NO_NULLS if statistics.nulls == 0 else MAY_HOLD
         if node.name == "value" and facts.is_empty(node, variant_nulls=True, groups=[group]):
             state = VARIANT_NULLS
         if statistics.all_null:

@@ -194,7 +194,7 @@ def scalar_statistics(
     return ColumnStatistics(
         lower=lower if never_fails else None,
         upper=upper if never_fails else None,
-        may_be_null=not (stored_statistics.no_nulls and never_fails),
+        may_be_null=stored_statistics.nulls != 0 or not never_fails,
         may_be_nan=hidden_nan and pa.types.is_floating(stored),
     )
 

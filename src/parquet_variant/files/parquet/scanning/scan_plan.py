@@ -103,7 +103,7 @@ class Output:
             return UNKNOWN
         values = statistics(self.node)
         if not values.all_null and leaf_type(self.node) != kind:
-            return ColumnStatistics(may_be_null=not values.no_nulls)
+            return ColumnStatistics(may_be_null=values.nulls != 0)
         return scalar_statistics(values, kind, kind, hidden_nan=hidden_nan)
 
     @property

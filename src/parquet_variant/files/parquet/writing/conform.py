@@ -375,7 +375,8 @@ def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
 
     if selected.path is None:
         if selected.column not in table.column_names:
-            problem = f"cannot sort by {selected.column}: the column does not exist"
+            names = ", ".join(table.column_names)
+            problem = f"cannot sort by {selected.column}: choose from {names}; a path is written '$.{selected.column}'"
             raise VariantFileError(problem, reason="no-such-column")
         column = table.column(selected.column)
         if pa.types.is_nested(column.type):
