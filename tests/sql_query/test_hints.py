@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
@@ -25,3 +26,17 @@ def test_a_key_at_another_depth_is_suggested(path: str, meant: str | None) -> No
 def test_a_regular_expression_that_is_not_valid_is_named(pattern: str) -> None:
     with pytest.raises(pv.VariantError, match="regular expression is not valid"):
         pv.sql(f"SELECT regexp_matches(v:s, '{pattern}') AS x FROM t", t=pv.parse_json(['{"s":"x("}']))
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT js:a FROM t", r"js is not a Variant, but a string: write parse_json\(js\):a"),
+        ("SELECT max(v:123) FROM t", r"a key of digits is written in brackets and quotes: v:\['123'\]"),
+        ("SELECT is_variant_null(js) FROM t", "is_variant_null takes a Variant, such as v:a"),
+        ("SELECT variant_sett(v, '$.a', 1) FROM t", "unknown function variant_sett: did you mean variant_set"),
+    ],
+)
+def test_what_is_no_path_or_no_variant_names_the_remedy(query: str, message: str) -> None:
+    with pytest.raises(pv.VariantError, match=message):
+        pv.sql(query, t=pa.table({"js": ['{"a": 1}'], "v": pv.parse_json(['{"123": 1}'])}))

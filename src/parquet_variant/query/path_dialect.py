@@ -132,6 +132,10 @@ def with_path_tokens(tokens: list[Token], text: str, *, is_duckdb: bool = False)
                 read.append(_token(TokenType.COMMA, ",", token))
             number += 2
             continue
+        may_be_path = is_colon and before in _NAMES and brackets[-1] in (None, TokenType.L_PAREN)
+        if may_be_path and types[number] == TokenType.NUMBER:
+            meant = f"{tokens[number - 2].text}:['{tokens[number].text}']"
+            raise _invalid(f"a key of digits is written in brackets and quotes: {meant}", token, text)
         if not is_colon or before not in _ENDS_OF_VALUES or types[number] in _NO_KEYS:
             read.append(token)
             continue

@@ -109,6 +109,9 @@ class NestedRewriter(PathRewriter):
         inner = value.source
         if isinstance(inner, exp.Column) and self.resolve(inner) is None and not self.scope.is_known(inner):
             raise SqlError(unknown_name(self.scope, inner, self.engine))
+        if value.type is not None and pa.types.is_string(value.type):
+            text = self.text(inner)
+            raise SqlError(f"{text} is not a Variant, but a string: write parse_json({text}):a if it is JSON")
         slices = "; a slice is written list_slice(list, 1, 2)" if node.find_ancestor(exp.Bracket) else ""
         raise SqlError(
             f"{self.text(inner)} is not a Variant column, and only Variants have paths such as "
