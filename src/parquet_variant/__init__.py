@@ -154,7 +154,7 @@ register_methods(
         "ParquetTable VortexTable DeltaTable IcebergTable": {"tables.publishing.publish": "publish"},
         "DeltaTable IcebergTable": {
             "tables.changes.operations": "delete erase merge update",
-            "tables.changes.optimizing": "optimize",
+            "tables.changes.optimizing": "annotate optimize",
         },
         "Scan": {"spark.operations.read": "to_spark:read", "sql_query.binding": "facts:bind_table with_common_types"},
         "SparkSession": {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -37,7 +39,7 @@ def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("library", sorted(RECIPES))
+@pytest.mark.parametrize("library", sorted(RECIPES.keys() - {"airflow"}))
 def test_recipe(library: str, events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip(library)
     monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
@@ -50,6 +52,25 @@ def test_recipe(library: str, events: Path, monkeypatch: pytest.MonkeyPatch) -> 
         with TestClient(names["app"]) as client:
             assert client.post("/clicks", json=[{"page": 1}, {"page": [2]}]).json() == 1
         assert pv.to_json(pv.open("clicks").read()).to_pylist() == ['{"page":1}', '{"page":[2]}']
+
+
+def test_airflow_runs_the_task(events: Path) -> None:
+    if importlib.util.find_spec("airflow") is None:  # An import would make its home directory.
+        pytest.skip("airflow is not installed")
+    (events / "dags").mkdir()
+    (events / "dags/events.py").write_text(RECIPES["airflow"])
+    settings = {"DAGS_FOLDER": str(events / "dags"), "LOAD_EXAMPLES": "False"}
+    environment = {**os.environ, "AIRFLOW_HOME": str(events / "home")}
+    environment |= {f"AIRFLOW__CORE__{name}": value for name, value in settings.items()}
+    for command in (
+        "db migrate",
+        "tasks test load_events ingest 2026-11-27",
+        "tasks test load_events ingest 2026-11-28",
+    ):
+        arguments = [sys.executable, "-m", "airflow", *command.split()]
+        done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+    assert len(pv.open(events / "lake")) == 2
 
 
 # ---- dlt
@@ -96,6 +117,46 @@ def test_merges_by_key_add_columns(events: Path, monkeypatch: pytest.MonkeyPatch
     pipeline.run([{"id": 2, "v": {"a": 0}}, {"id": 2, "v": {"a": 2}, "new": "x"}, {"id": 3, "v": None}], **options)
     rows = pv.sql("SELECT id, to_json(v) AS v, new FROM t ORDER BY id", t="lake/t").to_pylist()
     assert [list(row.values()) for row in rows] == [[1, '{"a":1}', None], [2, '{"a":2}', "x"], [3, None, None]]
+
+
+def _orders(dlt: Any, rows: list[Any], disposition: str = "append") -> Any:
+    return dlt.resource(iter([rows[:1], *rows[1:]]), name="orders", primary_key="id", write_disposition=disposition)
+
+
+def test_files_of_the_filesystem_destination_have_one_variant(events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dlt = pytest.importorskip("dlt")
+    from parquet_variant.integrations.dlt import one_variant
+
+    monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
+    lake = dlt.destinations.filesystem(bucket_url=(events / "lake").as_uri())
+    pipeline = dlt.pipeline("files", destination=lake, dataset_name="shop", pipelines_dir=str(events / "p"))
+    first = [{"id": 1, "total": 10, "lines": [{"sku": "a"}]}, {"id": 2, "total": "unknown"}]
+    second = [{"id": 3, "total": {"x": [1.5]}, "new": None}]
+    for rows in (first, second):
+        pipeline.run(one_variant(_orders(dlt, rows), keep=["id"], arrow=True), loader_file_format="parquet")
+    assert set(pipeline.default_schema.tables["orders"]["columns"]) == {"id", "data"}
+    table = pv.open(events / "lake/shop/orders")
+    assert table.annotate() == ("data",)
+    rows = table.sql("SELECT id, to_json(data) AS data FROM t ORDER BY id").to_pylist()
+    texts = ['{"lines":[{"sku":"a"}],"total":10}', '{"total":"unknown"}', '{"new":null,"total":{"x":[1.5]}}']
+    assert [json.loads(row["data"]) for row in rows] == [json.loads(text) for text in texts]
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_arrow_variants_are_merged_by_key(events: Path, monkeypatch: pytest.MonkeyPatch, format: Any) -> None:
+    dlt = pytest.importorskip("dlt")
+    from parquet_variant.integrations.dlt import destination, one_variant
+
+    monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
+    pipeline = dlt.pipeline("arrow", destination=destination("lake", format=format), pipelines_dir=str(events / "p"))
+    for rows, keep in (
+        ([{"id": 1, "n": 1}, {"id": 2, "n": "x"}], ["id"]),
+        ([{"id": 2, "n": [2], "day": "monday"}, {"id": 3, "n": None, "day": None}], ["id", "day"]),
+    ):
+        pipeline.run(one_variant(_orders(dlt, rows, "merge"), keep=keep, arrow=True))
+    found = pv.sql("SELECT id, to_json(data) AS data, day FROM t ORDER BY id", t="lake/orders").to_pylist()
+    expected = [[1, '{"n":1}', None], [2, '{"n":[2]}', "monday"], [3, '{"n":null}', None]]
+    assert [list(row.values()) for row in found] == expected
 
 
 # ---- dbt

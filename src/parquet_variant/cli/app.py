@@ -29,14 +29,14 @@ _MODULES = {
     **dict.fromkeys(("delete", "erase", "update", "merge"), "tables"),
     "optimize": "files",
     **dict.fromkeys(("vacuum", "history", "loads", "restore"), "tables"),
-    "publish": "files",
+    **dict.fromkeys(("annotate", "publish"), "files"),
     **dict.fromkeys(("warmup", "doctor"), "inspect"),
 }
 COMMANDS = tuple(_MODULES)
 # Commands whose work is done when they print: output that fails is a warning.
 _CHANGES = frozenset(
     ("ingest", "explore", "rewrite", "delete", "erase", "update", "merge", "optimize", "vacuum", "restore", "publish")
-).union(("table", "warmup"))
+).union(("annotate", "table", "warmup"))
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.ops.conversions import cast_to_variant
+from parquet_variant.ops.conversions import cast_to_variant, from_python
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.creating import write
@@ -60,7 +60,7 @@ def destination(path: str | os.PathLike[str], *, format: Literal["delta", "icebe
     )  # fmt: skip
 
 
-def one_variant(resource: Any, keep: Collection[str] = (), *, column: str = "data") -> Any:
+def one_variant(resource: Any, keep: Collection[str] = (), *, column: str = "data", arrow: bool = False) -> Any:
     """Return a resource of dlt whose rows have some of their fields as columns, and all others in one Variant.
 
     dlt makes a new column, such as ``n__v_text``, of a field whose type changes; inside of a Variant it may.
@@ -73,12 +73,22 @@ def one_variant(resource: Any, keep: Collection[str] = (), *, column: str = "dat
         Names of the fields that stay columns, such as the primary key.
     column
         Name of the Variant column.
+    arrow
+        Whether dlt gets Arrow tables with a Variant, which its destination ``filesystem`` writes to Parquet files,
+        instead of JSON text. `Table.annotate` annotates these files.
     """
 
     def wrapped(row: Mapping[str, Any]) -> dict[str, Any]:
         kept_columns = {name: row[name] for name in keep if name in row}
         return {**kept_columns, column: {name: value for name, value in row.items() if name not in kept_columns}}
 
+    def as_arrow(page: Any, _: Any = None) -> pa.Table:
+        rows = [wrapped(row) for row in (page if isinstance(page, list) else [page])]
+        kept = {name: [row.get(name) for row in rows] for name in keep}
+        return variant_table({**kept, column: from_python([row[column] for row in rows])})
+
+    if arrow:
+        return resource.add_step(as_arrow)
     resource.apply_hints(columns={column: {"data_type": "json"}})
     return resource.add_map(wrapped)
 
@@ -118,7 +128,8 @@ def _rows(file: str, columns: Mapping[str, Any]) -> pa.Table:
     for name, hint in columns.items():
         base = re.split("__v_|▶v_", name)[0]
         if hint.get("data_type") == "json":
-            made[name] = parse_json(rows[name])
+            is_text = not pa.types.is_struct(rows[name].type)
+            made[name] = parse_json(rows[name]) if is_text else VariantArray.from_arrow(rows, column=name)
         elif base != name and columns.get(base, {}).get("data_type") == "json":
             is_present = made[base].storage.is_valid().to_numpy(zero_copy_only=False)
             places, variants = np.arange(len(rows)), cast_to_variant(rows[name])

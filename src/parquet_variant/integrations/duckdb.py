@@ -35,7 +35,8 @@ def register(connection: Any, **tables: Any) -> list[str]:
     Parameters
     ----------
     connection
-        A connection of DuckDB 2.0 or newer.
+        A connection of DuckDB. Before version 2, Variants are structs for the functions, which cannot take DuckDB's
+        own ``VARIANT`` columns.
     **tables
         By name: what `pv.open` opens, or a `Scan`.
 
@@ -62,7 +63,7 @@ def register(connection: Any, **tables: Any) -> list[str]:
     for name, (work, kind) in VariantColumns(column_of, _variants, _extension()).functions(zone).items():
         if name in known:
             continue
-        returns = connection.sqltype("VARIANT") if kind is None else engine_type(connection, kind)
+        returns = engine_type(connection, kind or _extension())
         connection.create_function(name, work, None, returns, type="arrow", null_handling="special")
         registered.append(name)
     for name, source in tables.items():

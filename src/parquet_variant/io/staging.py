@@ -11,8 +11,8 @@ import os
 import posixpath
 import uuid
 import warnings
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
@@ -406,6 +406,19 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
             if mode == "ignore":
                 return None
     return Staging(dest, overwrite=mode == "overwrite", made=kind == pafs.FileType.NotFound)
+
+
+@contextmanager
+def staged_job(dest: str, mode: Mode) -> Iterator[Staging]:
+    """Provide the staging area of a job that has begun; if the block fails, what it staged is removed."""
+    opened = open_staging(dest, mode)
+    assert opened is not None
+    staging = opened.begin()
+    try:
+        yield staging
+    except BaseException:
+        staging.abort()
+        raise
 
 
 def staging_beside(file: str) -> Staging:

@@ -1,4 +1,4 @@
-"""``variant rewrite``, ``optimize`` and ``publish``: files in another layout, schema, size or format.
+"""``variant rewrite``, ``optimize``, ``annotate`` and ``publish``: files in another layout, schema, size or format.
 
 Owns the options, the reports, and the choice of the operation by the formats of source and destination. Leaves the work
 to the methods of `Table`, and rows to tables to `pv.write`.
@@ -92,6 +92,21 @@ def optimize(
         if place and result.bytes_removed:
             lines.append(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
     print_result(document, lines, as_json=as_json)
+
+
+def annotate(
+    path: str = Argument(..., metavar="PATH", help="A Parquet file or directory, or a Delta or Iceberg table."),
+    *,
+    column: list[str] | None = Option(None, help="Dotted name of a Variant column; repeatable (default: all)."),
+    remove: bool = Option(False, help="Remove the annotation of all columns."),
+    catalog: common.Catalog = None,
+    as_json: common.AsJson = False,
+) -> None:
+    """Set which columns have the VARIANT annotation; pages are copied unchanged, and a table changes by one commit."""
+    if remove and column:
+        raise BadParameter("--remove and --column exclude each other")
+    columns = open_table(path, catalog).annotate([] if remove else column or None)
+    print_result({"columns": columns}, [f"annotated: {', '.join(columns) or 'no column'}"], as_json=as_json)
 
 
 def publish(

@@ -25,7 +25,7 @@ from parquet_variant.ingestion import destination
 from parquet_variant.ingestion.partition_by import PartitionBy, existing_partitions
 from parquet_variant.io.directories import partition_texts
 from parquet_variant.io.filesystems import filesystem_of, path_text
-from parquet_variant.io.staging import StagedFile, Staging, open_staging
+from parquet_variant.io.staging import StagedFile, Staging, open_staging, staged_job
 from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of, table_of
@@ -206,11 +206,8 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
             }
             schema = {name: of_file for name, of_file in schemas.items() if of_file.kind != "variant"}
         rows = with_layout(rows, schema)
-    staging = open_staging(dest, mode)
-    assert staging is not None
-    staging = staging.begin()
-    directory = staging.attempt(0)
-    try:
+    with staged_job(dest, mode) as staging:
+        directory = staging.attempt(0)
         if format == "vortex":
             staged = [StagedFile(directory, staging.file_name(0, extension="vortex"))]
             row_count = write(filesystem_of(staged[0].path)[1], rows, schema=schema, **options).rows
@@ -221,9 +218,6 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
                 files.close()
             staged, row_count = files.files, files.rows
         written = staging.commit(staged)
-    except BaseException:
-        staging.abort()
-        raise
     return DirectoryCommit(row_count, tuple(written))
 
 

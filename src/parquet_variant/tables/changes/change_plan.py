@@ -216,9 +216,13 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
         """
         raise NotImplementedError
 
+    @abstractmethod
+    def copied(self, file: File, path: str, size: int) -> tuple[File, ...]:
+        """Return the description of a copy of a file with the same rows and pages, and of its deleted rows."""
+
+    @abstractmethod
     def partition(self, file: File) -> Any:
         """Return the partition of a file, in the form that `write.new_path` takes."""
-        raise NotImplementedError
 
     def known_metrics(self, file: File) -> FileMetrics:
         """Return the null counts of a file's columns, and the paths of its Variants that have bounds."""

@@ -1,11 +1,12 @@
-"""Rewriting files without changing rows, over any table format: compaction and re-shredding.
+"""Replacing files without changing rows, over any table format: compaction, re-shredding, and annotation.
 
 Owns which files are rewritten together, the schema of the new files, and the tasks. Leaves the judgement of the old
-schema to `inference.infer`, and the commit to the formats.
+schema to `inference.infer`, footers to `files.parquet.operations`, and the commit to the formats.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,17 +16,21 @@ import numpy as np
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.files.parquet.operations.rewrite import OptimizeResult, pack_files
+from parquet_variant.errors import TableError
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.operations.rewrite import FooterChange, OptimizeResult, Paths, pack_files
 from parquet_variant.inference.infer import ShreddedRows, find_drift_of_files
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.filesystems import write_errors
+from parquet_variant.layouts.layout import find_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, TableChange
 from parquet_variant.tables.columns import shredding_schemas
 from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.file_metrics import column_at
 from parquet_variant.tables.row_input import SchemaOption, schemas_by_column
-from parquet_variant.tables.schema import reachable_variants
+from parquet_variant.tables.schema import Place, reachable_variants
 from parquet_variant.tables.write_plan import Rules
 
 # The values of a Variant column in some files.
@@ -100,6 +105,57 @@ def optimize(
         )
 
     return planned_again(run, table, lambda current: current.reload(), table.uri)
+
+
+def annotate(
+    table: ChangeableTable[Any], columns: Collection[str] | None = None, *, engine: Engine | None = None
+) -> tuple[str, ...]:
+    """Copy all data files with another footer, in one commit that changes no row; see `Table.annotate`.
+
+    On a conflict, it is planned again on the newest version.
+    """
+    workers = engine_or_threads(engine, None, None)
+
+    def run(table: ChangeableTable[Any]) -> tuple[str, ...]:
+        plan: Any = table.plan({})
+        places = {".".join(place): place for place in reachable_variants(table.schema)}
+        names = list(places) if columns is None else list(columns)
+        if unknown := [name for name in names if name not in places]:
+            problem = f"{unknown[0]} is not a Variant column: choose from {', '.join(places) or 'none'}"
+            raise TableError(problem, reason="no-such-column", file=table.uri)
+        chosen = None if columns is not None and not names else [places[name] for name in names]
+        changes = workers.run("annotate", partial(_annotate_file, plan, chosen), table.to_files(table.files))
+        change: TableChange[Any] = TableChange(table.files, changes, None, changes_rows=False)
+        if change.changed:
+            table.commit("ANNOTATE", change)
+        return tuple(sorted(names))
+
+    return planned_again(run, table, lambda current: current.reload(), table.uri)
+
+
+def _annotate_file(
+    plan: ChangePlan[Any], places: Sequence[Place] | None, task: int, attempt: int, file: Any
+) -> FileChange[Any]:
+    """Write a copy of a file with annotations at `places`, and those inside of lists; None removes all."""
+    storage, path, name = plan.current.place(file)
+    with plan.scan.file_columns.opened(plan.current, file) as (columns, _):
+        names = {columns.variant_name(place) for place in places or ()}
+
+    def is_chosen(node: SchemaNode) -> bool:
+        is_kept = node.annotated and node.max_repetition > 0
+        return is_kept or (node.dotted in names and find_layout(node) in ("unshredded", "final"))
+
+    def choose(root: SchemaNode) -> Paths:
+        return () if places is None else {node.path for node in root.walk() if is_chosen(node)}
+
+    with storage.open(path) as source:
+        change = FooterChange.plan(source, name, choose)
+        if change.before == change.after:
+            return FileChange(file)
+        new = plan.write.new_path(plan.partition(file))
+        with plan.storage.create(new) as target, write_errors(target), target.open("wb") as stream:
+            size = change.copy(source, stream)
+    return FileChange(file, True, plan.copied(file, new, size))
 
 
 def _merged(left: dict[str, _Content], right: dict[str, _Content]) -> dict[str, _Content]:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from parquet_variant.tables.changes.operations import ChangeResult, EraseReport, Merge
 
 # The operations that are the same for all formats of tables, once the format has opened the table.
-CHANGES_OF_ROWS = ("delete", "update", "merge", "replace_where", "replace_partitions", "optimize", "drop_shredding")
+CHANGES_OF_ROWS = (
+    "delete", "update", "merge", "replace_where", "replace_partitions", "optimize", "drop_shredding", "annotate",
+)  # fmt: skip
 
 
 class ChangingMethods(ReportingMethods):

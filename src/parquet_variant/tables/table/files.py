@@ -6,7 +6,7 @@ Owns the classes, and `MemoryScan`, a query by path over rows in memory. Leaves 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -185,29 +185,6 @@ class ParquetTable(Table):
     """Parquet files with Variant columns; see `Table`."""
 
     format: ClassVar[TableFormat] = "parquet"
-
-    def annotate(self, columns: Collection[str] | None = None) -> tuple[str, ...]:
-        """Mark structs of the files as Variants, by writing footers again.
-
-        Parameters
-        ----------
-        columns
-            Dotted names of the structs (default: all structs that have the fields of a Variant).
-
-        Returns
-        -------
-        tuple of str
-            The columns that were marked.
-
-        Examples
-        --------
-        >>> import tempfile, parquet_variant as pv
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(["1"]), annotation=False)
-        ...     pv.open(f"{folder}/a.parquet").annotate()
-        ('v',)
-        """
-        return self._run("annotate", columns)
 
 
 class VortexTable(Table):

@@ -5,7 +5,7 @@ Owns the parameters of these methods and their description. Leaves the work to t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from html import escape
 from typing import Any, Unpack
@@ -136,6 +136,39 @@ class Table(ChangingMethods):
             return self._run("drop_shredding", **options)
         options |= {"reshred": reshred or None, "rewrite_all": rewrite_all or None, "dry_run": dry_run or None}
         return self._run("optimize", schema=schema, policy=policy, min_saving=min_saving, **options)
+
+    def annotate(self, columns: Collection[str] | None = None) -> tuple[str, ...]:
+        """Set which columns have the VARIANT annotation in their files, whose pages are copied unchanged.
+
+        A file is replaced at once. The files of a directory, and of a table, are replaced all or none; those of a table
+        by one commit without changed rows: statistics, deletion vectors, row ids, and the order of rows stay valid.
+        Files that are written later are annotated as by default.
+
+        Parameters
+        ----------
+        columns
+            Dotted names: of structs (default: all with the fields of a Variant), or of a table's Variant columns, which
+            are not in lists or maps (default: all). Other annotations are removed, all of them by ``[]``.
+
+        Returns
+        -------
+        tuple of str
+            The columns with the annotation.
+
+        Raises
+        ------
+        VariantFileError, TableError
+            ``"no-such-column"``; ``"conflict"`` if another writer replaces files of the directory.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(["1"]), annotation=False)
+        ...     pv.open(f"{folder}/a.parquet").annotate()
+        ('v',)
+        """
+        return self._run("annotate", columns)
 
     def vacuum(self, *, retention: timedelta | None = None, dry_run: bool = False, force: bool = False) -> list[str]:
         """Delete the files that the table no longer needs.

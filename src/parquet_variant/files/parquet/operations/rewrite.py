@@ -1,9 +1,9 @@
 """`rewrite`: write files again in another layout or schema; `optimize`: compact the small files of a directory, and
-re-shred files where that saves space; `annotate`: change only the annotation in a footer.
+re-shred files where that saves space; `annotate`: copy files with another footer.
 
-Owns the choice of files, the form of each Variant, and replacing files, for `optimize` in any file format. Leaves the
-bytes of the footer to `format.footer`, writing to `writing.writer`, the judgement of the old schema to
-`inference.infer`, staging to `io.staging`, and running tasks to `io.engine`.
+Owns the choice of files, the form of each Variant, and replacing files, for `optimize` in any file format. Leaves
+footers to `format.footer`, writing to `writing.writer`, the judgement of the old schema to `inference.infer`, staging
+to `io.staging`, and running tasks to `io.engine`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import os
 import posixpath
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, ClassVar, Unpack, get_args
+from typing import Any, ClassVar, NamedTuple, TypeAlias, Unpack, get_args
 
 import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError, check_choice, check_count
+from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_count
+from parquet_variant.files.parquet.format import footer as footers
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.files.parquet.format.footer import MAGIC, TAIL, annotate_footer, footer_bytes, parse_schema
 from parquet_variant.files.parquet.reading.read import read_rows, row_group_arrays
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
@@ -37,7 +37,7 @@ from parquet_variant.io.directories import A_TABLE, format_of_directory
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
 from parquet_variant.io.parallel import in_order
-from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, check_target, open_staging, recover, sweep
+from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, check_target, recover, staged_job, sweep
 from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
@@ -46,45 +46,104 @@ from parquet_variant.support.keywords import with_keywords
 from parquet_variant.support.report_text import counted
 
 _COPY_BYTES = 4 << 20
+Paths: TypeAlias = Collection[tuple[str, ...]]
+
+
+class FooterChange(NamedTuple):
+    """The footer of a file, and the one that a copy of the file gets."""
+
+    name: str
+    before: bytes
+    after: bytes
+    columns: Paths  # The groups with the annotation in the copy.
+
+    @classmethod
+    def plan(cls, source: Any, name: str, choose: Callable[[footers.SchemaNode], Paths]) -> FooterChange:
+        """Return the change for an open file; `choose` returns the groups of its schema that are annotated."""
+        footer = footers.footer_bytes(source, name)
+        columns = choose(footers.parse_schema(footer, name))
+        return cls(name, footer, footers.annotate_footer(footer, columns, name), columns)
+
+    def copy(self, source: pa.NativeFile, target: Any) -> int:
+        """Write the copy to an open stream; return its size."""
+        length = source.size() - footers.TAIL - len(self.before)
+        shutil.copyfileobj(source.get_stream(0, length), target, _COPY_BYTES)
+        if target.tell() != length:
+            problem = "the file became shorter while it was copied: try again"
+            raise VariantFileError(problem, reason="changed", file=self.name)
+        target.write(self.after + len(self.after).to_bytes(4, "little") + footers.MAGIC)
+        return length + len(self.after) + footers.TAIL
 
 
 def annotate(
-    path: str | os.PathLike[str], columns: Collection[str] | None = None, *, filesystem: fs.FileSystem | None = None
+    source: Source, columns: Collection[str] | None = None, *, filesystem: fs.FileSystem | None = None
 ) -> tuple[str, ...]:
-    """Set which columns of a Parquet file have the VARIANT(1) annotation; nothing else in the file changes.
+    """Set which columns of Parquet files have the VARIANT(1) annotation; nothing else in the files changes.
 
-    See `ParquetTable.annotate`.
+    See `Table.annotate`.
     """
-    system, name = filesystem_of(path, filesystem)
-    recover([path], filesystem)
-    name = linked_file(system, name)
-    size, temporary = locate(name, system)[0].size, temporary_beside(name)
-    with system.open_input_file(name) as source:
-        footer = footer_bytes(source, name)
-        root = parse_schema(footer, name)
+
+    def choose(root: footers.SchemaNode) -> Paths:
         if columns is None:
-            variants = find_variants(root)
-            paths = {column.path for column in variants if column.layout in ("unshredded", "final")}
-        else:
-            dotted = {node.dotted: node.path for node in root.walk() if node.physical is None and node.path}
-            paths = {dotted.get(column, (column,)) for column in columns}
-        patched = annotate_footer(footer, paths, name)
+            return {column.path for column in find_variants(root) if column.layout in ("unshredded", "final")}
+        dotted = {node.dotted: node.path for node in root.walk() if node.physical is None and node.path}
+        return {dotted.get(column, (column,)) for column in columns}
+
+    if not isinstance(source, str | os.PathLike):
+        marked = [_annotate_file(file.path, choose, filesystem) for file in locate(source, filesystem)]
+    elif info_of(*filesystem_of(source, filesystem)).type != fs.FileType.Directory:
+        recover([source], filesystem)
+        marked = [_annotate_file(source, choose, filesystem)]
+    elif filesystem is not None:
+        raise bad_option("filesystem= is not supported by annotate for a directory: pass a URI instead")
+    else:
+        marked = _annotate_directory(path_text(source).rstrip("/"), choose)
+    return tuple(sorted({".".join(path) for paths in marked for path in paths}))
+
+
+def _annotate_file(
+    path: str | os.PathLike[str], choose: Callable[[footers.SchemaNode], Paths], filesystem: fs.FileSystem | None
+) -> Paths:
+    """Write a copy of a file with another footer to a temporary file, and rename it."""
+    system, name = filesystem_of(path, filesystem)
+    name = linked_file(system, name)
+    temporary = temporary_beside(name)
+    with system.open_input_file(name) as source:
+        change = FooterChange.plan(source, name, choose)
         try:
-            if patched != footer:  # Write a copy with another footer to a temporary file, then rename it.
-                remaining = size - TAIL - len(footer)
+            if change.before != change.after:
                 with write_errors(name), open_temporary(system, temporary, name) as stream:
-                    shutil.copyfileobj(source.get_stream(0, remaining), stream, _COPY_BYTES)
-                    if stream.tell() != remaining:
-                        problem = "the file became shorter while it was copied: try again"
-                        raise VariantFileError(problem, reason="changed", file=name)
-                    stream.write(patched + len(patched).to_bytes(4, "little") + MAGIC)
+                    change.copy(source, stream)
                     stream.close()
                     system.move(temporary, name)
         except BaseException:
             if system.get_file_info(temporary).type == fs.FileType.File:
                 system.delete_file(temporary)
             raise
-    return tuple(".".join(column) for column in sorted(paths))
+    return change.columns
+
+
+def _annotate_directory(root: str, choose: Callable[[footers.SchemaNode], Paths]) -> list[Paths]:
+    """Replace the files of a directory by copies with another footer, all of them or none."""
+    system, base = filesystem_of(root)
+    marked: list[Paths] = []
+    copies: dict[str, StagedFile] = {}  # By the name of the file that the copy replaces.
+    with staged_job(root, "append") as staging:
+        for task, file in enumerate(locate(root)):
+            with system.open_input_file(file.path) as source:
+                change = FooterChange.plan(source, file.path, choose)
+                marked.append(change.columns)
+                if change.before != change.after:
+                    name = posixpath.relpath(file.path, base)
+                    new = posixpath.join(posixpath.dirname(name), staging.file_name(task, prefix=COMPACTED))
+                    copies[name] = StagedFile(staging.attempt(task), new)
+                    path = filesystem_of(copies[name].path)[1]
+                    with write_errors(path):
+                        system.create_dir(posixpath.dirname(path), recursive=True)
+                        with system.open_output_stream(path) as stream:
+                            change.copy(source, stream)
+        staging.commit(copies.values(), marker=False, replaced=copies)
+    return marked
 
 
 @with_keywords(FileKeywords, WriterOptions)
@@ -371,12 +430,9 @@ class FilesToOptimize(ABC):
         packs = [[files[at] for at in pack] for pack in packed]
         if dry_run or not packs:
             return OptimizeResult(schema=target, drift=drift)
-        opened = open_staging(root, "append")
-        assert opened is not None
-        staging = opened.begin()
         base = filesystem_of(root)[1].rstrip("/")
         old = [file.source for pack in packs for file in pack]
-        try:
+        with staged_job(root, "append") as staging:
             work = partial(self._merge, staging=staging, schema=target, root=base)
             results = engine.run("optimize", work, [[file.source for file in pack] for pack in packs])
             before, after = sum(file.rows for pack in packs for file in pack), sum(rows for _, rows, _ in results)
@@ -385,9 +441,6 @@ class FilesToOptimize(ABC):
                 raise VariantFileError(problem, reason="files-changed", file=root)
             replaced = [file.path[len(base) :].strip("/") for file in old]
             staging.commit([file for file, _, _ in results], marker=False, replaced=replaced)
-        except BaseException:
-            staging.abort()
-            raise
         added = sum(size for _, _, size in results)
         return OptimizeResult(len(old), len(results), sum(file.size for file in old), added, target, drift)
 

@@ -104,9 +104,7 @@ def schema_traits(column: VariantColumn) -> list[str]:
     traits = ["annotated" if column.node.annotated else "unannotated"]
     traits += ["inner"] if len(column.path) > 1 else []
     traits += ["deep"] if any(len(leaf.path) > _DEEPEST for leaf in column.node.leaves()) else []
-    if column.layout.startswith("draft"):
-        return [*traits, "draft"]
-    traits.append("shredded" if column.layout == "final" else "unshredded")
+    traits.append({"final": "shredded", "unshredded": "unshredded"}.get(column.layout, "draft"))
     for group in shredded_groups(column):
         if group.residual is None:
             traits.append("no_value")

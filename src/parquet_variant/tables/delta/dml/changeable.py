@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -35,12 +36,12 @@ from parquet_variant.tables.delta.reading.read import (
     DeltaScan,
 )
 from parquet_variant.tables.delta.writing import write as writing
-from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
+from parquet_variant.tables.delta.writing.data_files import URI_SAFE, WritePlan, plan_write
 from parquet_variant.tables.delta.writing.write import plan
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.row_input import ChangeOptions, all_rows, first_rows
 from parquet_variant.tables.schema import StructType, from_arrow_schema
-from parquet_variant.tables.storage import Storage, open_storage
+from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
 
@@ -64,6 +65,11 @@ class DeltaChangePlan(ChangePlan[Add]):
     def partition(self, file: Add) -> Mapping[str, str | None]:
         """See `ChangePlan.partition`."""
         return file.partition_values
+
+    def copied(self, file: Add, path: str, size: int) -> tuple[Add, ...]:
+        """See `ChangePlan.copied`: positions are the same, so that the deletion vector and row ids stay valid."""
+        path = quote(path, safe=URI_SAFE)
+        return (replace(file, path=path, size=size, modification_time=now_millis(), data_change=False),)
 
     def with_every_row(self, file: Add) -> Add:
         """See `ChangePlan.with_every_row`."""

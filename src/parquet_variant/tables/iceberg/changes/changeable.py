@@ -22,7 +22,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileLayout, TableChange
 from parquet_variant.tables.changes.optimizing import optimize
-from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
+from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry, Status
 from parquet_variant.tables.iceberg.reading import planning
 from parquet_variant.tables.iceberg.reading import snapshot as snapshots
 from parquet_variant.tables.iceberg.reading.scan import IcebergScan
@@ -42,6 +42,21 @@ class IcebergChangePlan(ChangePlan[snapshots.TableFile]):
     current: snapshots.Snapshot
     write: IcebergWritePlan
     scan = IcebergScan
+
+    def partition(self, file: snapshots.TableFile) -> tuple[Any, ...]:
+        """See `ChangePlan.partition`; files of former specs are not in a directory of their partition."""
+        return file.file.partition if file.file.spec_id == self.write.spec.id else ()
+
+    def copied(self, file: snapshots.TableFile, path: str, size: int) -> tuple[snapshots.TableFile, ...]:
+        """See `ChangePlan.copied`: deletes by path need a new vector; equality deletes and row ids stay valid."""
+        entry = ManifestEntry(
+            Status.ADDED,
+            replace(file.file, path=f"{self.write.location}/{path}", size=size),
+            sequence_number=file.entry.sequence_number,
+        )
+        copy = snapshots.TableFile(entry)
+        deleted = ~self.live_rows(file, file.file.record_count)
+        return (copy, self.with_deleted(copy, deleted)) if deleted.any() else (copy,)
 
     def with_every_row(self, file: snapshots.TableFile) -> snapshots.TableFile:
         """See `ChangePlan.with_every_row`."""
@@ -70,7 +85,7 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
     @cached_property
     def files(self) -> list[snapshots.TableFile]:
         """All data files; those of a large table are without metrics, which `prune` reads again."""
-        return planning.plan_files(self.current, metrics=self._is_small).files
+        return planning.plan_files(self.current, metrics=self._is_small or self.operation == "annotate").files
 
     @cached_property
     def _is_small(self) -> bool:
@@ -132,7 +147,7 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
             marked = [file.new_vector for file in changed.added if file.new_vector is not None]
             vectors += marked
             touched.append(changed.file.entry)
-            if not marked:
+            if all(file.path != changed.file.path for file in changed.added):
                 removed.append(changed.file.entry)
             added += [file.file for file in changed.added if file.new_vector is None]
         reads, level = change.reads, f"write.{self.operation}.isolation-level"
@@ -150,6 +165,12 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
         return SnapshotChange(
             operation,
             added=tuple(file for file in added if file.record_count),
+            sequences={
+                copy.path: copy.entry.sequence_number
+                for file in change.changed
+                for copy in file.added
+                if copy.new_vector is None and copy.entry.sequence_number is not None
+            },
             removed=tuple(removed),
             vectors=tuple(vectors),
             touched=tuple(touched),

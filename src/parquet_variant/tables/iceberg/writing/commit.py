@@ -57,6 +57,8 @@ class SnapshotChange:
 
     operation: str  # Of the snapshot: append, replace, overwrite or delete.
     added: tuple[DataFile, ...] = ()
+    # The sequence numbers of the rows of files in `added` that only copy a file, by path.
+    sequences: Mapping[str, int] = field(default_factory=dict)
     # Data files that the snapshot no longer has, as the base snapshot lists them. Their deletion vectors go, too.
     removed: tuple[ManifestEntry, ...] = ()
     vectors: tuple[DataFile, ...] = ()  # New deletion vectors; each replaces the one that its data file has.
@@ -381,7 +383,8 @@ class _Attempts:
         for spec_id in specs:
             if (spec_id, deletes) not in self._added:
                 members = [file for file in files if file.spec_id == spec_id]
-                entries = [ManifestEntry(Status.ADDED, file, self.snapshot_id) for file in members]
+                known = self.change.sequences
+                entries = [ManifestEntry(Status.ADDED, f, self.snapshot_id, known.get(f.path)) for f in members]
                 self._added[spec_id, deletes] = self._write(entries, spec_id, deletes=deletes)
         return [self._added[spec_id, deletes] for spec_id in specs]
 

@@ -360,7 +360,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
 
     def new_path(self, partition: tuple[Any, ...]) -> str:
         """Return a unique path for a new file of a partition, relative to the directory of data files."""
-        values = zip(self.spec.fields, partition, self._result_types, strict=True)
+        values = zip(self.spec.fields, partition, self._result_types, strict=bool(partition))
         texts = [(f.name, schemas.partition_text(raw, f.transform.name, kind)) for f, raw, kind in values]
         directories = "".join(
             f"{quote_plus(name)}={quote_plus('null' if text is None else text)}/" for name, text in texts
