@@ -2,6 +2,7 @@
 
 import datetime as dt
 import random
+import re
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -89,3 +90,53 @@ def test_updates_and_deletes_take_the_earlier_instant(tmp_path):
     for local in ("TIMESTAMP_NTZ '2024-11-03 01:00:00'", "TIMESTAMP '2024-11-03 01:00:00'"):
         pv.open(tmp_path / "t").update({"z": local}, zone=zone)
         assert pv.open(tmp_path / "t").to_arrow()["z"].to_pylist() == [instants[0]]
+
+
+_HAVANA = "America/Havana"  # where midnight of 2024-11-03 occurs twice
+_MIDNIGHT = dt.datetime(2024, 11, 3, 4, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("condition", "params", "expected"),
+    [
+        ("z >= DATE '2024-11-03'", None, range(4, 8)),
+        ("z = TIMESTAMP_NTZ '2024-11-03 00:00:00'", None, [4]),
+        ("z < '2024-11-03'::date", None, range(4)),
+        ("z IN (DATE '2024-11-03', TIMESTAMP '2024-11-03 00:00:00')", None, [4]),
+        ("z BETWEEN '2024-11-03' AND z", None, range(4, 8)),
+        ("z BETWEEN DATE '2024-11-03' AND TIMESTAMP_NTZ '2024-11-03 00:30:00'", None, [4]),
+        ("z = ?", [dt.datetime(2024, 11, 3)], [4]),
+        ("z >= ?", [dt.date(2024, 11, 3)], range(4, 8)),
+        ("z = coalesce(n::timestamp_ntz, n)", None, [0, 1, 2, 3, 4, 6, 7]),
+        ("z = CASE WHEN true THEN n ELSE now() END", None, [0, 1, 2, 3, 4, 6, 7]),
+        ("coalesce(z, '2024-11-03') = least(z, '2024-11-03'::date)", None, range(5)),
+        ("z = strptime('2024-11-03', '%Y-%m-%d')", None, [4]),
+        ("z = make_timestamptz(2024, 11, 3, 0, 0, 0)", None, [4]),
+        ("z = n AT TIME ZONE 'America/Havana'", None, [0, 1, 2, 3, 4, 6, 7]),
+        ("z = TIMESTAMP_NTZ '2024-11-03 01:00:00' AT TIME ZONE 'America/New_York'", None, [5]),
+        ("date_trunc('day', z) = TIMESTAMP '2024-11-03 00:00:00'", None, range(4, 8)),
+        ("date_trunc('day', z) = DATE '2024-11-03'", None, range(4, 8)),
+        ("date_trunc('hour', z) = z", None, range(8)),
+    ],
+)
+def test_dates_and_times_without_a_zone_are_the_earlier_instants(condition, params, expected):
+    moments = [_MIDNIGHT + dt.timedelta(hours=hours) for hours in range(-4, 4)]
+    locals_ = [moment.astimezone(ZoneInfo(_HAVANA)).replace(tzinfo=None) for moment in moments]
+    plain = pa.table({"i": list(range(8)), "z": pa.array(moments), "n": pa.array(locals_)})
+    values = pv.VariantArray.from_pylist(plain.to_pylist())
+    for table, text in ((plain, condition), (pa.table({"v": values}), _as_paths(condition))):
+        found = pv.sql(f"SELECT {'i' if table is plain else 'v:i::int AS i'} FROM t WHERE {text}",
+                       t=table, zone=_HAVANA, params=params)  # fmt: skip
+        assert sorted(found.to_arrow()["i"].to_pylist()) == list(expected), text
+
+
+def _as_paths(condition):
+    text = condition.replace("n::timestamp_ntz", "n")
+    return re.sub(r"\bz\b", "v:z::timestamp", re.sub(r"\bn\b", "v:n::timestamp_ntz", text))
+
+
+def test_a_time_zone_by_name_takes_the_earlier_instant_in_a_session_in_utc():
+    table = pa.table({"n": pa.array([dt.datetime(2024, 11, 3, 1), dt.datetime(2024, 3, 10, 2, 30)])})
+    found = pv.sql("SELECT n AT TIME ZONE 'America/New_York' AS z FROM t", t=table).to_arrow()["z"].to_pylist()
+    assert [moment.astimezone(dt.UTC) for moment in found] == [
+        dt.datetime(2024, 11, 3, 5, tzinfo=dt.UTC), dt.datetime(2024, 3, 10, 7, 30, tzinfo=dt.UTC)]  # fmt: skip

@@ -125,18 +125,20 @@ def _instance(duckdb: Any, threads: int) -> Any:
         if key not in _INSTANCES:
             instance = duckdb.connect(":memory:", config=_CONFIG | {"threads": str(threads)})
             instance.execute("SET GLOBAL TimeZone = 'UTC'")
-            kind = duckdb.sqltype("TIMESTAMPTZ")
-            instance.create_function(EARLIER, _earlier_instants, [kind], kind, type="arrow", null_handling="special")
+            kind, text = duckdb.sqltype("TIMESTAMPTZ"), duckdb.sqltype("VARCHAR")
+            instance.create_function(
+                EARLIER, _earlier_instants, [kind, text], kind, type="arrow", null_handling="special"
+            )
             _INSTANCES[key] = instance
             atexit.register(instance.close)
         return _INSTANCES[key]
 
 
-def _earlier_instants(instants: pa.Array) -> pa.Array:
-    """Return the first instant with the same local time as each one, in the time zone of the column."""
-    kind = instants.type
-    local = pc.local_timestamp(instants)
-    return pc.assume_timezone(local, kind.tz, ambiguous="earliest", nonexistent="earliest").cast(kind)
+def _earlier_instants(instants: pa.Array, zones: pa.Array) -> pa.Array:
+    """Return the first instant with the same local time as each one, in the time zone that all rows name."""
+    zone = zones[0].as_py() if len(zones) else "UTC"
+    local = pc.local_timestamp(instants.cast(pa.timestamp(instants.type.unit, zone)))
+    return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest").cast(instants.type)
 
 
 def engine_type(connection: Any, kind: pa.DataType) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
@@ -18,21 +19,28 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.encoding.cast.texts import zone_of
+from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_engine import EARLIER
 from parquet_variant.query.sql_dialect import SqlError, from_template, written
 from parquet_variant.query.variant_functions import returns_variant
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
+_ALTERNATIVES = {"coalesce", "ifnull", "nullif", "least", "greatest", "list_value", "min", "max", "any_value", "first"}
+_INSTANTS = {"now", "get_current_timestamp", "to_timestamp", "make_timestamptz", EARLIER}
+_LOCAL_TIMES = {"make_date", "make_timestamp", "strptime", "try_strptime", "today", "current_date", "last_day"}
+_LOCAL_TYPES = ("date", "timestamp", "timestampntz", "timestamp_s", "timestamp_ms", "timestamp_ns")
+_INSTANT = pa.timestamp("us", "UTC")
+_SHORT_UNITS = {"hour", "minute", "second", "millisecond", "microsecond"}
 _LOCAL = r"^\s*\d{1,6}-\d{1,2}-\d{1,2}([ T]\s*\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?)?\s*$"
 _AS_INSTANT = f"""(
     CASE WHEN typeof(_0) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP_S', 'TIMESTAMP_MS', 'TIMESTAMP_NS')
         OR typeof(_0) = 'VARCHAR' AND regexp_matches(CAST(_0 AS TEXT), '{_LOCAL}')
-    THEN {EARLIER}(_1) ELSE _1 END
+    THEN {EARLIER}(_1, _2) ELSE _1 END
 )"""
 
 
 def with_earlier_instants(tree: exp.Expr, zone: str) -> exp.Expr:
-    """Return an expression or query for DuckDB in which local times of the session zone are the earlier instants.
+    """Return an expression or query for DuckDB in which local times are the earlier instants.
 
     Literals become instants in UTC; casts of columns call a function of `duckdb_engine`.
 
@@ -40,64 +48,103 @@ def with_earlier_instants(tree: exp.Expr, zone: str) -> exp.Expr:
     >>> to_sql(with_earlier_instants(parse_sql("TIMESTAMP '2024-11-03 01:00:00'", what="expression"), "US/Eastern"))
     "CAST('2024-11-03 05:00:00+00:00' AS TIMESTAMPTZ)"
     """
-    timezone = zone_of(zone)
-    if isinstance(timezone, dt.timezone):
-        return tree
-    return tree.transform(lambda node: _converted(node, timezone), copy=False)
+    timezone, root = zone_of(zone), exp.Paren(this=tree)
+    for node in reversed(list(tree.find_all(exp.Expr))):  # the parts of an expression before it
+        if isinstance(node, exp.AtTimeZone):
+            _at_time_zone(node)
+        elif not isinstance(timezone, dt.timezone):
+            _convert(node, timezone)
+    return root.this.pop()
 
 
-def _converted(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
+def _convert(node: exp.Expr, zone: dt.tzinfo) -> None:
     if isinstance(node, exp.Cast) and node.is_type("timestamptz"):
-        return _cast(node, zone)
-    if isinstance(node, _COMPARISONS) and node.this is not None:
-        return _comparison(node, zone)
-    return node
+        node.replace(_cast(node, zone))
+    elif isinstance(node, exp.Anonymous) and node.name.lower() == "make_timestamptz" and len(node.expressions) == 6:
+        node.replace(_earlier(node, zone))
+    elif isinstance(node, exp.Anonymous) and node.name.lower() in ("date_trunc", "datetrunc") and _is_instant(node):
+        node.replace(_truncated(node, zone))
+    elif (sides := _alternatives(node)) and len(sides) > 1:
+        kinds = [_is_instant(side) for side in sides]
+        values = [side for side in sides if not (isinstance(side, exp.Literal) and side.is_string)]
+        if any(kinds):
+            for side, kind in zip(sides, kinds, strict=True):
+                if kind is False or side not in values:
+                    side.replace(_cast(exp.cast(side.copy(), "TIMESTAMPTZ"), zone))
+        elif isinstance(node, _COMPARISONS) and len(values) == 1 and kinds[sides.index(values[0])] is None:
+            zoned = node.copy()
+            for literal in [side for side in _alternatives(zoned) if isinstance(side, exp.Literal)]:
+                literal.replace(_cast(exp.cast(literal.copy(), "TIMESTAMPTZ"), zone))
+            template = "(CASE WHEN typeof(_0) = 'TIMESTAMP WITH TIME ZONE' THEN _1 ELSE _2 END)"
+            if values[0].meta.get("type") is None and any(_utc_text(side.name, zone) for side in sides):
+                node.replace(from_template(template, [values[0], zoned, node]))
+
+
+def _alternatives(node: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of an expression that the engine casts to one type."""
+    if isinstance(node, _COMPARISONS):
+        found = [node.this, *(node.args.get(key) for key in ("expression", "low", "high")), *node.expressions]
+    elif isinstance(node, exp.Case):
+        found = [*(choice.args["true"] for choice in node.args["ifs"]), node.args.get("default")]
+    elif isinstance(node, exp.If) and not isinstance(node.parent, exp.Case):
+        found = [node.args["true"], node.args.get("false")]
+    elif isinstance(node, exp.Array) or (isinstance(node, exp.Anonymous) and node.name.lower() in _ALTERNATIVES):
+        found = node.expressions
+    else:
+        found = []
+    return [part for part in found if isinstance(part, exp.Expr)]
+
+
+def _is_instant(node: exp.Expr) -> bool | None:
+    """Return whether an expression is an instant (True) or a local time or date (False); None if unknown."""
+    kind, name = node.meta.get("type"), node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    if kind is not None:
+        return getattr(kind, "tz", None) is not None if pa.types.is_temporal(kind) else None
+    if isinstance(node, exp.Cast):
+        return True if node.is_type("timestamptz") else False if node.is_type(*_LOCAL_TYPES) else None
+    if isinstance(node, exp.CurrentTimestamp) or name in _INSTANTS:
+        return True
+    if isinstance(node, exp.CurrentDate) or name in _LOCAL_TIMES:
+        return False
+    if isinstance(node, exp.AtTimeZone):
+        return None if (inner := _is_instant(node.this)) is None else not inner
+    if isinstance(node, exp.Paren) or (isinstance(node, (exp.Add, exp.Sub)) and node.expression.find(exp.Interval)):
+        return _is_instant(node.this)
+    parts = node.expressions[1:] if name in ("date_trunc", "datetrunc") else _alternatives(node)
+    kinds = {} if isinstance(node, (*_COMPARISONS, exp.Array)) else {_is_instant(part) for part in parts}
+    return True if True in kinds else False if False in kinds else None
+
+
+def _earlier(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
+    return exp.Anonymous(this=EARLIER, expressions=[node.copy(), exp.Literal.string(str(zone))])
+
+
+def _at_time_zone(node: exp.AtTimeZone) -> None:
+    zone = node.args["zone"]
+    if isinstance(zone, exp.Literal) and _is_instant(node.this) is False:
+        with suppress(VariantError):  # DuckDB knows more names, and refuses unknown ones
+            if not isinstance(timezone := zone_of(zone.name), dt.timezone):
+                node.replace(_earlier(node, timezone))
+
+
+def _truncated(node: exp.Anonymous, zone: dt.tzinfo) -> exp.Expr:
+    """Truncate an instant: within an hour by the local time that its offset gives, else to the earlier instant."""
+    unit, value = node.expressions
+    if unit.name.lower().removesuffix("s") not in _SHORT_UNITS:
+        return _earlier(node, zone)
+    local = exp.cast(value.copy(), "TIMESTAMPNTZ")
+    return from_template("(_0 - (_1 - date_trunc(_2, _1)))", [value, local, unit])
 
 
 def _cast(node: exp.Cast, zone: dt.tzinfo) -> exp.Expr:
     value = node.this
-    if node.meta.get("earlier"):
-        return node
-    node.meta["earlier"] = True
     if isinstance(value, exp.Literal) and value.is_string:
         if (instant := _utc_text(value.name, zone)) is not None:
             value.replace(exp.Literal.string(instant))
         return node
-    return from_template(_AS_INSTANT, [value, node])
-
-
-def _comparison(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
-    """Compare a value with instants in UTC if it is an instant, and the literals are local times."""
-    sides: list[Any] = [node.this, *(node.args.get(key) for key in ("expression", "low", "high")), *node.expressions]
-    literals = [side for side in sides if isinstance(side, exp.Literal) and side.is_string]
-    values = [side for side in sides if isinstance(side, exp.Expr) and side not in literals]
-    kinds = [value.meta.get("type") for value in values]
-    if len(values) > 1:  # local times that are compared with instants are cast, as the engine would do
-        moments = [kind for kind in kinds if kind is not None and pa.types.is_temporal(kind)]
-        if any(pa.types.is_timestamp(kind) and kind.tz is not None for kind in moments):
-            for value, kind in zip(values, kinds, strict=True):
-                if kind in moments and getattr(kind, "tz", None) is None:
-                    value.replace(_cast(exp.cast(value.copy(), "TIMESTAMPTZ"), dt.UTC))
-        return node
-    texts = {side.name: instant for side in literals if (instant := _utc_text(side.name, zone)) is not None}
-    if not texts or not values or node.meta.get("earlier"):
-        return node
-    node.meta["earlier"] = True
-    (kind,) = kinds
-    if kind is not None and not (pa.types.is_timestamp(kind) and kind.tz is not None):
-        return node
-    zoned = node.copy()
-    for literal in list(zoned.find_all(exp.Literal)):
-        if literal.parent is zoned and literal.name in texts:
-            cast = exp.cast(exp.Literal.string(texts[literal.name]), "TIMESTAMPTZ")
-            cast.meta["earlier"] = True
-            literal.replace(cast)
-    zoned.meta["earlier"] = True
-    if kind is not None:
-        return zoned
-    return from_template(
-        "(CASE WHEN typeof(_0) = 'TIMESTAMP WITH TIME ZONE' THEN _1 ELSE _2 END)", [values[0], zoned, node]
-    )
+    found = from_template(_AS_INSTANT, [value, node, exp.Literal.string(str(zone))])
+    found.meta["type"] = _INSTANT
+    return found
 
 
 def _utc_text(text: str, zone: dt.tzinfo) -> str | None:
