@@ -527,3 +527,10 @@ def test_a_kill_leaves_the_old_table_or_the_new_one(tmp_path: Path, step: str) -
 
 def contents(table: Path) -> list[str]:
     return sorted(map(repr, pv.open(table).to_arrow(["id", "k"]).to_pylist()))
+
+
+@pytest.mark.parametrize("name", ["day(ts)", " ", "bucket(4, k)", "a.b"])
+def test_a_partition_column_is_not_read_as_a_transform(tmp_path, name):
+    pv.write(tmp_path, {name: ["x", "y", "x"], "n": [1, 2, 3]}, format="iceberg", partition_by=[name])
+    pv.write(tmp_path, {name: ["y"], "n": [4]}, format="iceberg", mode="append")
+    assert pv.open(tmp_path).scan(["n"], where=f"\"{name}\" = 'y'").to_arrow()["n"].to_pylist() == [2, 4]

@@ -257,6 +257,7 @@ _CSV_FILES: list[tuple[str, bytes, list[dict[str, object]] | None]] = [
     ("a.TSV", b"a\n1\n", [{"a": 1}]),
     ("a.csv", b"\xef\xbb\xbfa,b\r\n1,\"x\r\ny\"\r\n", [{"a": 1, "b": "x\r\ny"}]),
     ("a.csv", b"n\n12345678901234567890123\n1\n", [{"n": 12345678901234567890123}, {"n": 1}]),
+    ("a.csv", b"n\n%d1\n%d2\n" % (10**40, 10**40), [{"n": f"{10**40}1"}, {"n": f"{10**40}2"}]),
     ("a.csv", b"b\nTRUE\nfalse\n", [{"b": True}, {"b": False}]),
     ("a.csv", b'a,b\n1,"x\n2,y\n', None),
     ("a.csv", b'a,b\n1,"x\n2,"y"\n3,z\n', None),
@@ -283,6 +284,12 @@ def test_sql_and_ingests_read_csv_alike(
     assert pv.sql("SELECT * FROM t", t=file).to_arrow().to_pylist() == rows
     pv.ingest(file, tmp_path / "out")
     assert pv.open(tmp_path / "out").read().to_pylist() == rows
+
+
+def test_columns_of_long_integers_and_fractions_are_strings_in_sql(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n\n9007199254740993\n9007199254740992\n0.5\n")
+    rows = pv.sql("SELECT * FROM t", t=tmp_path / "a.csv").to_pylist()
+    assert rows == [{"n": "9007199254740993"}, {"n": "9007199254740992"}, {"n": "0.5"}]
 
 
 @pytest.mark.parametrize(

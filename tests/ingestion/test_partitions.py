@@ -188,6 +188,13 @@ def test_what_cannot_be_a_partition_is_an_error_before_anything_is_read(by, mess
         (["9" * 39, "1"], pa.string(), ["9" * 39, "1"]),
         (["3000000000", "2.5"], pa.string(), ["3000000000", "2.5"]),
         (["12345678901234567890", "2.5"], pa.string(), ["12345678901234567890", "2.5"]),
+        (
+            ["12345678901234567890.1", "12345678901234567890.2"],
+            pa.string(),
+            ["12345678901234567890.1", "12345678901234567890.2"],
+        ),
+        (["1e400", "2.50"], pa.string(), ["1e400", "2.50"]),
+        (["1e5", "2.50"], pa.float64(), [1e5, 2.5]),
         (["\u0661"], pa.string(), ["\u0661"]),
         (["1", "2.5"], pa.float64(), [1.0, 2.5]),
         (["2026-01-31", "2026-02-28"], pa.date32(), [date(2026, 1, 31), date(2026, 2, 28)]),
@@ -343,3 +350,23 @@ def test_tables_below_the_directory_are_kept(source, tmp_path):
     assert len(pv.open(dest).read()) == rows
     assert pv.open(dest / "delta").to_arrow()["n"].to_pylist() == [1]
     assert pv.open(dest / "iceberg").to_arrow()["n"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("name", [".a", "_x", "..", "_", "é.b", "a=b"])
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_partition_columns_whose_names_engines_would_hide_are_read(tmp_path, name, format):
+    (tmp_path / "a.ndjson").write_text('{"k": "x", "n": 1}\n{"k": "y", "n": 2}\n')
+    pv.ingest(tmp_path / "a.ndjson", tmp_path / "out", partition_by={name: "$.k:string"}, format=format)
+    query = f'SELECT "{name}" AS k, v:n::int AS n FROM t ORDER BY n'
+    assert pv.sql(query, t=tmp_path / "out").to_pylist() == [{"k": "x", "n": 1}, {"k": "y", "n": 2}]
+    folders = [path.name for path in (tmp_path / "out").iterdir() if "=" in path.name]
+    assert len(folders) == 2
+    assert not any(folder.startswith((".", "_")) for folder in folders)
+
+
+def test_partitions_of_others_whose_names_begin_with_an_underscore_are_read(tmp_path):
+    (tmp_path / "t" / "_x=1").mkdir(parents=True)
+    (tmp_path / "t" / "_old").mkdir()
+    for folder in ("_x=1", "_old"):
+        pv.write(tmp_path / "t" / folder / "a.parquet", pv.parse_json(['{"n": 1}']))
+    assert pv.sql("SELECT _x FROM t", t=tmp_path / "t").to_pylist() == [{"_x": 1}]

@@ -47,8 +47,9 @@ from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 _BLOCK_BYTES = 1 << 20
-_INTEGER = r"^-?(0|[1-9][0-9]*)$"
-_DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
+_INTEGER = r"^-?(0|[1-9][0-9]{0,37})$"  # Arrow casts longer texts to other decimals.
+# Integers of more digits are no doubles, which would make different ones equal.
+_DOUBLE = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIMESTAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 # Types and the form of their strings, the preferred one first.
@@ -56,7 +57,7 @@ _FORMS: tuple[tuple[pa.DataType, str], ...] = (
     (pa.bool_(), r"^(?i:true|false)$"),
     (pa.int64(), _INTEGER),
     (pa.decimal128(38), _INTEGER),
-    (pa.float64(), _DECIMAL),
+    (pa.float64(), _DOUBLE),
     (pa.date32(), _DATE),
     (pa.timestamp("us"), _TIMESTAMP + "$"),
     (pa.timestamp("us", "UTC"), _TIMESTAMP + r"(Z|[-+][0-9]{2}(:?[0-9]{2})?)$"),

@@ -63,7 +63,7 @@ def typed_partitions(
 
     That is the narrowest of ``int32``, ``int64``, ``decimal128(n, 0)``, ``double``, ``date32`` and ``timestamp`` that
     holds all values, or ``string``. Integers beyond ``int32`` are never mixed with doubles, which do not hold all of
-    them.
+    them; nor are numbers with more digits than a double holds read as doubles.
 
     `files`: the values by column of each file.
     `declared`: the types by column that the directory of each file declares; ignored if some value does not have it.
@@ -114,9 +114,10 @@ def _inferred(texts: list[str]) -> dict[str | None, pa.Scalar]:
 
 
 def _double(text: str) -> float:
-    if _INTEGER.fullmatch(text) and not -(2**31) <= int(text) < 2**31:
-        raise ValueError("a long integer")
-    return float(text)
+    value = float(text)
+    if Decimal(repr(value)) != Decimal(text) or (_INTEGER.fullmatch(text) and not -(2**31) <= int(text) < 2**31):
+        raise ValueError("the digits of the value, or of other long integers, would be lost")
+    return value
 
 
 def types_to_declare(types: Mapping[str, pa.DataType]) -> dict[str, str]:

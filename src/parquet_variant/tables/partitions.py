@@ -99,7 +99,7 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
     >>> partition_directory({"day": "2020-01-02", "k": "a/b"})
     'day=2020-01-02/k=a%2Fb/'
     """
-    parts = [f"{_hive(k)}={_HIVE_NULL if v is None else _hive(v)}/" for k, v in values.items()]
+    parts = [f"{_name(k)}={_HIVE_NULL if v is None else _hive(v)}/" for k, v in values.items()]
     # Directories are only a convention, so a name that is too long for a file system is not used.
     return "" if any(len(part.encode()) > _MAX_NAME_BYTES for part in parts) else "".join(parts)
 
@@ -165,6 +165,11 @@ def partition_texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
             f"a partition value cannot be written as text: {error}", reason="bad-partition-value"
         ) from error
     return [None if i is None else names[i] for i in encoded.indices.to_pylist()]
+
+
+def _name(column: str) -> str:
+    """Return the name of a column in a directory name, which engines skip if it begins with a dot or an underscore."""
+    return f"%{ord(column[0]):02X}{_hive(column[1:])}" if column.startswith((".", "_")) else _hive(column)
 
 
 def _hive(text: str) -> str:

@@ -29,8 +29,8 @@ from parquet_variant.support import arrow_compute as pc
 MAX_LINE_BYTES = 256 << 20
 _NAMES = re.compile(r"\.(csv|tsv)(\.\w+)?$", re.IGNORECASE)
 # Numbers as JSON writes them. A field with a leading zero, such as a postal code, remains a string, because the zero
-# would be lost.
-_NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+# would be lost, and so does one with more digits than a decimal.
+_NUMBER = r"^-?(0|[1-9][0-9]{0,37})(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _BOOLEAN = r"^(?i:true|false)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?$"
 # Characters that JSON strings must escape.

@@ -356,7 +356,11 @@ def _in_directory(system: fs.FileSystem, path: str, base: str) -> dict[str, _Rel
     files: dict[str, _RelativeFile] = {}
     for info in sorted(entries, key=lambda info: str(info.path)):
         relative = info.path[start:].strip("/")
-        is_visible = not any(name.startswith((".", "_")) for name in relative.split("/"))
+        *folders, name = relative.split("/")
+        # As in Spark, `_a=1` is a partition.
+        is_visible = not name.startswith((".", "_")) and not any(
+            folder.startswith(".") or (folder.startswith("_") and "=" not in folder) for folder in folders
+        )
         if info.is_file and is_visible and relative.lower().endswith(_SUFFIXES) and not is_inside(relative, tables):
             source = ParquetSource(info.path, system, info.size)
             files[info.path] = source, info.path[len(base.rstrip("/")) :].strip("/")

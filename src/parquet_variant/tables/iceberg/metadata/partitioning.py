@@ -379,7 +379,9 @@ def spec_of(
     ids = {(f.source_id, str(f.transform)): f.field_id for spec in former for f in spec.fields}
     new_fields: list[PartitionField] = []
     for text in fields:
-        source, transform = parse_transform(text) if isinstance(text, str) else (text.name, Transform("identity"))
+        name = text if isinstance(text, str) else text.name
+        is_column = schema.struct.get(name) is not None  # a column's name is never a transform
+        source, transform = (name, Transform("identity")) if is_column else parse_transform(name)
         place, column = schema.find(source)
         transform.check_source(column.type, source)
         field_id = ids.get((column.id, str(transform)))
