@@ -24,7 +24,7 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.directories import PARTITION_TYPES
-from parquet_variant.io.filesystems import path_text
+from parquet_variant.io.filesystems import path_text, read_errors
 from parquet_variant.io.temporaries import JobOwner
 
 TEMPORARY = "_temporary"
@@ -184,7 +184,7 @@ def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
         if place in seen:
             continue
         seen.add(place)
-        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        with read_errors(folder), suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:
                 paths.append(posixpath.join(folder, entry.name))
                 if entry.is_dir():

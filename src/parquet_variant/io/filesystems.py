@@ -127,8 +127,15 @@ def cannot_write(place: str | os.PathLike[str], why: object) -> VariantFileError
 
 def info_of(filesystem: fs.FileSystem, path: str) -> fs.FileInfo:
     """Return what is at a path. Raises `VariantFileError` (``cannot-read``) if the filesystem cannot be asked."""
-    try:
+    with read_errors(path):
         return filesystem.get_file_info(path)
+
+
+@contextmanager
+def read_errors(path: str) -> Iterator[None]:
+    """Convert the errors of a filesystem to a `VariantFileError` (``cannot-read``) for a path."""
+    try:
+        yield
     except (OSError, pa.ArrowException) as error:
         problem = f"{path} cannot be read: {error}; check the path, the connection and the permissions"
         raise VariantFileError(problem, reason="cannot-read", file=path) from None
