@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -228,3 +229,20 @@ def test_readers_list_a_directory_again_while_it_is_overwritten(overwrites, tmp_
             patch.setattr(files, "list_files", then_overwritten)
             assert read() == 1
         assert left == [0]
+
+
+def test_an_error_of_the_disk_while_a_directory_is_listed_is_reported(tmp_path, monkeypatch):
+    (tmp_path / "a.ndjson").write_text('{"n": 1}\n')
+    pv.ingest(tmp_path / "a.ndjson", tmp_path / "t")
+
+    def scandir(folder):
+        raise OSError(errno.EIO, "the disk fails", folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for work in (
+        lambda: pv.open(tmp_path / "t").read(),
+        lambda: pv.ingest(tmp_path / "a.ndjson", tmp_path / "t", mode="append"),
+    ):
+        with pytest.raises(pv.VariantError, match="the disk fails") as caught:
+            work()
+        assert caught.value.reason == "cannot-read"
