@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
