@@ -55,10 +55,8 @@ def _damaged(problem: str, path: str) -> SchemaError:
 
 
 def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_only: bool = False) -> None:
-    """Check an array.
-
-    ``rows`` is the mask of the rows to check, for the fields of a struct with nulls; ``nested_only`` skips the buffers
-    of strings and numbers.
+    """Check the rows of an array that the mask ``rows`` selects; ``nested_only`` skips the buffers of strings and
+    numbers.
     """
     kind = array.type
     types = pa.types

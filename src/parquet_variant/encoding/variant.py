@@ -279,10 +279,8 @@ class Variant:
         return hash(self._meaning())
 
     def _meaning(self) -> tuple[Any, ...]:
-        """Return a flat tuple that is equal for values of equal meaning, whatever their bytes.
-
-        Exact numbers are one class, and microseconds and nanoseconds are; float and double are separate classes (spec:
-        "Logical Type"). The tuple is flat because comparing deeply nested tuples would overflow the stack.
+        """Return a tuple that is equal for values of equal meaning (spec: "Logical Type"), whatever their bytes; it is
+        flat because comparing deeply nested tuples would overflow the stack.
         """
         parts: list[Any] = []
         for kind, raw, _, _ in walk(self.metadata, self._data, self._start, self._stop, by_key=True):

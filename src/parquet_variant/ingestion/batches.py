@@ -192,10 +192,8 @@ class Pass(Generic[Result]):
     def _parse(
         self, texts: chunks.RowTexts, rows: npt.NDArray[np.int64]
     ) -> tuple[ChunkResult[Result], npt.NDArray[np.int64]]:
-        """Parse some of the texts, and return the index of the text of each row of the result.
-
-        If any texts are invalid, the others are parsed again without them. Raises `JsonError` for an invalid text if
-        ``on_error`` is ``"fail"``, and for a number that is not kept exactly if ``on_inexact`` is ``"fail"``.
+        """Parse some of the texts, and return the index of the text of each row of the result; if any texts are
+        invalid, and ``on_error`` is not ``"fail"``, the others are parsed again without them.
         """
         options = self.options
         fail, null, requested = options.on_error == "fail", options.on_error == "null", rows
@@ -278,10 +276,8 @@ class Pass(Generic[Result]):
     def _values_of(
         self, tape: Tape, rows: npt.NDArray[np.int64], array: VariantArray | None
     ) -> tuple[list[Tape], npt.NDArray[np.int64], StringCounts]:
-        """Return the values of parsed rows with typed strings, the row of each value, and counts of typed strings.
-
-        `array`: the rows, if their strings were parsed after the tape.
-        A `root` that was not applied to the text is applied here, so that a row may give several values or none.
+        """Return the values of parsed rows with typed strings (several or none per row with a `root` that was not
+        applied to the text), the row of each value, and counts of typed strings.
         """
         layout = self.options.layout
         root = layout.path_in_values if self.options.json_column is None else layout.root

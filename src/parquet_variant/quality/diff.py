@@ -236,10 +236,8 @@ def _share(types: Mapping[str, int], name: str) -> float:
 
 
 def _comparable_types(old: Mapping[str, int], new: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the types of both sides without null, and with types of numbers combined that one column may hold.
-
-    A column of decimals holds integers, too, and JSON has decimals with an exponent as doubles. So shares of types of
-    numbers do not differ, unless one side has no fractions at all.
+    """Return the types of both sides without null; types of numbers are one, unless a side has no fractions at all,
+    since a column of decimals holds integers, too, and JSON has decimals with an exponent as doubles.
     """
     sides = _without_null(old), _without_null(new)
     fractions = [side.keys() & {"decimal", "double"} for side in sides]

@@ -279,10 +279,8 @@ def first_rows(
 
 
 def _drop_large(facts: VariantFacts, costs: dict[int, int], size: int) -> set[VariantPath]:
-    """Remove columns from `costs` until their bytes are within a limit, and return their paths.
-
-    Only columns that the footer describes are removed, the largest first. Every object and array keeps a column,
-    because it would seem to be missing otherwise.
+    """Remove the largest columns from `costs` until their bytes are within a limit, and return their paths; every
+    object and array keeps a column, because it would seem to be missing otherwise.
     """
     candidates = []
     remaining: Counter[VariantPath] = Counter()

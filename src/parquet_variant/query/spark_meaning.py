@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -28,7 +29,7 @@ _ALTERNATIVES = {"coalesce", "ifnull", "nullif", "least", "greatest", "list_valu
 _INSTANTS = {"now", "get_current_timestamp", "to_timestamp", "make_timestamptz", EARLIER}
 _LOCAL_TIMES = {"make_date", "make_timestamp", "strptime", "try_strptime", "today", "current_date", "last_day"}
 _LOCAL_TYPES = ("date", "timestamp", "timestampntz", "timestamp_s", "timestamp_ms", "timestamp_ns")
-_INSTANT = pa.timestamp("us", "UTC")
+_TRUNCATIONS = {"date_trunc", "datetrunc"}
 _SHORT_UNITS = {"hour", "minute", "second", "millisecond", "microsecond"}
 _LOCAL = r"^\s*\d{1,6}-\d{1,2}-\d{1,2}([ T]\s*\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?)?\s*$"
 _AS_INSTANT = f"""(
@@ -48,39 +49,53 @@ def with_earlier_instants(tree: exp.Expr, zone: str) -> exp.Expr:
     "CAST('2024-11-03 05:00:00+00:00' AS TIMESTAMPTZ)"
     """
     timezone, root = zone_of(zone), exp.Paren(this=tree)
-    for node in reversed(list(tree.find_all(exp.Expr))):  # the parts of an expression before it
-        if isinstance(node, exp.AtTimeZone):
-            _at_time_zone(node)
-        elif not isinstance(timezone, dt.timezone):
-            _convert(node, timezone)
+    has_changes = not isinstance(timezone, dt.timezone)
+    for node in reversed(list(tree.find_all(exp.Expr if has_changes else exp.AtTimeZone))):  # inner ones first
+        found = _converted(node, timezone)
+        if found is not None and found is not node:
+            node.replace(found)
     return root.this.pop()
 
 
-def _convert(node: exp.Expr, zone: dt.tzinfo) -> None:
+def _converted(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr | None:
+    """Return an expression in place of another one; parts of the other one may change, too."""
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    if isinstance(node, exp.AtTimeZone) and isinstance(node.args["zone"], exp.Literal):
+        with suppress(VariantError):  # DuckDB knows more names, and refuses unknown ones
+            if _is_instant(node.this) is False and not isinstance(
+                other := zone_of(node.args["zone"].name), dt.timezone
+            ):
+                return _earlier(node, other)
     if isinstance(node, exp.Cast) and node.is_type("timestamptz"):
-        node.replace(_cast(node, zone))
-    elif isinstance(node, exp.Anonymous) and node.name.lower() == "make_timestamptz" and len(node.expressions) == 6:
-        node.replace(_earlier(node, zone))
-    elif isinstance(node, exp.Anonymous) and node.name.lower() in ("date_trunc", "datetrunc") and _is_instant(node):
-        node.replace(_truncated(node, zone))
-    elif (sides := _alternatives(node)) and len(sides) > 1:
-        kinds = [_is_instant(side) for side in sides]
-        values = [side for side in sides if not (isinstance(side, exp.Literal) and side.is_string)]
-        if any(kinds):
-            for side, kind in zip(sides, kinds, strict=True):
-                if kind is False or side not in values:
-                    side.replace(_cast(exp.cast(side.copy(), "TIMESTAMPTZ"), zone))
-        elif isinstance(node, _COMPARISONS) and len(values) == 1 and kinds[sides.index(values[0])] is None:
+        return _cast(node, zone)
+    if name == "make_timestamptz" and len(node.expressions) == 6:
+        return _earlier(node, zone)
+    if name in _TRUNCATIONS and _is_instant(node):
+        unit, value = node.expressions
+        if unit.name.lower().removesuffix("s") not in _SHORT_UNITS:
+            return _earlier(node, zone)
+        local = exp.cast(value.copy(), "TIMESTAMPNTZ")  # its offset is that of the instant
+        return from_template("(_0 - (_1 - date_trunc(_2, _1)))", [value, local, unit])
+    sides = _alternatives(node)
+    kinds = [_is_instant(side) for side in sides]
+    literals = [side for side in sides if isinstance(side, exp.Literal) and side.is_string]
+    if any(kinds):
+        for side in [*literals, *(side for side, kind in zip(sides, kinds, strict=True) if kind is False)]:
+            side.replace(_cast(exp.cast(side.copy(), "TIMESTAMPTZ"), zone))
+    elif isinstance(node, _COMPARISONS) and any(_utc_text(side.name, zone) for side in literals):
+        values = [side for side in sides if side not in literals]
+        if len(values) == 1 and kinds[sides.index(values[0])] is None and values[0].meta.get("type") is None:
             zoned = node.copy()
             for literal in [side for side in _alternatives(zoned) if isinstance(side, exp.Literal)]:
                 literal.replace(_cast(exp.cast(literal.copy(), "TIMESTAMPTZ"), zone))
             template = "(CASE WHEN typeof(_0) = 'TIMESTAMP WITH TIME ZONE' THEN _1 ELSE _2 END)"
-            if values[0].meta.get("type") is None and any(_utc_text(side.name, zone) for side in sides):
-                node.replace(from_template(template, [values[0], zoned, node]))
+            return from_template(template, [values[0], zoned, node])
+    return None
 
 
 def _alternatives(node: exp.Expr) -> list[exp.Expr]:
     """Return the parts of an expression that the engine casts to one type."""
+    found: list[Any] = []
     if isinstance(node, _COMPARISONS):
         found = [node.this, *(node.args.get(key) for key in ("expression", "low", "high")), *node.expressions]
     elif isinstance(node, exp.Case):
@@ -89,8 +104,6 @@ def _alternatives(node: exp.Expr) -> list[exp.Expr]:
         found = [node.args["true"], node.args.get("false")]
     elif isinstance(node, exp.Array) or (isinstance(node, exp.Anonymous) and node.name.lower() in _ALTERNATIVES):
         found = node.expressions
-    else:
-        found = []
     return [part for part in found if isinstance(part, exp.Expr)]
 
 
@@ -99,18 +112,16 @@ def _is_instant(node: exp.Expr) -> bool | None:
     kind, name = node.meta.get("type"), node.name.lower() if isinstance(node, exp.Anonymous) else ""
     if kind is not None:
         return getattr(kind, "tz", None) is not None if pa.types.is_temporal(kind) else None
-    if isinstance(node, exp.Cast):
-        return True if node.is_type("timestamptz") else False if node.is_type(*_LOCAL_TYPES) else None
-    if isinstance(node, exp.CurrentTimestamp) or name in _INSTANTS:
+    if isinstance(node, exp.CurrentTimestamp) or name in _INSTANTS or node.is_type("timestamptz"):
         return True
-    if isinstance(node, exp.CurrentDate) or name in _LOCAL_TIMES:
+    if isinstance(node, exp.CurrentDate) or name in _LOCAL_TIMES or node.is_type(*_LOCAL_TYPES):
         return False
     if isinstance(node, exp.AtTimeZone):
         return None if (inner := _is_instant(node.this)) is None else not inner
     if isinstance(node, exp.Paren) or (isinstance(node, (exp.Add, exp.Sub)) and node.expression.find(exp.Interval)):
         return _is_instant(node.this)
-    parts = node.expressions[1:] if name in ("date_trunc", "datetrunc") else _alternatives(node)
-    kinds = {} if isinstance(node, (*_COMPARISONS, exp.Array)) else {_is_instant(part) for part in parts}
+    parts = node.expressions[1:] if name in _TRUNCATIONS else _alternatives(node)
+    kinds = set() if isinstance(node, (*_COMPARISONS, exp.Array)) else {_is_instant(part) for part in parts}
     return True if True in kinds else False if False in kinds else None
 
 
@@ -118,31 +129,13 @@ def _earlier(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
     return exp.Anonymous(this=EARLIER, expressions=[node.copy(), exp.Literal.string(str(zone))])
 
 
-def _at_time_zone(node: exp.AtTimeZone) -> None:
-    zone = node.args["zone"]
-    if isinstance(zone, exp.Literal) and _is_instant(node.this) is False:
-        with suppress(VariantError):  # DuckDB knows more names, and refuses unknown ones
-            if not isinstance(timezone := zone_of(zone.name), dt.timezone):
-                node.replace(_earlier(node, timezone))
-
-
-def _truncated(node: exp.Anonymous, zone: dt.tzinfo) -> exp.Expr:
-    """Truncate an instant: within an hour by the local time that its offset gives, else to the earlier instant."""
-    unit, value = node.expressions
-    if unit.name.lower().removesuffix("s") not in _SHORT_UNITS:
-        return _earlier(node, zone)
-    local = exp.cast(value.copy(), "TIMESTAMPNTZ")
-    return from_template("(_0 - (_1 - date_trunc(_2, _1)))", [value, local, unit])
-
-
 def _cast(node: exp.Cast, zone: dt.tzinfo) -> exp.Expr:
     value = node.this
     if isinstance(value, exp.Literal) and value.is_string:
-        if (instant := _utc_text(value.name, zone)) is not None:
-            value.replace(exp.Literal.string(instant))
+        value.replace(exp.Literal.string(_utc_text(value.name, zone) or value.name))
         return node
     found = from_template(_AS_INSTANT, [value, node, exp.Literal.string(str(zone))])
-    found.meta["type"] = _INSTANT
+    found.meta["type"] = pa.timestamp("us", "UTC")
     return found
 
 

@@ -100,10 +100,8 @@ def _before_fork() -> None:
 
 @in_forked_child
 def _forget_other_threads() -> None:
-    """Forget the modules that other threads were importing, so that the child imports them again.
-
-    Python makes the lock of imports new in a child, but not the locks of modules, which are private to importlib and
-    the same in Python 3.3 to 3.14: a child would wait forever for a module that a thread of its parent was importing.
+    """Forget the modules that other threads were importing, whose locks (private to importlib, and the same in Python
+    3.3 to 3.14) a child would wait for without end.
     """
     _forking.clear()
     _loading.intersection_update({get_ident()})

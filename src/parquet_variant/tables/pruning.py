@@ -305,10 +305,8 @@ def later_maxima(upper: pa.Array) -> pa.Array:
 def _typed_bounds(
     sources: Sequence[VariantArray], path: VariantPath, target: pa.DataType, files: int
 ) -> tuple[pa.Array, Mask]:
-    """Return the bound of a path as the target type, and whether the path may hold a NaN.
-
-    The bound is null where there is none or the cast may change the order. The path may hold a NaN where its bound is a
-    float or double, since writers may leave NaN out.
+    """Return the bound of a path as the target type, null where the cast may change the order, and whether the path may
+    hold a NaN, which writers may leave out of the bounds of floats and doubles.
     """
     bounds, nan = pa.nulls(files, _stored(target)), np.zeros(files, dtype=bool)
     for source in sources:

@@ -233,10 +233,8 @@ def unstored_rows(column: Any) -> VariantArray:
 
 
 def _without_empty_values(group: pa.Array, rows: pa.Array | None = None, *, keeps_top: bool = False) -> pa.Array:
-    """Return the storage without empty ``value`` columns, so that they are not read.
-
-    `rows`: marks the rows of a group that must have values: the top level, and elements of lists.
-    `keeps_top`: whether the ``value`` column of the group itself is kept.
+    """Return the storage without empty ``value`` columns, so that they are not read; `rows` marks the rows of a group
+    that must have values, and `keeps_top` keeps the ``value`` column of the group itself.
     """
     if is_list(group.type):
         values = group.values

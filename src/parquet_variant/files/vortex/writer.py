@@ -242,10 +242,8 @@ def _noted(column: VortexColumn, shredded: VariantArray, layout: StoredLayout) -
 
 
 def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, VortexColumn]]:
-    """Return the layouts to try in order: the chosen ones, then all columns in one layout.
-
-    The library does not say which column it cannot hold. It cannot return typed columns of its own type next to some
-    values (decimals whose scale is above their digits), so the last attempt has no typed columns.
+    """Return the layouts to try in order: the chosen ones, then all columns in one layout, since the library does not
+    say which column it cannot hold, and last no typed columns, next to which it cannot return some decimals.
     """
     attempts, untyped = [columns], {}
     for name, column in columns.items():

@@ -355,10 +355,8 @@ def is_json_sequence(head: bytes) -> bool:
 
 
 def _lines_or_documents(head: bytes) -> InputFormat:
-    """Return "documents" if the first line is not a JSON value, but the text from its start contains one.
-
-    An invalid first line alone does not make documents. In a JSON text sequence every text must be on one line for
-    "ndjson".
+    """Return "documents" if the first line is not a JSON value, but the text from its start contains one; in a JSON
+    text sequence every text must be on one line for "ndjson".
     """
     if is_json_sequence(head):
         lines = [line for line in head.split(b"\n") if line.strip()]

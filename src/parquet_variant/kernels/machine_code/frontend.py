@@ -233,10 +233,8 @@ def _call(context: Any, builder: Any, compiled: Any, arguments: list[Any]) -> tu
 
 
 def _entry_module(context: Any, kernel: Any, compiled: Any, release: Any) -> Any:
-    """Return a module with the entry point of a kernel, which calls the compiled function.
-
-    If there is a compiled function to release memory, the function gets the owner of its memory as first argument, and
-    everything that is in there when the function has ended is released.
+    """Return a module with the entry point of a kernel, which calls the compiled function; with a function to release
+    memory, the first argument is the owner of the memory, which is released when the function has ended.
     """
     module = context.create_module(kernel.symbol)
     entry = ir.Function(module, ir.FunctionType(ir.IntType(32), [_INT64.as_pointer()]), kernel.symbol)

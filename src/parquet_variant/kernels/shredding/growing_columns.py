@@ -98,10 +98,8 @@ def _add(columns: GrowingColumns, s: int, typed: int, at: int) -> int:
 
 @helper
 def _grow_bytes(columns: GrowingColumns, record: int, size: int) -> None:
-    """Make room for ``size`` more bytes of a column.
-
-    The room is the expected one, or enough for all rows, if they are like the rows so far, but at most eight times the
-    earlier room, because a first row may be far larger than the others.
+    """Make room for ``size`` more bytes of a column: the expected room, or enough for all rows if they are like those
+    so far, but at most eight times the earlier room, because a first row may be far larger than the others.
     """
     address, known = get(record, BUFFERS.BEGIN), get(record, BUFFERS.BYTES)
     used, room = get(record, BUFFERS.DATA) - address, get(record, BUFFERS.END) - address

@@ -223,10 +223,8 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
 
     @abstractmethod
     def _files_of(self, newest: Version, number: int, *, is_snapshot: bool) -> list[File]:
-        """Return all files of a version, or those whose rows it appends, always in the same order.
-
-        Compaction appends none. Raises `TableError` for a version that removes rows, unless such versions are skipped,
-        and for one that expired.
+        """Return all files of a version, or those whose rows it appends, always in the same order; raise `TableError`
+        for a version that removes rows, unless such versions are skipped, and for one that expired.
         """
 
     def initialOffset(self) -> Offset:  # noqa: N802 - the name in Spark's interface

@@ -268,10 +268,8 @@ def _check_versions(storage: pa.StructArray) -> None:
 
 
 def _agreeing(array: pa.Array, *, nullable: bool, may_be_lost: bool) -> tuple[pa.Array, pa.Array | None]:
-    """Return the array with the nulls of groups that all leaves support, and where the array certainly has a value.
-
-    `nullable`: whether the array has nulls of its own; a required column has none where the group above is null.
-    `may_be_lost`: whether a group above has nulls, so that it is needed where the array has a value.
+    """Return the array with the nulls of groups that all leaves support, and where the array certainly has a value, if
+    it is `nullable`; this is needed where a group above has nulls (`may_be_lost`).
     """
     kind = array.type
     may_be_lost = may_be_lost or (pa.types.is_struct(kind) and nullable and array.null_count > 0)

@@ -40,12 +40,8 @@ _Operation = Callable[Concatenate[LoadedTable, _P], CommitResult]
 def _operation(
     *, any_version: bool = False, reference: int | None = None
 ) -> Callable[[_MakeChange[_P]], _Operation[_P]]:
-    """Return the decorator of a function that returns the change of a table's newest metadata (None: no change).
-
-    The operation commits the change; after a commit of another writer, the function is called again.
-
-    `any_version`: also change tables of older versions.
-    `reference`: which argument names the branch or tag whose snapshot is the result; by default the main branch.
+    """Return the decorator of a function that returns the change of a table's newest metadata (or None), which is
+    committed; `reference` is the argument that names the branch or tag whose snapshot is the result.
     """
 
     def operation(make: _MakeChange[_P]) -> _Operation[_P]:

@@ -264,8 +264,6 @@ def _retried(
     """Commit to the newest metadata until no other commit comes first, and return the table.
 
     `prepare`: returns the change of an attempt, by its number; None if there is nothing to change.
-    `landed`: see `CommitSteps.swap`.
-    Raises `IcebergError`: reason ``"too-many-retries"``; and as `prepare`.
     """
     properties, table = WriteProperties(base.metadata.properties), base
     deadline = time.monotonic() + properties.number("commit.retry.total-timeout-ms", 1_800_000) / 1000
