@@ -88,3 +88,15 @@ def test_conditions_of_changes(tmp_path: Path) -> None:
     pv.write(path, {"k": pa.array([1, 2]), "v": pv.parse_json(list(ROWS))}, format="delta")
     pv.open(path).delete("v:a::int + v:A::int = 21")
     assert pv.sql("SELECT k FROM t", t=path).to_pylist() == [{"k": 2}]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg", None])
+def test_fields_inside_objects_that_differ_in_letter_case_are_both_typed_columns(tmp_path, format):
+    lines = ['{"o": {"a": 1, "A": 2}, "n": 5}', '{"o": {"a": 3, "A": 4}, "n": 6}']
+    table = pv.parse_json(lines)
+    if format is not None:
+        (tmp_path / "a.ndjson").write_text("\n".join(lines))
+        table = tmp_path / "t"
+        pv.ingest(tmp_path / "a.ndjson", table, format=format)
+    rows = pv.sql('SELECT o_a, "o_A_1", n FROM typed(t) ORDER BY n', t=table).to_pylist()
+    assert rows == [{"o_a": 1, "o_A_1": 2, "n": 5}, {"o_a": 3, "o_A_1": 4, "n": 6}]

@@ -92,6 +92,8 @@ def typed_table(table: BoundTable, column: str | None = None, names: Names = "sh
     taken = [*table.columns.ordinary, *table.columns.variants]
     typed_keys = {path.segments[0] for path, _ in _typed_nodes(schema) if path.segments}
     untyped = [VariantPath((key,)) for key in fields if key not in typed_keys]
+    if table.json_keys is None:  # they are not known without another pass over the text
+        untyped += [path for path, _, _ in _case_twins(table, variant, schema) if len(path) > 1]
     others = [(path, table.common_type(variant, path)) for path in untyped]
     selection = typed_paths(schema, taken, names, others)
     variants = [*table.columns.variants, *(selected.name for selected in selection if selected.type is None)]
@@ -212,27 +214,34 @@ def _check_columns(selected: Sequence[Selected], names: Sequence[str], path: str
         seen.add(column.name.lower())
 
 
-def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> list[tuple[str, str, int]]:
+def _case_twins(
+    table: BoundTable, variant: str, shredding: ShreddingSchema
+) -> list[tuple[VariantPath, VariantPath, int]]:
     """Return the paths with values that differ from a shredded path only in letter case: path, shredded path, count."""
-    from parquet_variant.files.parquet.scanning.projection import keys_of_files
+    from parquet_variant.files.parquet.scanning.projection import residual_objects
 
-    keys = keys_of_files(table.parquet_files(), variant)
+    files = table.parquet_files()
+    objects = [
+        (path, fields)
+        for path, fields in _objects(shredding)
+        if not path.has_wildcard and (not files or residual_objects(files, variant, path) != [])
+    ]
     by_case: dict[str, list[str]] = {}
-    for key in sorted(keys):
+    for key in sorted((objects and table.keys(variant)) or ()):
         by_case.setdefault(key.lower(), []).append(key)
     candidates = [
         (path / other, path / key)
-        for path, fields in _objects(shredding)
+        for path, fields in objects
         for key in fields
         for other in by_case.get(key.lower(), ())
-        if not path.has_wildcard and other not in fields
+        if other not in fields
     ]
     if not candidates:
         return []
     counts = ", ".join(f"count({quoted(variant)}{_place(path, 'duckdb', first=0)})" for path, _ in candidates)
     row = registered_method("Table.sql")(f"SELECT {counts} FROM t", t=table).to_arrow()
     values = [column[0].as_py() for column in row.columns]
-    return [(str(path), str(shown), count) for (path, shown), count in zip(candidates, values, strict=True) if count]
+    return [(*pair, count) for pair, count in zip(candidates, values, strict=True) if count]
 
 
 def _objects(schema: ShreddingSchema) -> list[tuple[VariantPath, Mapping[str, ShreddingSchema]]]:
