@@ -27,6 +27,7 @@ from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import (
+    VIEWS,
     has_encodings,
     in_form,
     is_json_type,
@@ -257,7 +258,7 @@ def in_offsets(storage: pa.StructArray) -> pa.StructArray:
 
     pyarrow 26 casts list views incorrectly. Run ends of metadata become dictionary indices.
     """
-    if not has_encodings(storage.type) and len(storage):
+    if not has_encodings(storage.type, VIEWS) and len(storage):
         return storage
     large = bool(len(storage)) and _viewed_bytes(storage) > MAX_OFFSET
     fields = [
@@ -308,7 +309,7 @@ def with_metadata(storage: pa.StructArray) -> pa.StructArray:
 
 def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.DataType:
     """Return a type without run ends, and with offsets instead of views; with ``lists``, of list views too."""
-    if not has_encodings(kind):
+    if not has_encodings(kind, VIEWS):
         return kind
     if is_json_type(kind):
         return pa.json_(without_views(kind.storage_type, large=large))

@@ -52,18 +52,14 @@ class _Block:
     A block with a home is returned there instead of being freed, as long as the home has room.
     """
 
+    __slots__ = ("__array_interface__", "__weakref__", "address", "home", "size")
+
     def __init__(
-        self,
-        address: int,
-        size: int,
-        dtype: npt.DTypeLike,
-        shape: tuple[int, ...],
-        home: list[tuple[int, int]] | None = None,
+        self, address: int, size: int, typestr: str, shape: tuple[int, ...], home: list[tuple[int, int]] | None = None
     ) -> None:
         self.address = address
         self.size = size
         self.home = home
-        typestr = np.dtype(dtype).str
         self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": typestr}
 
     def __del__(self, _free: Callable[[int], None] = free, _max_bytes: int = _MAX_RESULT_BYTES) -> None:
@@ -89,7 +85,7 @@ def _acquired(dtype: npt.DTypeLike, shape: tuple[int, ...], home: list[tuple[int
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _MIN_BYTES:
         return np.empty(shape, dtype)
-    return np.asarray(_Block(*_block(size), dtype, shape, home))
+    return np.asarray(_Block(*_block(size), np.dtype(dtype).str, shape, home))
 
 
 def _block(size: int) -> tuple[int, int]:
@@ -142,13 +138,13 @@ def acquire_block() -> tuple[int, int]:
 def adopt(address: int, *shape: int) -> npt.NDArray[np.int64]:
     """Return exported entries of a kernel as an array that frees them when nothing uses it any more."""
     take_over(address)
-    return np.asarray(_Block(address, 8 * math.prod(shape), np.int64, shape))
+    return np.asarray(_Block(address, 8 * math.prod(shape), "=i8", shape))
 
 
 def adopt_bytes(address: int, size: int) -> npt.NDArray[np.uint8]:
     """Return exported bytes of a kernel as an array, as `adopt` does for entries."""
     take_over(address)
-    return np.asarray(_Block(address, size, np.uint8, (size,)))
+    return np.asarray(_Block(address, size, "|u1", (size,)))
 
 
 def release(*arrays: npt.NDArray[Any]) -> None:

@@ -129,6 +129,15 @@ def trailing_zeros(context: Any, builder: Any, value: Any) -> Any:
     return builder.cttz(value, ir.Constant(ir.IntType(1), 0))
 
 
+@_instructions(types.void, types.int64)
+def prefetch(context: Any, builder: Any, address: Any) -> None:
+    """Start to load the cache line at an address, which may be any number."""
+    kind = ir.FunctionType(ir.VoidType(), [_BYTES, *[ir.IntType(32)] * 3])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
+    read, keep, data = (ir.Constant(ir.IntType(32), number) for number in (0, 3, 1))
+    builder.call(function, [builder.inttoptr(address, _BYTES), read, keep, data])
+
+
 # Arithmetic in 128 bits, which `int128` declares.
 
 _I128 = ir.IntType(128)

@@ -26,6 +26,8 @@ load_s8, load_s16, load_s32, load_f64, load_f32 = intrinsics(__name__, "load_s8 
 store_u8, store_u16, store_u32, store_u64 = intrinsics(__name__, "store_u8 store_u16 store_u32 store_u64")
 # ``(target, source, size)``: copy bytes that do not overlap, by the C library.
 (memcpy,) = intrinsics(__name__, "memcpy")
+# Start to load the cache line at an address, which may be any number.
+(prefetch,) = intrinsics(__name__, "prefetch")
 # Return a mask with one bit for each of the 32 bytes at an address, the lowest bit for the first byte. A bit is set if
 # the byte ends plain text in JSON (quote, backslash, control character, not ASCII), is a newline, or is not ASCII.
 stops_of_32, newlines_of_32, high_of_32 = intrinsics(__name__, "stops_of_32 newlines_of_32 high_of_32")

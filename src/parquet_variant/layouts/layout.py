@@ -140,7 +140,8 @@ def detect_layout(storage: pa.DataType) -> Layout:
 
 
 def _layout_of_names(storage: pa.DataType) -> Layout | None:
-    names = known_fields(ArrowGroup(storage)).keys()
+    fields = storage if isinstance(storage, pa.StructType) else ()
+    names = {field.name for field in fields if not field.name.startswith("_")}
     if "paths" in names:
         return "draft-paths"
     if "metadata" in names and names & {"value", "typed_value"}:

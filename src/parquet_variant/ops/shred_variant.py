@@ -5,7 +5,7 @@ Owns the public operations. `arrays.storages` converts between layouts; `shreddi
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 
@@ -13,12 +13,12 @@ from parquet_variant.arrays.storages import shredded_storage, unshredded_storage
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import check_choice
-from parquet_variant.inference.infer import infer
-from parquet_variant.inference.policies.decision import Policy
-from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arguments import as_variant_array, joined_slices
 from parquet_variant.support.choices import Layout, OnConflict
+
+if TYPE_CHECKING:
+    from parquet_variant.inference.policies.decision import Policy
 
 
 def shred_variant(
@@ -150,4 +150,8 @@ def infer_shredding_schema(data: Any, policy: str | Policy = "auto", *, threads:
     >>> pv.infer_shredding_schema(rows).to_ddl()
     'id bigint, price decimal(4,1)'
     """
+    # Imported here because queries of shredded files infer nothing.
+    from parquet_variant.inference.infer import infer
+    from parquet_variant.inference.profile import Profile
+
     return infer(data if isinstance(data, Profile) else as_variant_array(data), policy, threads=threads).schema

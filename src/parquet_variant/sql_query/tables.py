@@ -18,8 +18,6 @@ from parquet_variant.arrays.final_columns import keys_of_storage
 from parquet_variant.arrays.value_positions import ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.inference.columns import best_column
-from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.memory import KIND
 from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -407,6 +405,9 @@ def types_of_values(
     if not types <= set(EXACT_NUMERIC):
         only = next(iter(types)) if len(types) == 1 else VariantType.NULL
         return None if only in _NOT_TYPED else TYPES[only].arrow, has_null
+    from parquet_variant.inference.columns import best_column
+    from parquet_variant.inference.profile import Profile
+
     values = (extract_variant(VariantArray(chunk).storage, path) for chunk in column.chunks)
     profile = reduce(Profile.merge, map(Profile.of_array, values), Profile()).root
     best = None if profile is None else best_column(profile)  # decimals need the digits of all values

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import TableError, VariantFileError
 from parquet_variant.files.parquet.format.footer_cache import without_views
-from parquet_variant.files.parquet.pages.stored_chunks import rows_of_pages
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.selection import Selected
@@ -176,6 +175,8 @@ class DataFileColumns(ABC):
         names = [self.arrow.field(index).name for index in places.values() if index >= 0]
         rows, (storage, path, _) = None, self.current.place(self.file)
         if by_pages and mask is not None and names and isinstance(storage, LocalStorage):
+            from parquet_variant.files.parquet.pages.stored_chunks import rows_of_pages
+
             with storage.open(path) as source:
                 rows = rows_of_pages(source, names, mask)
             kinds = [field.type for field in self.arrow if field.name in names]

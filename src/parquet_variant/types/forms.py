@@ -6,7 +6,7 @@ values to its callers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,17 @@ from parquet_variant.types import MAX_OFFSET
 
 # Callback: (array, type) -> the array in that type, or None.
 Change = Callable[[pa.Array, pa.DataType], pa.Array | None]
+
+_lib = pa.lib
+# Ids of types that do not have offsets or entries for each row.
+VIEWS = {
+    *(_lib.Type_RUN_END_ENCODED, _lib.Type_STRING_VIEW, _lib.Type_BINARY_VIEW),
+    *(_lib.Type_LIST_VIEW, _lib.Type_LARGE_LIST_VIEW),
+}
+# Ids of all types that may have another plain form.
+ENCODINGS = {
+    *(*VIEWS, _lib.Type_DICTIONARY, _lib.Type_FIXED_SIZE_LIST, _lib.Type_DECIMAL32, _lib.Type_DECIMAL64),
+}
 
 
 def is_json_type(arrow: pa.DataType) -> bool:
@@ -53,24 +64,19 @@ def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
     return with_fields(arrow, lambda field: field.with_type(plain_form(field.type, stored=stored)))
 
 
-def has_encodings(arrow: pa.DataType) -> bool:
-    """Return whether a type, or a type nested in it, may have another plain form.
+def has_encodings(arrow: pa.DataType, ids: Container[int] = ENCODINGS) -> bool:
+    """Return whether a type, or a type nested in it, may have another plain form, or has one of some type ids.
 
     Without recursion, since files nest types hundreds of levels deep.
     """
-    types, remaining = pa.types, [arrow]
+    remaining = [arrow]
     while remaining:
         kind = remaining.pop()
-        if (
-            types.is_dictionary(kind) or types.is_run_end_encoded(kind)
-            or types.is_string_view(kind) or types.is_binary_view(kind)
-            or types.is_list_view(kind) or types.is_large_list_view(kind) or types.is_fixed_size_list(kind)
-            or types.is_decimal32(kind) or types.is_decimal64(kind)
-        ):  # fmt: skip
+        if kind.id in ids:
             return True
         if is_json_type(kind):
             remaining.append(kind.storage_type)
-        elif not isinstance(kind, pa.BaseExtensionType):
+        elif kind.num_fields and not isinstance(kind, pa.BaseExtensionType):
             remaining += [kind.field(number).type for number in range(kind.num_fields)]
     return False
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.machine_code.functions import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
-from parquet_variant.kernels.memory import KIND, equal, load_s16, load_u8, load_uint
+from parquet_variant.kernels.memory import KIND, equal, load_s16, load_u8, load_uint, prefetch
 from parquet_variant.kernels.values.reading import (
     Container,
     container,
@@ -53,6 +53,8 @@ def resolve_key(meta_offsets: Int64s, meta_address: int, key_address: int, key_s
 _REPEATED = -2
 # One match of an id.
 _MATCH = 1 << 32
+# Values that are loaded ahead: a column is larger than the cache, and the sizes of its values vary.
+_AHEAD = 8
 # Number of children of a value of another type, and of a malformed container.
 _OTHER_TYPE, _BAD_CONTAINER = -1, -2
 
@@ -136,6 +138,7 @@ def find_keys(
 ) -> None:
     """Find the values of some keys (first axis of the outputs) in each object; absent in any other value."""
     for i in range(len(starts)):
+        prefetch(starts[min(i + _AHEAD, len(starts) - 1)])
         at, meta = starts[i], metas[i]
         children = Container(True, 0, 0, 0, 0, 0, 0, 0)
         if at > 0:
@@ -276,6 +279,7 @@ def read_slots(starts: Int64s, stops: Int64s, kinds: UInt8s, a: Int64s, b: Int64
     """
     broken = -1
     for i in range(len(starts)):
+        prefetch(starts[min(i + _AHEAD, len(starts) - 1)])
         at = starts[i]
         kinds[i] = MISSING
         a[i] = 0

@@ -37,7 +37,7 @@ _UNSHREDDED = schema_table(ShreddingSchema.variant())
 _DEFAULT_OPTIONS = JsonOptions()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ParsedRows:
     """A tape, and the errors of rows that could not be parsed (null on the tape).
 

@@ -180,6 +180,12 @@ def schema_table(schema: ShreddingSchema) -> SchemaTable:
     return SchemaTable(schema, nodes, names, tuple(node for _, node in walked), levels)
 
 
+@lru_cache(maxsize=64)
+def storage_table(storage: pa.StructType) -> SchemaTable:
+    """Number the nodes of the schema of a storage type, in any layout."""
+    return schema_table(ShreddingSchema.from_storage(storage))
+
+
 class FilledBuffers(NamedTuple):
     """The columns that a kernel fills: the records of their buffers (`BUFFERS`), and the entries of each level."""
 

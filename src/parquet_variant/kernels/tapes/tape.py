@@ -71,7 +71,7 @@ def path_ids(tags: Int64s) -> Int64s:
     return tags >> 16 & 0xFFFFFFFF
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Tape:
     """A batch of parsed values."""
 

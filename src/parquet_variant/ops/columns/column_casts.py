@@ -23,7 +23,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap, filled_b
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.values.scalar_slots import iso_timestamps
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.types import INSTANT_TYPES, LOCAL_TYPES, MAX_OFFSET, NANOS_OF, TYPES, PrimitiveId, VariantType
+from parquet_variant.types import INSTANT_TYPES, LOCAL_TYPES, NANOS_OF, TYPES, PrimitiveId, VariantType
 from parquet_variant.types.targets import Target
 
 _P = PrimitiveId
@@ -52,16 +52,18 @@ def cast_column(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
 
 
 def bytes_of_slots(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> pa.Array:
-    """Return the bytes that slots point to, as large binary or large string.
+    """Return the bytes that slots point to, as binary or strings, large ones only beyond 2 GiB.
 
     Raises `MalformedVariantError`, with the row, if a string is not UTF-8.
     """
     sizes = slots.b[positions]
-    array = filled_binary(sizes, partial(copy_spans, slots.a[positions], sizes), arrow_type=pa.large_binary())
+    array = filled_binary(sizes, partial(copy_spans, slots.a[positions], sizes))
     if not as_text:
         return array
     try:
-        return array.cast(pa.large_string())
+        text = array.view(pa.string() if pa.types.is_binary(array.type) else pa.large_string())
+        text.validate(full=True)
+        return text
     except pa.ArrowInvalid:
         for position, string in zip(positions.tolist(), array, strict=True):
             try:
@@ -220,15 +222,17 @@ def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     done = slots.kinds == kind
     if kind == _P.BINARY and target.size >= 0:
         done &= slots.b == target.size
-    taken = bytes_of_slots(slots, np.flatnonzero(done), as_text=kind == _P.STRING)
-    if target.family == "uuid":
-        taken = taken.cast(pa.binary()).cast(pa.binary(16))
+    positions = np.flatnonzero(done)
+    taken = bytes_of_slots(slots, positions, as_text=kind == _P.STRING)
     if len(taken) == 0:
         return pa.nulls(len(slots), target.arrow), done
-    if taken.nbytes > MAX_OFFSET and (pa.types.is_string(target.arrow) or pa.types.is_binary(target.arrow)):
-        limit = f"{taken.nbytes:,} bytes may exceed the limit of a {target.arrow} array"
+    if target.family == "uuid":
+        taken = taken.cast(pa.binary(16))
+    is_large = pa.types.is_large_string(taken.type) or pa.types.is_large_binary(taken.type)
+    if is_large and target.arrow in (pa.string(), pa.binary()):
+        limit = f"{taken.nbytes:,} bytes exceed the limit of a {target.arrow} array"
         raise CastError(f"{limit}: use the type large_{target.arrow}", reason="too-large")
-    return scatter(taken.cast(target.arrow), np.flatnonzero(done), len(done)), done
+    return scatter(taken if taken.type == target.arrow else taken.cast(target.arrow), positions, len(done)), done
 
 
 def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import in_offsets
 from parquet_variant.arrays.parts import MetadataParts, metadata_parts, patched, scatter, struct_of, valid_bytes
 from parquet_variant.arrays.value_positions import MetadataDictionaries, ValuePositions
-from parquet_variant.arrays.variant_array import VariantArray, remembered
+from parquet_variant.arrays.variant_array import VariantArray, remembered, trusted_array
 from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
@@ -243,6 +243,13 @@ def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:
 
 # A column with more metadata than this is not remembered, nor the id of each key in them.
 _MOST_REMEMBERED_METADATA = 1024
+# The type of values that are copied from bytes; they need no check.
+_PLAIN_STORAGE = pa.struct(
+    [
+        pa.field("metadata", pa.dictionary(pa.int32(), pa.binary()), nullable=False),
+        pa.field("value", pa.binary(), nullable=False),
+    ]
+)
 _DRAFT_GROUPS = ("paths", "untyped_value", "object", "array")
 
 
@@ -383,4 +390,6 @@ def extract_variant(storage: pa.StructArray, path: AnyPath) -> VariantArray:
     parsed = VariantPath.parse(path)
     if not parsed.segments:
         return VariantArray(storage)
-    return VariantArray(follow(storage_group(storage), parsed.segments, lambda values: values.storage()))
+    values = follow(storage_group(storage), parsed.segments, lambda values: values.storage())
+    is_plain = values.type == _PLAIN_STORAGE and not values.field("value").null_count
+    return trusted_array(values) if is_plain else VariantArray(values)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.writing.conform import FileKeywords
-from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Progress
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import AnyLayout, ContractLevel, FileMode, OnConflict
@@ -20,6 +19,7 @@ from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.inference.contracts.contract import Contract
+    from parquet_variant.inference.profile import Profile
 from parquet_variant.tables.table.base import OpenOptions, TableBase
 
 
