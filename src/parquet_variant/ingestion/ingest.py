@@ -14,14 +14,12 @@ from typing import Any, Literal, Unpack
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import check_names
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.files.parquet.operations.rewrite import profile_task
 from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.infer import infer as infer_from_profile
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import schema_and_types
 from parquet_variant.ingestion.job import IngestJob, find_files, profile_files
-from parquet_variant.ingestion.json_files import JsonFiles
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.io.engine import Progress, ThreadEngine
@@ -254,6 +252,9 @@ def profile(
     files = find_files(names, text_options)
     if text_options.json_column is not None or not all(file.head.startswith(b"PAR1") for file in files):
         return profile_files(ThreadEngine(threads, progress), files, text_options)
+    # Imported here, as below, because an ingest of JSON neither reads Parquet files nor answers queries.
+    from parquet_variant.files.parquet.operations.rewrite import profile_task
+
     parts = (profile_task(0, 0, file, column=column) for file in locate([file.name for file in files]))
     return reduce(Profile.merge, parts, Profile())
 
@@ -365,4 +366,6 @@ def read_json(
         schema_types=schema_types,
         detect_timestamps=detect_timestamps,
     )
+    from parquet_variant.ingestion.json_files import JsonFiles
+
     return JsonFiles.of(sources, options).read(schema, threads)
