@@ -37,14 +37,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_nu
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.memory import address_of, buffer_address, copy_spans
 from parquet_variant.kernels.operations.edit import least_metadata, metadata_sizes
-from parquet_variant.kernels.shredding.schema_table import (
-    FilledBuffers,
-    S,
-    SchemaTable,
-    ShreddedRows,
-    schema_table,
-    storage_table,
-)
+from parquet_variant.kernels.shredding.schema_table import FilledBuffers, S, SchemaTable, ShreddedRows, schema_table
 from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedColumns, assemble
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, mark_lacking, name_table
 from parquet_variant.kernels.values.value_nodes import RAW, value_array
@@ -193,7 +186,7 @@ class TypedInputs:
 
 def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
     """Return a shredded storage of the final layout as an unshredded one; see `storages.unshredded_storage`."""
-    table = storage_table(storage.type)
+    table = schema_table(storage.type)
     metadata = metadata_parts(storage.field("metadata"))
     plain, refused = assembled_storage(storage, table, metadata)
     if refused.any():

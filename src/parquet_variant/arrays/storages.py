@@ -38,7 +38,7 @@ from parquet_variant.arrays.parts import (
 from parquet_variant.arrays.value_positions import NameNumbers, ValuePositions
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
-from parquet_variant.kernels.shredding.schema_table import schema_table, storage_table
+from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.reading import NameTable, name_table
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.layouts.reference import rows as scalar
@@ -79,7 +79,7 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     try:
         final = final_of_draft(storage, layout)
         metadata = metadata_parts(final.field("metadata"))
-        plain, refused = assembled_storage(final, storage_table(final.type), metadata)
+        plain, refused = assembled_storage(final, schema_table(final.type), metadata)
         needs_reference_if(refused.any())
     except NeedsReference:
         return storage_of_variants(scalar.variants_of_storage(storage, on_conflict))

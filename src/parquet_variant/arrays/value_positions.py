@@ -319,7 +319,11 @@ class ValuePositions:
         """
         offsets, is_object, ids, values = self._children(BasicType.OBJECT, self.dictionaries.sizes)
         names = self.dictionaries.name_numbers(values.metas, ids)
-        faults = [*np.flatnonzero(names < 0)[:1].tolist(), *_repeated(names, offsets)[:1]]
+        # Fields whose object has a field of the same name before them.
+        parents = np.repeat(np.arange(len(self)), np.diff(offsets))
+        order = np.lexsort((names, parents))
+        same = (names[order][1:] == names[order][:-1]) & (parents[order][1:] == parents[order][:-1])
+        faults = [*np.flatnonzero(names < 0)[:1].tolist(), *order[1:][same].tolist()]
         if faults:
             self._refuse(int(np.searchsorted(offsets, min(faults), "right")) - 1)
         return offsets, is_object, ids, values
@@ -416,14 +420,6 @@ class ValuePositions:
                 except VariantError as fault:
                     raise fault.at(row=row) from None
         raise MalformedVariantError(message, reason=reason, row=row)
-
-
-def _repeated(names: Int64s, offsets: Int64s) -> list[int]:
-    """Return the positions of fields whose object has a field of the same name before them, in order."""
-    parents = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    order = np.lexsort((names, parents))
-    same = (names[order][1:] == names[order][:-1]) & (parents[order][1:] == parents[order][:-1])
-    return sorted(order[1:][same].tolist())
 
 
 # -- node tables

@@ -19,15 +19,12 @@ from parquet_variant.types import MAX_OFFSET
 Change = Callable[[pa.Array, pa.DataType], pa.Array | None]
 
 _lib = pa.lib
-# Ids of types that do not have offsets or entries for each row.
+# Ids of types that do not have offsets or entries for each row, and of all types that may have another plain form.
 VIEWS = {
     *(_lib.Type_RUN_END_ENCODED, _lib.Type_STRING_VIEW, _lib.Type_BINARY_VIEW),
     *(_lib.Type_LIST_VIEW, _lib.Type_LARGE_LIST_VIEW),
 }
-# Ids of all types that may have another plain form.
-ENCODINGS = {
-    *(*VIEWS, _lib.Type_DICTIONARY, _lib.Type_FIXED_SIZE_LIST, _lib.Type_DECIMAL32, _lib.Type_DECIMAL64),
-}
+ENCODINGS = VIEWS | {_lib.Type_DICTIONARY, _lib.Type_FIXED_SIZE_LIST, _lib.Type_DECIMAL32, _lib.Type_DECIMAL64}
 
 
 def is_json_type(arrow: pa.DataType) -> bool:

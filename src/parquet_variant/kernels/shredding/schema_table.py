@@ -24,7 +24,7 @@ from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.types import MAX_OFFSET, TYPE_OF_ARROW, TYPES, PrimitiveId, decimal_type_for_precision
+from parquet_variant.types import MAX_OFFSET, TYPE_OF_ARROW, TYPES, decimal_type_for_precision
 from parquet_variant.types.path import WILDCARD
 
 VARIANT_NODE, PRIMITIVE_NODE, ARRAY_NODE, OBJECT_NODE = range(4)
@@ -40,13 +40,6 @@ S = numbered("KIND CODE PRECISION SCALE WIDTH SLOT_BYTES LEVEL PARENT END")
 # the expected number of bytes, ROOM the number of entries that have room; BEGIN and END limit the room for bytes.
 BUFFERS = numbered("VALID SLOTS DATA COUNT BYTES ROOM BEGIN END")
 _OFFSET_BYTES = 4
-
-
-def primitive_code(arrow_type: pa.DataType) -> PrimitiveId:
-    """Return the PrimitiveId that stands for a shredded type; for decimals by precision."""
-    if pa.types.is_decimal128(arrow_type):
-        return TYPES[decimal_type_for_precision(arrow_type.precision)].ids[0]
-    return TYPE_OF_ARROW[arrow_type].ids[0]
 
 
 def _slot_width(arrow_type: pa.DataType) -> int:
@@ -150,8 +143,10 @@ class SchemaTable:
 
 
 @lru_cache(maxsize=64)
-def schema_table(schema: ShreddingSchema) -> SchemaTable:
-    """Number the nodes of a schema."""
+def schema_table(schema: ShreddingSchema | pa.StructType) -> SchemaTable:
+    """Number the nodes of a schema, or of the schema of a storage type in any layout."""
+    if not isinstance(schema, ShreddingSchema):
+        return schema_table(ShreddingSchema.from_storage(schema))
     walked = list(schema.walk())
     nodes = np.zeros((len(walked), len(S)), np.int64)
     index = {path: i for i, (path, _) in enumerate(walked)}
@@ -168,22 +163,18 @@ def schema_table(schema: ShreddingSchema) -> SchemaTable:
                 nodes[i, S.LEVEL] = levels
                 levels += 1
         if node.type is not None:
-            nodes[i, S.CODE] = primitive_code(node.type)
+            is_decimal = pa.types.is_decimal128(node.type)
+            known = TYPES[decimal_type_for_precision(node.type.precision)] if is_decimal else TYPE_OF_ARROW[node.type]
+            nodes[i, S.CODE] = known.ids[0]
             nodes[i, S.WIDTH] = _slot_width(node.type)
             nodes[i, S.SLOT_BYTES] = nodes[i, S.WIDTH] or _OFFSET_BYTES
-            if pa.types.is_decimal128(node.type):
+            if is_decimal:
                 nodes[i, S.PRECISION], nodes[i, S.SCALE] = node.type.precision, node.type.scale
     for i in range(len(walked) - 1, 0, -1):
         parent = nodes[i, S.PARENT]
         nodes[parent, S.END] = max(nodes[parent, S.END], nodes[i, S.END])
     names = tuple(next((s for s in path.segments[-1:] if isinstance(s, str)), None) for path, _ in walked)
     return SchemaTable(schema, nodes, names, tuple(node for _, node in walked), levels)
-
-
-@lru_cache(maxsize=64)
-def storage_table(storage: pa.StructType) -> SchemaTable:
-    """Number the nodes of the schema of a storage type, in any layout."""
-    return schema_table(ShreddingSchema.from_storage(storage))
 
 
 class FilledBuffers(NamedTuple):

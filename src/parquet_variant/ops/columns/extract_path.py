@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import in_offsets
-from parquet_variant.arrays.parts import MetadataParts, metadata_parts, patched, scatter, struct_of, valid_bytes
+from parquet_variant.arrays.parts import MetadataParts, metadata_parts, patched, scatter, struct_of, valid_mask
 from parquet_variant.arrays.value_positions import MetadataDictionaries, ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray, remembered, trusted_array
 from parquet_variant.encoding.cast.texts import zone_of
@@ -130,19 +130,13 @@ class Group:
         rows = np.arange(self.size) if self.rows is None else self.rows
         parts = self.metadata().metadata
         metadata = MetadataParts(parts.indices[rows], parts.dictionary).column
-        columns = {"metadata": metadata, "value": self.value, "typed_value": self.typed}
+        columns = {"value": self.value, "typed_value": self.typed}
+        arrays = {name: column for name, column in columns.items() if column is not None}
+        arrays = arrays or {"value": pa.nulls(self.size, pa.binary())}
         present = self.present
         if not self.is_required:
-            either: Mask | None = np.zeros(self.size, np.bool_)
-            for column in (self.value, self.typed):
-                valid = None if column is None else _valid_mask(column)
-                if column is not None:
-                    either = None if either is None or valid is None else either | valid
-            present = _combine_masks(present, either)
-        arrays = {name: column for name, column in columns.items() if column is not None}
-        if "value" not in arrays and "typed_value" not in arrays:
-            arrays["value"] = pa.nulls(self.size, pa.binary())
-        return struct_of(arrays, None if present is None else from_numpy(~present))
+            present = _combine_masks(present, np.logical_or.reduce([valid_mask(column) for column in arrays.values()]))
+        return struct_of({"metadata": metadata, **arrays}, None if present is None else from_numpy(~present))
 
     def in_bytes(self, *, partly_typed: bool = False) -> tuple[Int64s, ValuePositions]:
         """Find the entries stored in the ``value`` column and return their positions and their byte spans.
@@ -180,9 +174,7 @@ def _child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
 
 
 def _valid_mask(array: pa.Array) -> Mask | None:
-    if array.null_count == 0:
-        return None
-    return valid_bytes(array).astype(np.bool_)
+    return valid_mask(array) if array.null_count else None
 
 
 def _combine_masks(left: Mask | None, right: Mask | None) -> Mask | None:
@@ -243,13 +235,6 @@ def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:
 
 # A column with more metadata than this is not remembered, nor the id of each key in them.
 _MOST_REMEMBERED_METADATA = 1024
-# The type of values that are copied from bytes; they need no check.
-_PLAIN_STORAGE = pa.struct(
-    [
-        pa.field("metadata", pa.dictionary(pa.int32(), pa.binary()), nullable=False),
-        pa.field("value", pa.binary(), nullable=False),
-    ]
-)
 _DRAFT_GROUPS = ("paths", "untyped_value", "object", "array")
 
 
@@ -391,5 +376,6 @@ def extract_variant(storage: pa.StructArray, path: AnyPath) -> VariantArray:
     if not parsed.segments:
         return VariantArray(storage)
     values = follow(storage_group(storage), parsed.segments, lambda values: values.storage())
-    is_plain = values.type == _PLAIN_STORAGE and not values.field("value").null_count
+    names, kind = values.type.names, values.type.field(1).type
+    is_plain = names == ["metadata", "value"] and kind == pa.binary() and not values.field(1).null_count
     return trusted_array(values) if is_plain else VariantArray(values)

@@ -20,7 +20,7 @@ from parquet_variant.errors import check_choice
 from parquet_variant.kernels.buffer_pool import adopt_bytes, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations.to_json import QuotedNames, quote_names, write_json_nodes, write_json_rows
-from parquet_variant.kernels.shredding.schema_table import storage_table
+from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, name_table
 from parquet_variant.ops.columns.arguments import joined_slices, text_column
 from parquet_variant.support.choices import OnConflict
@@ -46,7 +46,7 @@ def json_column(array: VariantArray, on_conflict: OnConflict = "error", threads:
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     """Return the JSON text of a shredded storage; None if the kernels refused a row."""
     metadata = metadata_parts(storage.field("metadata"))
-    nodes, row_start, names, refused, _owner = assembled_nodes(storage, storage_table(storage.type), metadata)
+    nodes, row_start, names, refused, _owner = assembled_nodes(storage, schema_table(storage.type), metadata)
     if refused.any():
         return None
     names_text, starts = _quote_names(names)
