@@ -13,18 +13,24 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
-# A secret may contain a slash that is not escaped. A port number after the host is not a password.
-_USER = re.compile(r"(?<=://)(?:[^/@\s'\"]+|[^/:@\s'\"]*:(?!\d+/)[^@\s'\"]+)@")
+# A secret may contain @, or a slash that is not escaped. A port number after the host is not a password.
+_USER = re.compile(
+    r"(?i)(://)(?:[^/\s'\"]+|[^/:@\s'\"]*:(?!\d+/)[^@\s'\"]+)@"
+    r"|(%(?:25)*2F%(?:25)*2F)(?:(?!%(?:25)*2F)[^/\s'\"])+?%(?:25)*40"
+)
 _MAX_CHARACTERS = 1500
 _MAX_CONTEXTS = 20
 # URLs may be percent-encoded, perhaps several times: ``%3F``, ``%2526``, ``%3D``.
-_SEPARATOR, _EQUALS = "(?:[?&;]|%(?:25)*(?:3F|26|3B))", "(?:=|%(?:25)*3D)"
+_SEPARATOR, _EQUALS = "(?:[?&;#]|%(?:25)*(?:3F|26|3B|23))", "(?:=|%(?:25)*3D)"
 _SIGNED = re.compile(
     rf"(?i)({_SEPARATOR}(?:(?!{_SEPARATOR}|{_EQUALS})\S){{0,60}}?(?:sig|token|cred|key|secret|pass)"
     rf"(?:(?!{_SEPARATOR}|{_EQUALS})\S){{0,60}}{_EQUALS})(?:(?!{_SEPARATOR})[^#\s'\")])+"
 )
-# As obstore prints the parts of a URL.
-_DEBUG = re.compile(r'((?:password|secret\w*|token\w*): Some\(\s*")[^"]+')
+# As obstore prints the parts of a URL, and http.client an invalid header.
+_DEBUG = re.compile(
+    r"""((?:password|secret\w*|token\w*): Some\(\s*"|Invalid header value b?["'])[^"'\\]+"""
+    r"""|(\b[Bb]earer (?!token\b))[^"'\s\\]+"""
+)
 
 
 def without_secrets(text: str) -> str:
@@ -33,7 +39,7 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("s3://key:secret@bucket/x, https://host/x?sig=abc&v=1, x%3Fsig%3Dabc%26v%3D1")
     's3://***@bucket/x, https://host/x?sig=***&v=1, x%3Fsig%3D***%26v%3D1'
     """
-    return _DEBUG.sub(r"\1***", _SIGNED.sub(r"\1***", _USER.sub("***@", text)))
+    return _DEBUG.sub(r"\1\2***", _SIGNED.sub(r"\1***", _USER.sub(r"\1\2***@", text)))
 
 
 def _remove_secrets(error: BaseException | None) -> None:

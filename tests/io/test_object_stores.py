@@ -117,9 +117,43 @@ def test_a_panic_of_the_store_is_an_error_of_ours(monkeypatch):
     class Panic(BaseException):
         """What pyo3 raises for a panic."""
 
+        __module__ = "pyo3_runtime"
+
     def panics(*_, **__):
         raise Panic("expected something")
 
     monkeypatch.setattr(obstore.store, "from_url", panics)
     with pytest.raises(pv.TableError, match="expected something"):
         open_store("s3://bucket/x", {})
+
+
+def test_a_panic_of_a_request_is_an_error_of_ours(monkeypatch):
+    import obstore
+
+    from parquet_variant.tables.storage import open_storage
+
+    storage = open_storage("memory:///t")
+    panic = type("PanicException", (BaseException,), {"__module__": "pyo3_runtime"})
+
+    def panics(*_, **__):
+        raise panic("called `Result::unwrap()` on an `Err` value")
+
+    monkeypatch.setattr(obstore, "get", panics)
+    with pytest.raises(pv.TableError, match="unwrap"):
+        storage.read("x")
+
+
+@pytest.mark.parametrize("name", ["endpoint", "aws_endpoint", "AWS_ENDPOINT", "AWS_ENDPOINT_URL", "aws_endpoint_url"])
+def test_an_endpoint_has_several_names(name):
+    from parquet_variant.tables.storage import open_store
+
+    options = {name: "http://127.0.0.1:9", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+    assert open_store("s3://bucket/x", options).config["endpoint"] == "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize("value", ["hunter2\n", "hunter2\r", "\0hunter2", None])
+def test_values_of_storage_options_are_one_line_of_text(value):
+    with pytest.raises(pv.TableError, match="AWS_SECRET_ACCESS_KEY") as raised:
+        pv.open("s3://bucket/x", format="delta", storage_options={"AWS_SECRET_ACCESS_KEY": value}).read()
+    assert raised.value.reason == "bad-argument"
+    assert "hunter2" not in str(raised.value)

@@ -28,6 +28,10 @@ URLS = [
     f"ftp://host/x.parquet?X-Amz-Signature={SECRET}&v=1",
     f"/nowhere/x.parquet%3FX-Amz-Signature%3D{SECRET}%26v%3D1",
     f"/nowhere/https%253A%252F%252Fh%252Fx%253FX-Amz-Signature%253D{SECRET}%2526v=1",
+    f"postgresql://user:a@{SECRET}@host/db",
+    f"foo%3A%2F%2Fuser%3A{SECRET}%40host%2Fx.parquet",
+    f"foo%253A%252F%252Fuser%253A{SECRET}%2540host%252Fx.parquet",
+    f"foo://host/x.parquet#access_token={SECRET}",
 ]
 WAYS: dict[str, Callable[[str], Any]] = {
     "read": (lambda path: pv.open(path).read()),
@@ -75,8 +79,15 @@ def test_commands(command: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert SECRET not in shown.out + shown.err
 
 
+@pytest.mark.parametrize("header", ["b'Bearer {}\\n'", "b'{}\\n'", "'token {}\\n'"])
+def test_headers(header: str) -> None:
+    assert SECRET not in without_secrets(f"Invalid header value {header.format(SECRET)}")
+    assert SECRET not in without_secrets(f"Unauthorized: Bearer {SECRET}")
+
+
 def test_what_is_no_secret_stays() -> None:
-    for text in ("s3://bucket/a@b/c.parquet", "s3://host:9000/a@b", "is this a question? yes=no", "a@b.org: no ://"):
+    kept = ("s3://bucket/a@b/c.parquet", "s3://host:9000/a@b", "is this a question? yes=no", "a@b.org: no ://")
+    for text in (*kept, "day=a%2Fb%40c", "the bearer token is missing"):
         assert without_secrets(text) == text
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import tempfile
 import time
@@ -406,6 +407,11 @@ def _failures() -> tuple[type[Exception], ...]:
     return (OSError,) if stores is None else (OSError, stores.BaseError)
 
 
+def _is_panic(error: BaseException) -> bool:
+    """Return whether an error is a panic in Rust, whose class Python code cannot import."""
+    return type(error).__module__ == "pyo3_runtime"
+
+
 @contextmanager
 def _errors(storage: Storage, reason: str = "cannot-read", problem: str = "") -> Iterator[None]:
     """Convert errors of the operating system and of object stores to `TableError`; keep those about missing files."""
@@ -413,7 +419,9 @@ def _errors(storage: Storage, reason: str = "cannot-read", problem: str = "") ->
         yield
     except (FileNotFoundError, NotADirectoryError):
         raise
-    except _failures() as error:
+    except BaseException as error:
+        if not isinstance(error, _failures()) and not _is_panic(error):
+            raise
         line = (str(error).splitlines() or [type(error).__name__])[0]
         problem = problem or f"{storage.uri} cannot be read"
         raise TableError(f"{problem}: {line}", reason=reason, file=storage.uri) from None
@@ -456,7 +464,7 @@ def open_store(uri: str, options: Mapping[str, Any]) -> Any:
     """Return the store of a URL; Hadoop's scheme names and an endpoint in the query, as in pyarrow, are accepted."""
     parts = urlparse(with_known_scheme(uri))
     query = dict(parse_qsl(parts.query))
-    configuration = dict(options)
+    configuration = _configuration(options)
     client = {name: configuration.pop(name) for name in list(configuration) if name in _CLIENT_OPTIONS}
     if client:
         configuration["client_options"] = client | dict(configuration.get("client_options") or {})
@@ -468,23 +476,41 @@ def open_store(uri: str, options: Mapping[str, Any]) -> Any:
     names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
     from_environment = next((os.environ[name] for name in names if os.environ.get(name)), "")
     if parts.scheme == "s3":
-        endpoint = next((configuration[name] for name in _ENDPOINTS if name in configuration), from_environment)
+        endpoint = str(configuration.get("endpoint") or from_environment)
         if endpoint:
-            configuration.setdefault("endpoint", endpoint)
+            configuration["endpoint"] = endpoint
         if endpoint.startswith("http://"):
             # An explicit http endpoint implies the permission to use it.
             configuration["client_options"] = {"allow_http": True} | dict(configuration.get("client_options") or {})
     try:
         return obstore_library().store.from_url(parts._replace(query="").geturl(), **configuration)
-    except (TableError, KeyboardInterrupt, SystemExit):
+    except TableError:
         raise
-    except BaseException as error:  # a panic of obstore is not an Exception
+    except BaseException as error:
+        if not isinstance(error, Exception) and not _is_panic(error):
+            raise
         line = str(error).split("\n", maxsplit=1)[0]
         raise TableError(
             f"cannot open {uri}: {line}; tables can be on local disks and in s3, gs, az and abfss stores",
             reason="bad-uri",
             file=uri,
         ) from None
+
+
+def _configuration(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by lower-case names, as obstore knows them, with one name for the endpoint."""
+    configuration: dict[str, Any] = {}
+    for option, value in options.items():
+        name = str(option).lower()
+        short = name.removeprefix("aws_").removeprefix("azure_").removeprefix("google_")
+        is_line = "certificate" in name or "service_account" in name or not re.search(r"[\0-\x1f\x7f]", str(value))
+        if value is None or not is_line:
+            problem = "None" if value is None else "text with control characters, such as the end of a line"
+            raise TableError(f"storage_options has {problem} for {option}: give a value", reason="bad-argument")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = str(value)
+        configuration["endpoint" if name in _ENDPOINTS else short if short in _CLIENT_OPTIONS else name] = value
+    return configuration
 
 
 def obstore_library() -> Any:
