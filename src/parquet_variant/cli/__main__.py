@@ -8,13 +8,14 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 import threading
 from contextlib import suppress
 from typing import NoReturn
 
 from parquet_variant.cli.app import main
-from parquet_variant.cli.output import StandardOutput
+from parquet_variant.cli.output import INTERRUPTED, StandardOutput, report_failure
 
 
 class _NoPandas:
@@ -31,16 +32,34 @@ def run() -> NoReturn:
     # Objects of imports live until the end: collecting garbage among them takes a tenth of a short command.
     gc.set_threshold(200_000, 20, 20)
     sys.stdout = StandardOutput(sys.stdout)
-    if not {"-h", "--help", "--version"} & set(sys.argv[1:]) and len(sys.argv) > 1:
-        # pyarrow checks for pandas types once, and imports pandas for it, which takes half a second.
-        import pyarrow as pa
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    try:
+        if not {"-h", "--help", "--version"} & set(sys.argv[1:]) and len(sys.argv) > 1:
+            # pyarrow checks for pandas types once, and imports pandas for it, which takes half a second.
+            import pyarrow as pa
 
-        sys.meta_path.insert(0, _NoPandas)
-        try:
+            sys.meta_path.insert(0, _NoPandas)
             pa.array([0])
-        finally:
             sys.meta_path.remove(_NoPandas)
-    _end(main())
+        code = main()
+    except KeyboardInterrupt:
+        code = report_failure("interrupted", INTERRUPTED, as_json="--json" in sys.argv)
+    _end(code)
+
+
+def _interrupt(*_: object) -> None:
+    """Raise `KeyboardInterrupt`, and end the process if the SQL engine has not stopped after a second."""
+
+    def end() -> None:
+        # DuckDB does not stop inside one call of a function, such as `repeat('x', 2000000000)`.
+        if any(thread.name.startswith("parquet-variant-duckdb") for thread in threading.enumerate()):
+            os._exit(report_failure("interrupted", INTERRUPTED, as_json="--json" in sys.argv))
+
+    timer = threading.Timer(1.0, end)
+    timer.daemon = True
+    timer.start()
+    raise KeyboardInterrupt
 
 
 def _end(code: int) -> NoReturn:
