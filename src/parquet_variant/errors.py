@@ -177,13 +177,13 @@ def check_count(name: str, value: object, minimum: int = 0, maximum: int = 2**63
 
 
 def check_number(name: str, value: object) -> None:
-    """Raise an error if an option is not a number.
+    """Raise an error if an option is not a finite number.
 
     >>> check_number("factor", "3")
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: factor is '3': give a number
     """
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if not isinstance(value, Real) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
         raise bad_option(f"{name} is {value!r}: give a number")
 
 
@@ -211,6 +211,17 @@ def strings_of(name: str, value: object) -> tuple[str, ...]:
     return values
 
 
+def check_session(engine: object) -> None:
+    """Raise an error if an engine is not a session of Spark.
+
+    >>> check_session("spark")
+    Traceback (most recent call last):
+    parquet_variant.errors.VariantError: engine is a str: leave it out, or give a SparkSession
+    """
+    if not type(engine).__module__.startswith("pyspark."):
+        raise bad_option(f"engine is a {type(engine).__name__}: leave it out, or give a SparkSession")
+
+
 def check_mapping(name: str, value: object, error: type[VariantError] = VariantError) -> None:
     """Raise an error if an option is not a mapping.
 
@@ -232,7 +243,7 @@ def check_names(
     parquet_variant.errors.VariantError: unknown option for files 'level': use compression, writer
     """
     choices = list(choices)
-    if unknown := sorted(set(names) - set(choices)):
+    if unknown := sorted(map(str, set(names) - set(choices))):
         raise bad_option(f"unknown {what} {unknown[0]!r}: {choice_of(unknown[0], choices)}", error)
 
 

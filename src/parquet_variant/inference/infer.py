@@ -72,7 +72,7 @@ def infer(
     chosen_policy = policy_named(policy or "auto") if policy is None or isinstance(policy, str) else policy
     if not isinstance(data, Profile) and isinstance(chosen_policy, SparkPolicy):
         return chosen_policy.choose_rows(data)
-    if not hasattr(chosen_policy, "choose"):
+    if not (hasattr(chosen_policy, "choose") and hasattr(chosen_policy, "name")):  # NumPy's arrays can choose
         problem = f"policy is a {type(chosen_policy).__name__}: pass a name ({', '.join(POLICIES)}) or a policy object"
         raise VariantError(problem, reason="bad-policy")
     return chosen_policy.choose(data if isinstance(data, Profile) else Profile.of_array(data, threads=threads))

@@ -197,8 +197,8 @@ class StringTypes:
         >>> StringTypes.of("auto!").auto, StringTypes.of({"auto!": "", "$.zip": "string"}).types
         (True, {'$.zip': 'string'})
         """
-        if types is None or types == AUTO:
-            return cls({}, detect_timestamps, types == AUTO)
+        if types is None or (isinstance(types, str) and types == AUTO):
+            return cls({}, detect_timestamps, types is not None)
         check_mapping("types", types)
         assert not isinstance(types, str)
         return cls({path: kind for path, kind in types.items() if path != AUTO}, detect_timestamps, AUTO in types)

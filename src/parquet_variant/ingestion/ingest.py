@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any, Literal, Unpack
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import check_names
+from parquet_variant.errors import check_names, check_session
 from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.infer import infer as infer_from_profile
@@ -194,6 +194,7 @@ def ingest(
     3414
     """
     if engine is not None:
+        check_session(engine)
         done: IngestResult = registered_method("SparkSession.ingest")(
             engine, sources, dest, format=format, progress=progress, **options
         )

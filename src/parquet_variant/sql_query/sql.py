@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table, one_chunk
-from parquet_variant.errors import VariantFileError, check_choice
+from parquet_variant.errors import VariantFileError, check_choice, check_session
 from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.arrow_buffers import to_numpy
@@ -156,6 +156,7 @@ def sql(
     [{'kind': 'a', 'n': 2}, {'kind': 'b', 'n': 5}]
     """
     if engine is not None:
+        check_session(engine)
         return registered_method("SparkSession.sql")(engine, query, params=params, **tables)
     if (copy := copy_statement(query)) is not None:
         planned = plan_sql(copy.query, tables, params=params, errors=errors, zone=zone, threads=threads)

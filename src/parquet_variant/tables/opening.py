@@ -232,7 +232,7 @@ def _has_table(path: str | os.PathLike[str], format: str, options: Mapping[str, 
     """Return whether a path is a table of a format; `options` configure its object store."""
     if format not in get_args(_Log):
         return False
-    if not options:
+    if options is None or (isinstance(options, Mapping) and not options):
         return has_delta_log(path) if format == "delta" else has_iceberg_metadata(path)
     storage = open_storage(path, options)
     if format == "delta":

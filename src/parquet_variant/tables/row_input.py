@@ -138,7 +138,7 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
             )
         schema = {places[0]: schema}
     check_mapping("schema", schema)
-    unknown = sorted(set(schema) - set(places))
+    unknown = sorted(set(schema) - set(places), key=str)
     if unknown:
         problem = f"schema= names {unknown[0]!r}, which is not a Variant column: use {', '.join(places) or 'none'}"
         raise TableError(problem, reason="bad-argument")

@@ -337,6 +337,8 @@ def find_field(schema: StructType, name: str) -> tuple[Place, Field]:
 
     Return also its place. Raises `TableError`: reason ``"unknown-column"``.
     """
+    if not isinstance(name, str):
+        raise TableError(f"{name!r} is not the name of a column: give a string", reason="bad-argument")
     f = schema.get(name)
     if f is not None:
         return (f.name,), f

@@ -287,8 +287,7 @@ class _Task(Generic[File]):
 
     def _write_partition(self, key: Hashable, partition: Any, rows: pa.Table) -> None:
         limit = self.plan.file_bytes * _ASSUMED_COMPRESSION
-        share = limit / max(1, rows.nbytes)
-        step = max(1, int(len(rows) * min(share, 1)))
+        step = max(1, min(len(rows), len(rows) * limit // max(1, rows.nbytes)))
         for start in range(0, len(rows), step):
             file = self.open.get(key)
             if file is None:

@@ -199,6 +199,8 @@ def parse_pattern(text: str) -> tuple[PatternStep, ...]:
     >>> parse_pattern("$..*_id") == (PatternStep("*_id", is_glob=True, any_depth=True),)
     True
     """
+    if not isinstance(text, str):
+        raise PathError(f"path {text!r}: give a string")
     return tuple(_Parser(text).steps(is_pattern=True))
 
 

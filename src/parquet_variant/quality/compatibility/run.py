@@ -32,6 +32,7 @@ from parquet_variant.errors import (
     check_choice,
     check_mapping,
     check_names,
+    check_number,
     strings_of,
 )
 from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
@@ -199,7 +200,7 @@ class CompatReport(Report):
     engines: tuple[EngineResult, ...]
 
     def __str__(self) -> str:
-        width = max(len(result.engine) for result in self.engines)
+        width = max((len(result.engine) for result in self.engines), default=0)
         return "\n".join(f"{result.engine:<{width}}  {result.verdict:<13}  {result.detail}" for result in self.engines)
 
 
@@ -217,6 +218,7 @@ def compat(
         if require is not None and engines is not None:
             raise bad_option("engines= and require= are both given: require= names the engines")
         return CompatReport(tuple(_predictions(table, require)))
+    check_number("timeout", timeout)
     with copy_of(table) as subject, TemporaryDirectory(prefix="variant-compat-") as folder:
         readers = _engines_of(subject.kind)
         names = readers if engines is None else list(strings_of("engines", engines))
@@ -340,14 +342,14 @@ class Trial:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=self.timeout, env=environment, check=False
             )
+            if lines := done.stdout.splitlines():
+                return dict(json.loads(lines[-1]))
         except subprocess.TimeoutExpired:
             return {"error": f"no answer within {self.timeout:g} seconds"}
-        lines = done.stdout.splitlines()
-        if not lines:
-            reason = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-            return {"error": f"the process ended without an answer ({reason})"}
-        answer: dict[str, Any] = json.loads(lines[-1])
-        return answer
+        except (OSError, ValueError, TypeError) as error:
+            return {"error": f"{python} does not run Python: {error}"}
+        reason = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+        return {"error": f"the process ended without an answer ({reason})"}
 
     def _remedy(self, engine: str, python: str, accepted: tuple[Verdict, ...]) -> str | None:
         """Return the options of `variant rewrite` after which the engine has one of some verdicts."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, bad_option, without_secrets
+from parquet_variant.errors import VariantError, bad_option, check_session, without_secrets
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, path_text
 from parquet_variant.support.choices import Errors, InputFormat, OnConflict, OnError, OnInexact, SqlEngine
@@ -139,8 +139,7 @@ class TableBase:
         engine = self._options.engine
         if engine is None or hasattr(engine, "reduce"):
             return engine
-        if not type(engine).__module__.startswith("pyspark."):
-            raise bad_option(f"engine is {engine!r}: leave it out, or give a SparkSession")
+        check_session(engine)
         return registered_method("SparkSession.engine")(engine, progress)
 
     def _function(self, operation: str) -> tuple[Callable[..., Any], Any]:

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Literal, ParamSpec
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.errors import IcebergError, check_count, check_mapping, strings_of
+from parquet_variant.errors import IcebergError, check_column_name, check_count, check_mapping, strings_of
 from parquet_variant.layouts.type_grammar import as_target
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.commits import CommitResult
@@ -73,8 +73,10 @@ def make_reference(
     """Make a branch or tag, or move it to another snapshot; see `IcebergTable.branch` and `IcebergTable.tag`."""
     if not isinstance(name, str):
         raise IcebergError(f"{name!r} is not the name of a {kind}: give a string", reason="bad-argument")
-    if snapshot_id is not None:
-        check_count("snapshot_id", snapshot_id)
+    counts = {"snapshot_id": snapshot_id, "max_age_ms": max_age_ms, "max_snapshot_age_ms": max_snapshot_age_ms}
+    for option, value in (counts | {"min_snapshots_to_keep": min_snapshots_to_keep}).items():
+        if value is not None:
+            check_count(option, value)
     former = metadata.references.get(name)
     if former is not None and former.type != kind:
         raise IcebergError(f"{name!r} is a {former.type} of the table already", reason="bad-argument")
@@ -169,6 +171,7 @@ def drop_column(metadata: TableMetadata, name: str) -> updates.TableChange | Non
 @_operation()
 def rename_column(metadata: TableMetadata, old: str, new: str) -> updates.TableChange | None:
     """Rename a column, or a field of a struct by its dotted name; see `Table.rename_column`."""
+    check_column_name(new)
     place, f = metadata.schema.find(old)
     return _schema_change(metadata, _with_new(metadata.schema, place, replace(f, name=new)))
 
@@ -192,11 +195,13 @@ def move_column(metadata: TableMetadata, name: str, *, after: str | None = None)
 @_operation()
 def widen_column(metadata: TableMetadata, name: str, to: str) -> updates.TableChange | None:
     """Give a column, or a field of a struct, a wider type; no file is rewritten; see `Table.widen_column`."""
-    spelled = to.strip().lower()
+    spelled = str(to).strip().lower()
     if spelled in ("timestamp", "timestamp_ns"):  # Iceberg's names, which mean other types in SQL
         kind = schemas.parse_type(spelled)
     else:
-        kind = schemas.field_of_arrow(_arrow_fields({"c": to})["c"], count(1)).type
+        kind = schemas.field_of_arrow(
+            _arrow_fields({"c": to if isinstance(to, pa.DataType) else str(to)})["c"], count(1)
+        ).type
     place, f = metadata.schema.find(name)
     if not writing.can_promote(f.type, kind):
         raise IcebergError(

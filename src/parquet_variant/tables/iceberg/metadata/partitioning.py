@@ -255,7 +255,7 @@ FIRST_PARTITION_ID = 1000
 _CALL = re.compile(r"\s*(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?([^,]+?)\s*(?:,\s*(\d+)\s*)?\)\s*")
 # The names that Spark's SQL has for the calendar transforms.
 _SPARK_NAMES = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
-_ORDER = re.compile(r"\s*(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?\s*", re.IGNORECASE)
+_ORDER = re.compile(r"\s*(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?\s*", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)

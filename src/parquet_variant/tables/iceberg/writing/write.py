@@ -299,6 +299,11 @@ def commit_files(
     base = _base_snapshot(table)
     if base.has_recorded(batch):
         return CommitResult(base.snapshot_id, committed=False)
+    files = tuple(files) if isinstance(files, Iterable) else (files,)
+    if not all(isinstance(file, TableFile) for file in files):
+        raise IcebergError(
+            f"files is a {type(files).__name__}: give the files that a writer returned", reason="bad-option"
+        )
     added = tuple(file.file for file in files if file.file.record_count)
     change = SnapshotChange(mode, added=added, removes_all=mode == "overwrite", batch=batch)
     if loads is not None:
