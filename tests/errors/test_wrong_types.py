@@ -1,0 +1,84 @@
+"""Arguments of wrong types raise errors of ours, whatever their own operators do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import parquet_variant as pv
+
+WRONG = [b"\xff", np.int64(3), np.float64("nan"), np.array([1, 2]), Decimal("sNaN"), {1: object(), None: {}}, {"a", 1},
+         pd.DataFrame(), pd.NA, pl.DataFrame({"x": [1]}), 10**400, range(3), object]  # fmt: skip
+ROWS = {"v": pv.parse_json(['{"a": 1}'])}
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "types": lambda value, path: pv.parse_json(['{"a": 1}'], types=value),
+    "policy": lambda value, path: pv.infer_shredding_schema(ROWS["v"], value),
+    "schema": lambda value, path: pv.write(path, ROWS, format="delta", schema=value),
+    "storage_options": lambda value, path: pv.open("s3://bucket/x", storage_options=value),
+    "engine of sql": lambda value, path: pv.sql("SELECT 1", engine=value),
+    "engine of ingest": lambda value, path: pv.ingest(path, path, engine=value),
+    "path": lambda value, path: pv.variant_get(ROWS["v"], value),
+    "type": lambda value, path: pv.variant_get(ROWS["v"], "$.a", value),
+}
+
+
+@pytest.mark.parametrize("value", WRONG, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("call", CALLS)
+def test_wrong_types(call: str, value: Any, tmp_path: Any) -> None:
+    if call == "path" and isinstance(value, range | set | pd.DataFrame):
+        return  # the segments of a path
+    with pytest.raises(pv.VariantError):
+        CALLS[call](value, tmp_path / "t")
+
+
+TABLE_CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "drop_column": lambda value, table: table.drop_column(value),
+    "rename_column": lambda value, table: table.rename_column("n", value),
+    "rename_column of": lambda value, table: table.rename_column(value, "n2"),
+    "widen_column": lambda value, table: table.widen_column("n", value),
+    "widen_column of": lambda value, table: table.widen_column(value, "bigint"),
+    "commit_files": lambda value, table: table.commit_files(value),
+    "schema": lambda value, table: table.append({"n": [1], **ROWS}, schema=value),
+}
+
+
+@pytest.fixture(scope="module", params=["delta", "iceberg"])
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> pv.Table:
+    path = tmp_path_factory.mktemp("table") / "t"
+    pv.write(path, {"n": [1], **ROWS}, format=request.param)
+    return pv.open(path)
+
+
+@pytest.mark.parametrize("value", [None, *WRONG], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("call", TABLE_CALLS)
+def test_wrong_types_for_tables(table: pv.Table, call: str, value: Any) -> None:
+    if call == "schema" and value is None:
+        return  # the default
+    if call == "commit_files" and type(value) not in (bytes, dict, set, int, type):
+        return  # no files
+    with pytest.raises(pv.VariantError):
+        TABLE_CALLS[call](value, table)
+
+
+def test_other_wrong_values(table: pv.Table) -> None:
+    rows = {"n": [1], **ROWS}
+    assert table.append(rows, file_bytes=2**63 - 1) is not None
+    for work in (
+        lambda: table.compat(timeout="1"),
+        lambda: table.compat(timeout=float("nan")),
+        lambda: table.compat(require={1: "2", None: {}}),
+        lambda: table.diff(table, factor=10**400),
+        lambda: table.branch("b", max_age_ms=[1]) if table.format == "iceberg" else table.drop_column(None),
+        lambda: table.set_sort_order("a\nb") if table.format == "iceberg" else table.drop_column(None),
+    ):
+        with pytest.raises(pv.VariantError):
+            work()
+    assert str(table.compat([])) == ""
+    report = table.compat(["duckdb"], pythons=["/nowhere/python", "/bin/echo"])
+    assert "duckdb" in str(report)
