@@ -443,10 +443,7 @@ def _with_variant_nulls(storage: pa.StructArray) -> pa.StructArray:
 
 
 def _with_dictionary(storage: pa.StructArray) -> pa.StructArray:
-    """Return a storage whose dictionary of metadata has an entry and no nulls, which pyarrow cannot concatenate.
-
-    Engines write an empty dictionary if all rows are null, with indices into it.
-    """
+    """Return a storage whose metadata has a dictionary entry and no nulls; engines write none if all rows are null."""
     at = storage.type.get_field_index("metadata")
     if at < 0 or not len(storage) or not pa.types.is_dictionary(storage.type.field(at).type):
         return storage

@@ -186,10 +186,7 @@ class IngestJob:
         )
 
     def _write_tasks(self, engine: Engine, tasks: list[list[Split]]) -> list[list[Split]]:
-        """Return the tasks that write: as planned, or fewer with several threads each if the input is small.
-
-        A second file would repeat the work that is done once per file, such as choosing encodings.
-        """
+        """Return the tasks that write: few with several threads for a small input, as each file repeats work."""
         if isinstance(self._destination, FileDestination):
             return [list(chain(*tasks))]
         request, splits = self._request, list(chain(*tasks))

@@ -119,10 +119,7 @@ def load_file(file: str, table: Mapping[str, Any], path: str, format: Any, optio
 
 
 def _rows(file: str, columns: Mapping[str, Any]) -> pa.Table:
-    """Return the rows of a Parquet file of dlt; its JSON columns become Variants.
-
-    A value that is not nested is in a further column, such as ``cart▶v_text``, and comes back to its place.
-    """
+    """Return rows of a file of dlt; JSON columns become Variants, with scalars from columns such as ``cart▶v_text``."""
     rows = pq.read_table(file, columns=list(columns))
     made: dict[str, Any] = {}
     for name, hint in columns.items():

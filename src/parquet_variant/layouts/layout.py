@@ -193,10 +193,7 @@ def tree_of_schema(schema: pa.Schema, column: str | None = None) -> TypeTree:
 
 
 def _groups(schema: pa.Schema, *, only_variants: bool) -> Iterator[tuple[str, pa.StructType]]:
-    """Yield the dotted names and types of groups, each before the groups inside it.
-
-    `only_variants`: yield only Variant columns, and nothing inside of them.
-    """
+    """Yield names and types of groups, outer ones first; `only_variants`: Variant columns without their groups."""
     remaining = [(field.name, field.type, 1) for field in reversed(list(schema))]
     while remaining:
         name, kind, depth = remaining.pop()

@@ -187,10 +187,7 @@ def _end_of_key(tokens: list[Token], start: int, in_map: bool) -> int:
 
 
 def _read_path(tokens: list[Token], number: int, text: str) -> tuple[list[Any], int]:
-    """Return the steps of a path, and the number of the token after it.
-
-    A step is a key, an index, None for ``[*]``, or True for ``.*``.
-    """
+    """Return the steps of a path (key, index, None for ``[*]``, True for ``.*``), and the number of the next token."""
     steps: list[Any] = []
     while tokens[number].token_type in (TokenType.DOT, TokenType.L_BRACKET) or not steps:
         token, following, third = tokens[number : number + 3]

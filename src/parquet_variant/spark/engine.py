@@ -177,10 +177,7 @@ def _watch_tag(spark: SparkSession, tag: str, report: Callable[[int], None]) -> 
 def _watch_group(
     spark: SparkSession, group: str, step: str, report: Callable[[int], None] | None
 ) -> tuple[_Cancel, _End]:
-    """Watch the jobs of this thread in a session of this process; return functions as `_watch_tag` does.
-
-    Without `report`, no thread asks the JVM for the state of the job.
-    """
+    """Watch the jobs of this thread, as `_watch_tag` does; without `report`, the JVM is not asked for their state."""
     context = spark.sparkContext
     done = threading.Event()
 

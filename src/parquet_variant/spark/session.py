@@ -159,10 +159,7 @@ def _candidates() -> Iterator[tuple[Path, str]]:
 
 
 def _probe(java: Path) -> tuple[Path, int] | None:
-    """Return the home and major version of a Java executable, or None if it does not run.
-
-    The executable reports its home, because the one in PATH may be a shim.
-    """
+    """Return the home, which a shim hides, and major version of a Java executable; None if it does not run."""
     try:
         done = subprocess.run(
             [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60, check=False

@@ -230,10 +230,7 @@ def _assignments(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _report(result: ChangeResult, *, as_json: bool, dry_run: bool = False) -> None:
-    """Print the result of a change, or of counting what it would change.
-
-    Raises `TableError` if no row matched because no row has a path of the condition.
-    """
+    """Print the result of a change or its count; raise `TableError` if no row has a path of the condition."""
     for hint in result.hints:
         raise TableError(f"the condition matches no row: {hint}", reason="no-such-path")
     counts = (("deleted", result.rows_deleted), ("updated", result.rows_updated), ("inserted", result.rows_inserted))

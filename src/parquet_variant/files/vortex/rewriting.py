@@ -246,10 +246,7 @@ def _rewrite(task: int, attempt: int, target: tuple[SourceFile, str], *, form: _
 def _write_vortex(
     files: Sequence[SourceFile], dest: str, form: _Form, *, mode: FileMode = "error", keeps_layouts: bool = False
 ) -> VortexFileInfo:
-    """Write the rows of files to one Vortex file.
-
-    Columns keep their layout; the one whose schema changes only with `keeps_layouts`.
-    """
+    """Write rows of files to a Vortex file; the column of a new schema keeps its layout only with `keeps_layouts`."""
     main = form.main(files[0])
     table = pa.concat_tables([table for file in files for table in form.tables(file, main, files[0])])
     opened = [open_file(file.path) for file in files if isinstance(file, VortexFile)]

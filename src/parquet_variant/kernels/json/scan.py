@@ -279,10 +279,7 @@ def _is_digit(pos: int, end: int) -> bool:
 
 @helper(inline=True)
 def _scan_digits(pos: int, end: int, mantissa: int, digits: int) -> tuple[int, int, int]:
-    """Scan a run of digits; return ``(stop, mantissa, digits)``.
-
-    The mantissa has the first 18 significant digits; ``digits`` counts all significant digits.
-    """
+    """Scan digits; return ``(stop, mantissa, digits)``: the first 18 significant digits, and the number of all."""
     while pos < end:
         digit = load_u8(pos) - 0x30
         if digit < 0 or digit > 9:

@@ -56,10 +56,7 @@ class Change(NamedTuple):
 
 @helper
 def _find(nodes: Int64Table, at: int, segment: int) -> tuple[bool, int, int]:
-    """Return ``(exists, place, position)`` of a field or element in the container at a node.
-
-    The place is where it would be.
-    """
+    """Return ``(exists, place, position)`` of a field or element in a container; the place is where it would be."""
     kid, position = at + 1, 0
     if segment >= 0:
         while kid < nodes[at, 3] and nodes[kid, 0] >> 16 < segment:

@@ -237,10 +237,7 @@ def _byte_text(out: int, room: int, written_bytes: int, byte: int) -> tuple[int,
 def _name_text(
     out: int, room: int, written_bytes: int, first: bool, names: _Names, name: int
 ) -> tuple[bool, int, int, int]:
-    """Write a comma, unless it is the first field, and a name; return ``(ok, out, room, used)``.
-
-    The result is not ok if the name is not UTF-8.
-    """
+    """Write a comma, if needed, and a name; return ``(ok, out, room, used)``: not ok if the name is not UTF-8."""
     begin = names.starts[names.base + name]
     size = names.starts[names.base + name + 1] - begin
     out, room = reserve_bytes(out, room, written_bytes + size + SCALAR_ROOM)

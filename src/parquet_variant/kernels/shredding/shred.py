@@ -219,10 +219,7 @@ def _child_of(columns: GrowingColumns, fields: _Fields, s: int, field_id: int) -
 
 @helper
 def _put_fields(columns: GrowingColumns, state: int, fields: _Fields) -> bool:
-    """Add the fields of the object at the top, and push the containers that the schema shreds.
-
-    Return False if a field is malformed or repeated.
-    """
+    """Add the fields of the object at the top, push shredded containers; False for a malformed or repeated field."""
     depth = get(state, STATE.DEPTH) - 1
     put(state, STATE.DEPTH, depth)
     frame = get(state, STATE.FRAMES) + depth * _FRAME_BYTES

@@ -147,10 +147,7 @@ def _map_paths(paths: Int64Table, nodes_of_schema: Int64Table, name_keys: Int64s
 
 @helper
 def _fields_left(tape: _Tape, i: int, partial: bool) -> tuple[int, int, int]:
-    """Return ``(count, largest id, bytes)`` of the fields of an object that go into its blob.
-
-    If ``partial``, shredded fields are excluded.
-    """
+    """Return ``(count, largest id, bytes)`` of the fields of an object's blob; if ``partial``, of residual ones."""
     count = data = largest = 0
     kid, end = i + 1, get(_node(tape, i), NODE.END)
     while kid < end:

@@ -120,10 +120,7 @@ def _is_set(address: int, at: int) -> bool:
 
 @helper(inline=True)
 def _slot(columns: _Columns, s: int, at: int) -> tuple[int, int, int, int]:
-    """Return ``(kind, a, b, scale)`` of a typed slot.
-
-    The kind is MALFORMED if the type of the column cannot hold it.
-    """
+    """Return ``(kind, a, b, scale)`` of a typed slot; the kind is MALFORMED if the column's type cannot hold it."""
     code = get(_node_of(columns, s), S.CODE)
     width = get(_node_of(columns, s), S.WIDTH)
     if width == 0:
@@ -259,10 +256,7 @@ def _next_element(frame: int) -> tuple[int, _Place]:
 
 @helper(inline=True)
 def _next_field(frame: int, nodes: int, n: int, columns: _Columns, residuals: int) -> tuple[int, _Place, int]:
-    """Return ``(step, place, n)`` of the object at the top.
-
-    The next field is the first by name of its shredded fields and the fields of its residual.
-    """
+    """Return ``(step, place, n)`` of the object at the top: its next field by name, shredded or in the residual."""
     s, at, child = get(frame, FRAME.SCHEMA), get(frame, FRAME.AT), get(frame, FRAME.STOP)
     nowhere = _Place(0, 0, 0, False)
     if child < get(_node_of(columns, s), S.END) and get(columns.ids, child) < 0:

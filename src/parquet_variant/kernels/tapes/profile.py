@@ -85,10 +85,7 @@ def new_counts(paths: int) -> npt.NDArray[np.int64]:
 
 @helper
 def _sampled_hash(address: int, length: int) -> int:
-    """Return a hash of the length of a string and of 24 of its bytes, at the start, in the middle and at the end.
-
-    That is enough to estimate the number of distinct strings.
-    """
+    """Return a hash of a string's length and 24 of its bytes, which is enough to estimate distinct counts."""
     if length >= 8:
         first = load_u64(address)
         middle = load_u64(address + ((length - 8) >> 1))

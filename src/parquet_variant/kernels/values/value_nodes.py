@@ -197,10 +197,7 @@ class _Names(NamedTuple):
 
 @helper
 def _field_order(parts: Container, names: _Names, order: Int64s, used: int) -> tuple[int, Int64s]:
-    """Return ``(status, order)`` of the fields of an object.
-
-    The status is 0 if the fields are in order, 1 if ``order[used:]`` now holds their order, and -1 for bad ids.
-    """
+    """Return ``(status, order)`` of fields: 0 in order, 1 ordered by ``order[used:]`` now, -1 for bad ids."""
     ids, id_width, count = parts.ids, parts.id_width, parts.count
     first, last, id_map = names.first, names.last, names.id_map
     previous = -1

@@ -62,10 +62,7 @@ def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
 
 
 def _strings(values: Any) -> pa.Array | None:
-    """Convert a list of strings; None if some value is not a string.
-
-    pyarrow would import pandas first, to check whether the list has its types.
-    """
+    """Convert a list of strings, for which pyarrow would import pandas; None if some value is not a string."""
     if not isinstance(values, list) or len(values) > _MAX_STRINGS or "pandas" in sys.modules or not _has_pandas():
         return None
     try:

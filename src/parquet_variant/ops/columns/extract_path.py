@@ -162,10 +162,7 @@ class Group:
 
 
 def _child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
-    """Return a child of a struct array by name; None if it does not exist or has only nulls of the null type.
-
-    Raises `SchemaError` if the array is not a struct.
-    """
+    """Return a child of a struct array (`SchemaError` for others); None if it is missing or has only untyped nulls."""
     if not pa.types.is_struct(struct.type):
         raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
     indices = struct.type.get_all_field_indices(name)

@@ -95,10 +95,7 @@ def _combine_batches(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[p
 
 
 class _Writer:
-    """Writes a DataFrame, or the micro-batches of a stream; pickled into every task, and where Spark commits.
-
-    `stream`: the id of the stream, or None for a batch.
-    """
+    """Writes a DataFrame, or a stream of this id, in tasks and where Spark commits, into which it is pickled."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool, stream: str | None) -> None:
         self.schema, self.shredding = schema, options.schema

@@ -111,10 +111,7 @@ class TableBase:
         return [absolute(path) for path in source] if isinstance(source, list | tuple) else source
 
     def _run(self, operation: str, /, *arguments: Any, **keywords: Any) -> _Result:  # type: ignore[type-var]
-        """Call the function that implements an operation for this format; the caller knows the type of the result.
-
-        Options of `pv.open` are passed on if the function has them. None stands for the default of the function.
-        """
+        """Call the function of an operation, with the options of `pv.open` that it has; None stands for its default."""
         function, target = self._function(operation)
         parameters = signature(function).parameters
         passed = {

@@ -229,10 +229,7 @@ class _Attempts:
         return _is_recorded(transaction.txn, newest.txns.get(transaction.txn.app_id))
 
     def _after_other_commits(self, rebase: Rebase | None) -> CommitResult | None:
-        """Check all versions that other writers committed, and move behind them.
-
-        Return a result if one of them has recorded the application's version.
-        """
+        """Check and pass the versions of other writers; return a result if one has the application's version."""
         uri, is_new = self.storage.uri, self.transaction.current is None
         for version in later_versions(self.storage, self.version - 1):
             data, conflict = None, ""

@@ -295,10 +295,7 @@ def last_file_actions(table: pa.Table) -> pa.Table:
 
 
 def _are_distinct(keys: pa.Array | pa.ChunkedArray) -> bool:
-    """Return whether all strings are certainly distinct, by their hashes.
-
-    Most logs name each file once, and a dictionary of all paths needs much memory.
-    """
+    """Return whether strings are certainly distinct, by hashes: a dictionary of all paths needs much memory."""
     hashes = []
     for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
         for start in range(0, len(chunk), _HASHED_ROWS):

@@ -144,10 +144,7 @@ def _needed_files(current: Snapshot, cutoff: int | None) -> set[str]:
 
 
 def _is_hidden(path: str) -> bool:
-    """Return whether vacuum must keep a file: its name begins with `_` or `.` and it is not in a partition directory.
-
-    Change data is treated as other files that no version holds.
-    """
+    """Return whether vacuum must keep a file: hidden, not change data, and not in a partition directory."""
     *directories, name = path.removeprefix(CHANGE_DATA).split("/")
     if name.startswith("_"):
         return True

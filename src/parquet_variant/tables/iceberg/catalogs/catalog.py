@@ -201,10 +201,7 @@ class DocumentCatalog(Catalog):
 
     @abstractmethod
     def _swap(self, table: LoadedTable, suffix: str, data: bytes) -> str | None:
-        """Store the next metadata and return its location; None if another commit came first.
-
-        `suffix`: how the name of the file ends.
-        """
+        """Store the next metadata (`suffix` ends its name); return its place, None if another commit came first."""
 
     def load(self, identifier: tuple[str, ...]) -> LoadedTable:
         """See `Catalog.load`."""

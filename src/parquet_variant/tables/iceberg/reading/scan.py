@@ -146,10 +146,7 @@ def repeated(value: pa.Array, rows: int) -> pa.Array:
 
 
 def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
-    """Return which rows of a data file the equality deletes that apply to it delete; null equals null.
-
-    Raises `IcebergError`: reason ``"bad-delete-file"``.
-    """
+    """Return which rows of a data file its equality deletes delete (null equals null); may raise `IcebergError`."""
     snapshot, file, rows = columns.current, columns.file, columns.rows
     deleted = np.zeros(rows, dtype=bool)
     by_columns: dict[tuple[int, ...], list[ManifestEntry]] = defaultdict(list)
