@@ -163,3 +163,15 @@ def test_objects_with_residuals_in_the_files_are_listed_as_slow_for_duckdb(tmp_p
     assert "typed paths in $.o slowly" in line and "1 residual in 51 rows" in line
     pv.write(tmp_path / "b.parquet", {"v": rows}, schema="n bigint, o struct<a bigint, rare boolean>")
     assert pv.open(tmp_path / "b.parquet").explore().to_dict()["footers"]["slow"] == []
+
+
+def test_damaged_data_is_an_error_of_ours(tmp_path: Path) -> None:
+    rows = pv.parse_json([f'{{"a": {n}, "b": "text {n * 7919}"}}' for n in range(2000)])
+    good = pv.write(tmp_path / "a.parquet", rows) and (tmp_path / "a.parquet").read_bytes()
+    for start in range(4, len(good) // 2, len(good) // 40):
+        (tmp_path / "b.parquet").write_bytes(good[:start] + bytes(50) + good[start + 50 :])
+        try:
+            pv.open(tmp_path / "b.parquet").explore()
+            pv.open(tmp_path / "b.parquet").contract()
+        except pv.VariantError:
+            continue

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.columns import ShreddedGroup, VariantColumn, shredded_groups
 from parquet_variant.files.parquet.format.facts import FileFacts, leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile
@@ -233,13 +232,9 @@ def sampled_rows(files: Sequence[VariantFacts], size: int) -> RowSample:
         first_row = facts.columns.rows(range(group))
         with facts.file.reopened() as file:
             handle = _CountedHandle(file.stream)
-            try:
-                for values in first_rows(file, facts.column, group, SAMPLE_ROWS // len(places), costs, handle):
-                    sample.batches.append(RowBatch(values, file.name, first_row))
-                    first_row += len(values)
-            except (OSError, pa.ArrowException) as error:
-                problem = f"cannot read the data of {file.name}: {error}; write the file again"
-                raise VariantFileError(problem, reason="bad-data", file=file.name) from None
+            for values in first_rows(file, facts.column, group, SAMPLE_ROWS // len(places), costs, handle):
+                sample.batches.append(RowBatch(values, file.name, first_row))
+                first_row += len(values)
         sample.bytes_read += handle.bytes_read
     sample.omitted = frozenset(omitted)
     return sample
@@ -263,19 +258,22 @@ def first_rows(
     metadata = [node.leaf for node in column.node.leaves() if node.name == "metadata" and node.leaf in leaves]
     # The metadata of a row has the keys of many rows: as a dictionary it is not repeated.
     names = [file.metadata.schema.column(leaf).path for leaf in metadata]
-    opened = open_parquet(
-        stream or file.stream, metadata=file.metadata, buffer_size=_BUFFER, pre_buffer=False, read_dictionary=names,
-        coerce_int96_timestamp_unit="us",
-    )  # fmt: skip
-    reader: Any = opened.reader
-    chosen = sorted(leaves)
-    for batch in reader.iter_batches(min(rows, _BATCH_ROWS), [group], column_indices=chosen, use_threads=False):
-        table = file.in_file_types(pa.table(batch), chosen)
-        values = VariantArray(nested_array(table, column.path))[:rows]
-        yield values
-        rows -= len(values)
-        if rows <= 0:
-            return
+    try:
+        opened = open_parquet(
+            stream or file.stream, metadata=file.metadata, buffer_size=_BUFFER, pre_buffer=False, read_dictionary=names,
+            coerce_int96_timestamp_unit="us",
+        )  # fmt: skip
+        reader: Any = opened.reader
+        chosen = sorted(leaves)
+        for batch in reader.iter_batches(min(rows, _BATCH_ROWS), [group], column_indices=chosen, use_threads=False):
+            table = file.in_file_types(pa.table(batch), chosen)
+            values = VariantArray(nested_array(table, column.path))[:rows]
+            yield values
+            rows -= len(values)
+            if rows <= 0:
+                return
+    except (pa.ArrowException, OSError) as error:
+        raise file.damaged(error) from None
 
 
 def _drop_large(facts: VariantFacts, costs: dict[int, int], size: int) -> set[VariantPath]:

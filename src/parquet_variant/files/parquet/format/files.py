@@ -150,13 +150,13 @@ class OpenFile:
         table = self.in_file_types(self._read(row_groups, leaves), leaves)
         rows = self.facts.rows(row_groups)
         if any(len(column) != rows for column in table.columns):
-            raise self._damaged(ValueError("the number of values of a column differs from the rows of its row groups"))
+            raise self.damaged(ValueError("the number of values of a column differs from the rows of its row groups"))
         if not self.facts.dictionaries.isdisjoint(leaves):
             try:
                 for chunk in (chunk for column in table.columns for chunk in column.chunks):
                     refuse_bad_indices(chunk)
             except SchemaError as error:
-                raise self._damaged(error) from None
+                raise self.damaged(error) from None
         return table
 
     def _read(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
@@ -192,7 +192,7 @@ class OpenFile:
             # pyarrow reads dictionaries only from some encodings.
             if not self.facts.dictionaries.isdisjoint(leaves):
                 return self.read_plain(row_groups, leaves)
-            raise self._damaged(error) from None
+            raise self.damaged(error) from None
 
     def _fetched(self, row_groups: Iterable[int], leaves: Iterable[int]) -> pa.BufferReader:
         """Return a buffer of the size of the file with some column chunks; other memory is not touched."""
@@ -227,9 +227,10 @@ class OpenFile:
                 )
                 return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
-            raise self._damaged(error) from None
+            raise self.damaged(error) from None
 
-    def _damaged(self, error: Exception) -> VariantFileError:
+    def damaged(self, error: Exception) -> VariantFileError:
+        """Return the error for data that pyarrow cannot read."""
         line = str(error).split("\n", maxsplit=1)[0]
         return VariantFileError(
             f"cannot read the data of the file: {line}; write the file again, with smaller row groups",
