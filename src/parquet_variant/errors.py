@@ -183,7 +183,8 @@ def check_number(name: str, value: object) -> None:
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: factor is '3': give a number
     """
-    if not isinstance(value, Real) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
+    number: Any = value
+    if not isinstance(value, Real) or isinstance(value, bool) or not abs(number) <= sys.float_info.max:
         raise bad_option(f"{name} is {value!r}: give a number")
 
 
