@@ -292,6 +292,18 @@ def test_an_element_that_is_not_json_makes_its_line_invalid(tmp_path: Path) -> N
     assert pv.open(tmp_path / "out").read().to_pylist() == [{"m": [1, 2]}, {"m": []}, {"m": [4]}]
 
 
+@pytest.mark.parametrize("root", ["$.a.r[*]", "$.a.r[*].v[*]", "$.a.r[*].v"])
+@pytest.mark.parametrize("one_line", [True, False])
+def test_json_in_rows_at_a_root(tmp_path: Path, root: str, one_line: bool) -> None:
+    document = {"n": 1, "a": {"r": [{"v": [["1", '{"x": 1}'], ["2", "3"]]}, {"v": []}, {"w": "4"}]}}
+    (tmp_path / "a.json").write_text(json.dumps(document, indent=None if one_line else 1))
+    place = "$.v[*][1]" if root == "$.a.r[*]" else "$[1]" if root.endswith("v[*]") else "$[*][1]"
+    pv.ingest(tmp_path / "a.json", tmp_path / "out", root=root, json_column=place)
+    arrays = [["1", {"x": 1}], ["2", 3]]
+    expected = [{"v": arrays}, {"v": []}, {"w": "4"}] if root == "$.a.r[*]" else [arrays, []]
+    assert pv.open(tmp_path / "out").read().to_pylist() == (arrays if root.endswith("v[*]") else expected)
+
+
 def test_base64_of_an_object_or_an_array_is_decoded(tmp_path: Path) -> None:
     values = [b'{"a": 1}', b'["x"]', b"{oops", b"e"]
     texts = [base64.b64encode(value).decode() for value in values]

@@ -36,6 +36,7 @@ from parquet_variant.io.engine import check_interrupted, report_read
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.types.path import VariantPath
 
 Result = TypeVar("Result")
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -217,7 +218,9 @@ class Pass(Generic[Result]):
                 faults = parsed.faults
                 array, of_strings, numbers = None, list[tuple[int, JsonError]](), list[tuple[int, bytes]]()
                 if options.json_paths and (null or not faults):
-                    array, of_strings, numbers = parse_strings(parsed.tape, options.json_paths, options.json)
+                    outer = options.layout.path_in_values.segments if options.json_column is None else ()
+                    paths = [VariantPath((*outer, *path.segments)) for path in options.json_paths]
+                    array, of_strings, numbers = parse_strings(parsed.tape, paths, options.json)
                     faults = of_strings or faults
                 if not of_strings and (null or not faults):
                     inexact = self._inexact_numbers(texts, rows, sorted([*parsed.inexact, *numbers]))
@@ -282,7 +285,8 @@ class Pass(Generic[Result]):
         layout = self.options.layout
         root = layout.path_in_values if self.options.json_column is None else layout.root
         if root is not None and root.segments:
-            array, value_rows = values_at(trusted_array(shredded_rows(tape).storage()), root)
+            outer = trusted_array(shredded_rows(tape).storage()) if array is None else array
+            array, value_rows = values_at(outer, root)
             rows = rows[value_rows]
         if array is None:
             tape, typed = self.options.texts.apply(tape)

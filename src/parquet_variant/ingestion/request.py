@@ -112,8 +112,8 @@ class TextOptions:
             )
         if any(not path.segments for path in self.json_paths):
             raise bad_option("json_column is '$': name the path of strings with JSON, such as '$.payload'")
-        if self.json_paths and self.layout.root is not None:
-            raise bad_option("json_column= with a path cannot be combined with root=: ingest the rows first")
+        if self.json_paths and self.json_column is not None and self.layout.root is not None:
+            raise bad_option("json_column= with [*] cannot be combined with root=: ingest the rows first")
         if self.sample is not None:
             check_number("sample", self.sample)
             if not 0 < self.sample <= 1:
@@ -304,21 +304,15 @@ def json_columns_and_paths(
     names = () if option is None else strings_of("json_column", option)
     if not all(names):
         raise bad_option(f"json_column is {option!r}: it must be the name of the column that contains JSON")
-    of_rows = any(name[:2] in ("$", "$.", "$[") for name in names)
-    of_rows |= bool(names and sources) and all(map(JSON_NAMES.search, sources))
-    columns, paths = dict[str, None](), list[VariantPath]()
-    for name in names:
-        column, bracket, path = name.partition("[*]")
-        if of_rows and not bracket:
-            paths.append(VariantPath.parse(name if name.startswith("$") else VariantPath((name,))))
-        elif of_rows:
-            paths.append(VariantPath.parse(name if name.startswith("$") else f"$.{name}"))
-        else:
-            columns = {column: None} | columns if bracket else columns | {column: None}
-            paths += [VariantPath.parse(f"${bracket}{path}")] if bracket else []
-    if not of_rows and len({name.partition("[*]")[0] for name in names if "[*]" in name}) > 1:
+    is_json = bool(names and sources) and all(map(JSON_NAMES.search, sources))
+    if is_json or any(name[:2] in ("$", "$.", "$[") for name in names):
+        texts = (name if name[0] == "$" or "[*]" not in name else f"$.{name}" for name in names)
+        return (), tuple(VariantPath.parse(text if text[0] == "$" else VariantPath((text,))) for text in texts)
+    nested = [name.partition("[*]") for name in names if "[*]" in name]
+    columns = dict.fromkeys([*(column for column, _, _ in nested), *(name for name in names if "[*]" not in name)])
+    if len({column for column, _, _ in nested}) > 1:
         raise bad_option(f"json_column is {option!r}: only one column can have strings with JSON in its elements")
-    return tuple(columns), tuple(paths)
+    return tuple(columns), tuple(VariantPath.parse(f"$[*]{path}") for _, _, path in nested)
 
 
 def _checked_readers(readers: Any, schema: ShreddingSchema | None, policy: Policy | None) -> Policy | None:

@@ -281,24 +281,26 @@ def _with_field_as_column(table: pa.Table, path: str) -> pa.Table:
     name, *names = path.split(".")
     if path in table.column_names or name not in table.column_names:
         return table
-    groups = [one_chunk(table.column(name))]
-    for part in names:
-        if not pa.types.is_struct(groups[-1].type) or groups[-1].type.get_field_index(part) < 0:
-            return table
-        groups.append(columns_of(groups[-1])[part])
-    values, rest = groups.pop(), None
-    for group, part in zip(reversed(groups), reversed(names), strict=True):
-        columns = columns_of(group)
-        if rest is None:
-            del columns[part]
-        else:
-            columns[part] = rest
-        rest = with_columns(group, columns) if columns else None
+    values, rest = _taken_out(one_chunk(table.column(name)), names)
+    if values is None:
+        return table
     index = table.column_names.index(name)
     if rest is None:  # no other field
         return table.set_column(index, path, values)
     table = table.set_column(index, table.schema.field(index).with_type(rest.type), rest)
     return table.add_column(index + 1, path, values)
+
+
+def _taken_out(group: pa.Array, names: Sequence[str]) -> tuple[pa.Array | None, pa.Array | None]:
+    """Return the field of a struct at nested names, None if it is missing; and the other fields, None without any."""
+    if not names:
+        return group, None
+    columns = columns_of(group) if pa.types.is_struct(group.type) else {}
+    if names[0] not in columns:
+        return None, group
+    values, columns[names[0]] = _taken_out(columns[names[0]], names[1:])
+    others = {name: column for name, column in columns.items() if column is not None}
+    return values, with_columns(group, others) if others else None
 
 
 def _numbered_tables(split: Split, options: CsvOptions) -> Iterator[tuple[int, pa.Table]]:
