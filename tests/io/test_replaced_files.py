@@ -107,3 +107,19 @@ with atomic_file({str(target)!r}) as staged:
     assert len(list(tmp_path.iterdir())) == 1
     _replace(target)
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("extension", ["parquet", "vortex"])
+def test_optimize_keeps_the_permissions_of_a_private_directory(tmp_path: Path, extension: str) -> None:
+    for number in range(3):
+        pv.write(tmp_path / f"{number}.{extension}", pv.parse_json(["1"]), format=extension)
+        (tmp_path / f"{number}.{extension}").chmod(0o600)
+    pv.open(tmp_path).optimize()
+    (file,) = tmp_path.glob(f"*.{extension}")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_loop_of_links_is_an_error_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").symlink_to(tmp_path / "x.csv")
+    with pytest.raises(pv.VariantError, match="links"):
+        pv.sql(f"COPY (SELECT 1 AS a) TO '{tmp_path / 'x.csv'}'")

@@ -454,4 +454,5 @@ def _is_outside(filesystem: pafs.FileSystem, root: str, name: str) -> bool:
     """Return whether a symbolic link leads the directory of a file out of the root; the file may be a link."""
     if not isinstance(filesystem, pafs.LocalFileSystem):
         return False
-    return not Path(root, name).parent.resolve().is_relative_to(Path(root).resolve())
+    folder = Path(os.path.realpath(Path(root, name).parent))
+    return not folder.is_relative_to(os.path.realpath(root))

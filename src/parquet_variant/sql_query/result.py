@@ -142,8 +142,8 @@ def write_result(
 
 
 def _refuse_data_file(file: Path, sources: Iterable[Any]) -> None:
-    path = file.resolve()
-    paths = [Path(source).resolve() for source in sources if isinstance(source, (str, os.PathLike))]
+    path = Path(os.path.realpath(file))
+    paths = [Path(os.path.realpath(source)) for source in sources if isinstance(source, (str, os.PathLike))]
     for folder in path.parents:
         is_table = (folder / "_delta_log").is_dir() or any((folder / "metadata").glob("*.metadata.json"))
         if is_table or (folder in paths and path.exists()):

@@ -38,7 +38,7 @@ from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, check_target, recover, staged_job, sweep
-from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside
+from parquet_variant.io.temporaries import keep_mode, linked_file, open_temporary, temporary_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
 from parquet_variant.support.choices import FileMode, Layout, OnConflict
@@ -370,6 +370,7 @@ class FilesToOptimize(ABC):
         name = staging.file_name(task, extension=self.extension, prefix=COMPACTED)
         staged = StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
         info = self._write(sources, staged.path, schema)
+        keep_mode(*filesystem_of(staged.path), sources[0].path)
         return staged, info.rows, info.bytes
 
     @classmethod
