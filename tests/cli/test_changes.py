@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -67,3 +72,18 @@ def test_clauses_of_a_merge_have_conditions_and_a_dry_run_changes_nothing(tmp_pa
     assert main(words) == 0
     assert sorted((row["id"], row["n"]) for row in pv.open(table).read().to_pylist()) == [(1, 5), (2, 9), (3, 5)]
     assert main([*words[:5], "--matched-where", "TRUE"]) == 2
+
+
+def test_a_merge_reads_standard_input_and_pipes(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--on", "target.v:n::int = source.v:n::int", "--matched", "update", "--set", "k=k + 100"]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b'{"n": 2}\n'), isatty=lambda: False))
+    assert main(["merge", str(table), "-", *words]) == 0
+    os.mkfifo(pipe := tmp_path / "pipe")
+    writer = threading.Thread(target=pipe.write_text, args=('{"n": 3}\n',))
+    writer.start()
+    assert main(["merge", str(table), str(pipe), *words]) == 0
+    writer.join()
+    assert sorted(pv.open(table).to_arrow()["k"].to_pylist()) == [0, 1, 4, 5, 102, 103]
+    assert "1 row updated" in capsys.readouterr().out

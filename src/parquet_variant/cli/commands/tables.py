@@ -14,7 +14,7 @@ import typer
 from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Version, read_pairs
-from parquet_variant.cli.options.sources import open_table
+from parquet_variant.cli.options.sources import open_table, with_stdin
 from parquet_variant.cli.output import print_grid, print_json, print_result, report_warning
 from parquet_variant.errors import TableError
 from parquet_variant.support.report_text import counted, human_bytes
@@ -168,7 +168,7 @@ def update(
 def merge(
     table: Table,
     source: str = Argument(
-        ..., metavar="SOURCE", help="A Delta or Iceberg table, Parquet files, JSON or CSV: path or URI."
+        ..., metavar="SOURCE", help="A Delta or Iceberg table, Parquet files, JSON or CSV: path, URI or - (stdin)."
     ),
     on: str = Option(..., help="SQL condition, 'target.id = source.v:id::bigint', or a column or path of both: v:id."),
     matched: Literal["update", "delete"] | None = Option(
@@ -198,19 +198,20 @@ def merge(
     ):
         if condition and not clause:
             raise BadParameter(f"{option}-where needs {option}")
-    plan = open_table(table, catalog).merge(open_table(source), on)
-    if matched == "update":
-        updates = plan.when_matched_update_all(matched_where)
-        plan = plan.when_matched_update(_assignments(set_), matched_where) if set_ else updates
-    elif matched == "delete":
-        plan = plan.when_matched_delete(matched_where)
-    if insert:
-        plan = plan.when_not_matched_insert_all(insert_where)
-    if not_matched_by_source:
-        plan = plan.when_not_matched_by_source_delete(not_matched_by_source_where)
-    if not plan.clauses:
-        raise BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
-    result = plan.execute(dry_run=dry_run)
+    with with_stdin([source]) as (file,):
+        plan = open_table(table, catalog).merge(open_table(file), on)
+        if matched == "update":
+            updates = plan.when_matched_update_all(matched_where)
+            plan = plan.when_matched_update(_assignments(set_), matched_where) if set_ else updates
+        elif matched == "delete":
+            plan = plan.when_matched_delete(matched_where)
+        if insert:
+            plan = plan.when_not_matched_insert_all(insert_where)
+        if not_matched_by_source:
+            plan = plan.when_not_matched_by_source_delete(not_matched_by_source_where)
+        if not plan.clauses:
+            raise BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
+        result = plan.execute(dry_run=dry_run)
     for hint in result.hints:
         report_warning(f"the condition of the merge matches no row: {hint}")
     _report(replace(result, hints=()), as_json=as_json, dry_run=dry_run)
