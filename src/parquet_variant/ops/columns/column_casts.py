@@ -228,8 +228,7 @@ def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         return pa.nulls(len(slots), target.arrow), done
     if target.family == "uuid":
         taken = taken.cast(pa.binary(16))
-    is_large = pa.types.is_large_string(taken.type) or pa.types.is_large_binary(taken.type)
-    if is_large and target.arrow in (pa.string(), pa.binary()):
+    if taken.type in (pa.large_string(), pa.large_binary()) and target.arrow in (pa.string(), pa.binary()):
         limit = f"{taken.nbytes:,} bytes exceed the limit of a {target.arrow} array"
         raise CastError(f"{limit}: use the type large_{target.arrow}", reason="too-large")
     return scatter(taken if taken.type == target.arrow else taken.cast(target.arrow), positions, len(done)), done

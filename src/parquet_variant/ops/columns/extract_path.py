@@ -48,13 +48,6 @@ from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
 Finish: TypeAlias = "Callable[[Group | ValuePositions], pa.Array]"
 
 
-def _metadata_of(column: pa.Array | None, size: int) -> MetadataDictionaries:
-    """Return the distinct metadata of a column; none if the column was not read."""
-    if column is None:
-        return MetadataDictionaries(MetadataParts(np.full(size, -1, np.int32), pa.array([], pa.binary())))
-    return MetadataDictionaries(metadata_parts(column))
-
-
 @dataclass(frozen=True, eq=False)
 class Group:
     """The columns of one shredded value in each row."""
@@ -78,7 +71,10 @@ class Group:
 
         The struct may be shredded or not, and may lack ``metadata``.
         """
-        metadata = cache(partial(_metadata_of, _child_column(storage, "metadata"), len(storage)))
+        column = _child_column(storage, "metadata")
+        if column is None:  # not read
+            column = pa.nulls(len(storage), pa.dictionary(pa.int32(), pa.binary()))
+        metadata = cache(lambda: MetadataDictionaries(metadata_parts(column)))
         value, typed = _child_column(storage, "value"), _child_column(storage, "typed_value")
         return cls(value, typed, _valid_mask(storage), None, metadata, True, len(storage), is_checked)
 

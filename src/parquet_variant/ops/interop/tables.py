@@ -151,7 +151,11 @@ def _table_of(data: Any) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, Mapping):
-        return _of_columns(data)
+        sizes = {name: len(column) for name, column in data.items() if hasattr(column, "__len__")}
+        if len(set(sizes.values())) > 1:
+            lengths = ", ".join(f"{name} {size}" for name, size in sizes.items())
+            raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
+        return variant_table(data)
     if (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame):
         from parquet_variant.ops.interop.pandas import table_of_frame
 
@@ -199,14 +203,6 @@ def _with_extension(array: pa.Array, target: pa.DataType) -> pa.Array | None:
     children = [array.field(number) for number in range(array.type.num_fields)]
     children = [child.fill_null(pa.scalar(b"", child.type)) if child.null_count else child for child in children]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
-
-
-def _of_columns(columns: Mapping[str, Any]) -> pa.Table:
-    sizes = {name: len(column) for name, column in columns.items() if hasattr(column, "__len__")}
-    if len(set(sizes.values())) > 1:
-        lengths = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
-    return variant_table(columns)
 
 
 class ArrowResult(ABC):
