@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -210,3 +216,24 @@ def test_memory_and_answers_have_limits(server: ExploreServer) -> None:
         assert status == 200
         assert len(json.dumps(answer)) < 10_000_000
     assert _sql(server, "SELECT 1 AS x")[1]["rows"] == [["1"]]
+
+
+def test_ctrl_c_ends_an_idle_server_with_one_line(table: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "parquet_variant.cli", "explore", str(table), "--serve"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+    assert process.stdout is not None
+    (address,) = re.findall(r"http://\S+", process.stdout.readline())
+    request = urllib.request.Request(
+        f"{address}sql", b'{"sql": "SELECT 1"}', {"X-Token": address.rstrip("/").rpartition("/")[2]}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert b'"rows"' in answer.read()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "variant: error: interrupted\n")

@@ -47,10 +47,7 @@ def _renew_lock() -> None:
 
 
 class _Block:
-    """A block of memory with one holder, freed when no array uses it any more, unless it was released before.
-
-    A block with a home is returned there instead of being freed, as long as the home has room.
-    """
+    """Memory with one holder, freed when no array uses it, or returned to its home as long as that has room."""
 
     __slots__ = ("__array_interface__", "__weakref__", "address", "home", "size")
 

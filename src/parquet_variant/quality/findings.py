@@ -166,10 +166,7 @@ _ROWS = 4096
 
 @dataclass(slots=True)
 class _Search:
-    """The examples that a finding still needs on a side: of any of some types, or that pass a test of values.
-
-    `needs_rows`: whether whole rows are needed, because values lack a field.
-    """
+    """The examples that a finding still needs on a side; `needs_rows`: whole rows, because values lack a field."""
 
     side: Side
     path: VariantPath

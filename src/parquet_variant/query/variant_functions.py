@@ -429,10 +429,7 @@ class VariantColumns:
     def _by_path(
         self, paths: pa.Array, kind: pa.DataType | None, work: Callable[..., Any], values: pa.Array, *others: pa.Array
     ) -> pa.Array:
-        """Return the results for the rows of each path, in the order of the rows; NULL where the path is NULL.
-
-        `work`: called with the Variants of the rows of a path, the path, and further Variants.
-        """
+        """Return what `work` gives for the rows of each path, in the order of the rows; NULL where the path is NULL."""
         columns = list(map(self.read, (values, *others)))
 
         def of_path(path: str, first: VariantArray, *further: VariantArray) -> pa.Array:

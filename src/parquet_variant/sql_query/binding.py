@@ -147,10 +147,7 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
 
 
 def _with_all_columns(sources: tuple[ParquetSource, ...]) -> tuple[ParquetSource, ...]:
-    """Return files that have the ordinary columns of all of them: one that a file lacks is NULL, like a partition.
-
-    Remote files keep the columns of the first one, because the footers of all files would be requested twice.
-    """
+    """Return files with the ordinary columns of all, NULL where missing; remote ones keep those of the first file."""
     from parquet_variant.files.parquet.format.columns import find_variants
     from parquet_variant.files.parquet.format.files import open_file
     from parquet_variant.files.parquet.scanning.scan import is_remote, with_types

@@ -131,10 +131,7 @@ def parse_text(
 
 
 def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) -> list[tuple[int, bytes]]:
-    """Replace the text of doubles by the bits of the nearest double, as defined by Python's `float`.
-
-    Returns ``(node, text)`` of each number that differs from the shortest text of its double.
-    """
+    """Replace the text of doubles by their bits, as `float` does; return ``(node, text)`` of inexact numbers."""
     if not len(which):
         return []
     text, base = data.tobytes(), data.ctypes.data

@@ -125,10 +125,7 @@ def _schema_node(tape: _Tape, s: int) -> int:
 
 @helper
 def _map_paths(paths: Int64Table, nodes_of_schema: Int64Table, name_keys: Int64s, schema_of: Int64s) -> None:
-    """Fill ``schema_of``: the schema node of each path, or -1.
-
-    ``name_keys`` is the key id of each schema node's name, -1 for elements, -2 for names that the batch lacks.
-    """
+    """Fill ``schema_of`` (-1: none); ``name_keys``: the key id of each name, -1 for elements, -2 for missing names."""
     schema_of[0] = 0
     for p in range(1, len(paths)):
         schema_of[p] = -1
@@ -240,10 +237,7 @@ def _measure(tape: _Tape, shredded: ShreddedTape, sets: Sets, local: Int64s, max
 def _shape_order(
     shape: int, count: int, shapes: Int64Table, rank: Int64s, orders: Int64s, order_start: Int64s, order_count: int
 ) -> tuple[Int64s, int]:
-    """Store the order of a shape's fields: ``orders[order_start[shape] + j]`` is the position of field j by name.
-
-    Returns ``(orders, order_count)``.
-    """
+    """Store the positions of a shape's fields by name from ``order_start[shape]``; return ``(orders, order_count)``."""
     orders = reserve(orders, order_count + 2 * count)  # the second half is for the ranks
     at = shape
     for j in range(count - 1, -1, -1):

@@ -145,10 +145,7 @@ def _leaf(byte: int, pos: int, end: int, path: int, out: ParsedNodes, to: _To, r
 def _next_child(
     stack: Int64Table, depth: int, nodes: Int64Table, node: int, pos: int, end: int, opened: bool
 ) -> tuple[int, int, int]:
-    """Close the containers that end here and find the next child; return ``(error, pos, depth)``.
-
-    Called after an opening bracket or a value. A depth of 0 means that the value of the row has ended.
-    """
+    """Close containers after a value or bracket; return ``(error, pos, depth)`` of the next child; depth 0: none."""
     while depth > 0:
         top = depth - 1
         pos = _skip_space(pos, end)
@@ -175,10 +172,7 @@ def _next_child(
 
 @helper(inline=True)
 def _is_predicted(tables: Interned, shape: int, pos: int, end: int) -> tuple[bool, int, int]:
-    """Return ``(hit, next shape, stop)``.
-
-    ``hit``: whether the key at ``pos`` is the one that usually follows. ``stop``: where that key ends.
-    """
+    """Return ``(hit, next shape, stop)``: whether the key at ``pos`` is the usual next one, and where that ends."""
     keys, shapes = tables.keys.rows, tables.shapes.rows
     following = shapes[shape, SHAPE.NEXT]
     if following < 0:

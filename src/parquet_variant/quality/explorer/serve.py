@@ -195,6 +195,7 @@ class QueryProcess:
                 [sys.executable, "-m", __name__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for this process, which ends the other one
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             )
             assert process.stdin is not None

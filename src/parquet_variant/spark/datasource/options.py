@@ -265,10 +265,7 @@ _NO_TABLES = (
 
 
 class _OptionTexts:
-    """The texts of options by name, which is case-insensitive, as in Spark, and may contain underscores or hyphens.
-
-    The options ``catalog.*`` are properties of a catalog, by PyIceberg's names.
-    """
+    """Options by name without case, with _ or -; ``catalog.*`` are properties of a catalog by PyIceberg's names."""
 
     def __init__(self, options: Mapping[str, str], names: list[str], operation: str) -> None:
         properties = {name.lower(): value for name, value in options.items() if name.lower().startswith(_CATALOG)}
