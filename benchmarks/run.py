@@ -55,7 +55,8 @@ _SHOWN = {
         "`make bench ONLY='representations --write'` measures them and writes this section.\n"
     )
 }
-_TABLES_WITH_ROUNDS = {"growth", "vortex_tables", "duckdb_reads", "representations"}
+_DATED = {"growth", "vortex_tables", "duckdb_reads"}  # Tables of rounds that do not say when they were measured.
+_TABLES_WITH_ROUNDS = {*_DATED, "representations"}
 
 
 def main() -> None:
@@ -74,7 +75,7 @@ def main() -> None:
         print(section, flush=True)
         sections.append(section)
         if options.write or not options.names:
-            _put(section, options.rounds)
+            _put(section)
     if messages := overstated(PAGE.read_text(), sections):
         sys.exit("\n".join(messages))
 
@@ -95,14 +96,15 @@ def _sections(wanted: list[str], rounds: int) -> Iterator[str]:
         if name in wanted:
             print(f"… {name}", file=sys.stderr, flush=True)
             module = import_module(f"benchmarks.works.{name}")
-            yield module.table(rounds) if name in _TABLES_WITH_ROUNDS else module.table()
+            section = module.table(rounds) if name in _TABLES_WITH_ROUNDS else module.table()
+            yield f"{section}\n{circumstances(f'make bench ONLY={name}', rounds)}\n" if name in _DATED else section
 
 
-def _put(section: str, rounds: int) -> None:
+def _put(section: str) -> None:
     """Write RESULTS.md anew with the section in the place of the one with its heading, or at the end."""
     old = _RESULTS.read_text().split("### ")[1:] if _RESULTS.exists() else []
     sections = {text.partition("\n")[0]: text for text in (*old, section.removeprefix("### "))}
-    _RESULTS.write_text(_head(rounds) + "".join(f"### {text.rstrip()}\n\n" for text in sections.values()))
+    _RESULTS.write_text(_head() + "".join(f"### {text.rstrip()}\n\n" for text in sections.values()))
     name = section.removeprefix("### ").partition(":")[0]
     if name in _SHOWN:
         _show(name, section)
@@ -117,12 +119,12 @@ def _show(name: str, section: str) -> None:
     PAGE.write_text(f"{before.rstrip()}\n\n{begin}{_SHOWN[name]}\n{table}\n{end}{after}")
 
 
-def _head(rounds: int) -> str:
+def _head() -> str:
     packages = ", ".join(f"{name} {version}" for name, version in versions().items())
     return (
         "# Results\n\n"
-        f"Measured until {time.strftime('%Y-%m-%d')} by `make bench`, which is `python -m benchmarks.run` ({rounds} "
-        "interleaved rounds, medians; the ratios of single rounds beside).\n"
+        f"Measured until {time.strftime('%Y-%m-%d')} by `make bench`, which is `python -m benchmarks.run`: "
+        "medians of interleaved rounds, with the ratios of single rounds in parentheses.\n"
         f"Machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()} "
         f"{platform.release()}, Python {platform.python_version()}.\nPackages: {packages}.\n"
         "Absolute times are those of a shared machine; compare ratios.\n\n"
