@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -346,6 +347,13 @@ def is_variant_field(field: pa.Field) -> bool:
     """
     name = (field.metadata or {}).get(_NAME_KEY, b"").decode("utf-8", "replace")
     return EXTENSION_NAME in (name, getattr(field.type, "extension_name", None)) or is_marked_by_spark(field.type)
+
+
+def with_marks(field: pa.Field, is_variant: Callable[[pa.DataType], bool]) -> pa.Field:
+    """Return a field in which Variants, at any depth, are marked by the Arrow extension; `is_variant`: their types."""
+    if is_variant(field.type):
+        return field.with_metadata(EXTENSION_METADATA)
+    return field.with_type(with_fields(field.type, partial(with_marks, is_variant=is_variant)))
 
 
 def is_marked_by_spark(kind: pa.DataType) -> bool:

@@ -106,17 +106,6 @@ def unshred_variant(array: Any, *, on_conflict: OnConflict = "error", threads: i
     )
 
 
-def limited_depth(array: VariantArray, levels: int) -> VariantArray:
-    """Return a column with at most a number of Parquet levels: the column itself, or one that is re-shredded.
-
-    Values that are deeper move to the residual.
-    """
-    schema = array.schema
-    if schema is None or schema.physical_depth <= levels:
-        return array
-    return shred_variant(array.to_unshredded(), schema.limited_to(levels), layout=array.layout)
-
-
 def infer_shredding_schema(data: Any, policy: str | Policy = "auto", *, threads: int | None = None) -> ShreddingSchema:
     """Infer a shredding schema.
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
+from parquet_variant.arrays.capsules import is_variant_field, with_marks
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
@@ -325,13 +325,7 @@ def with_json(table: pa.Table) -> pa.Table:
 
 def with_variants(table: pa.Table) -> pa.Table:
     """Return the table with Variants marked in its schema, also inside lists, structs and maps."""
-    return pa.table(table.columns, schema=pa.schema([_tagged(field) for field in table.schema]))
-
-
-def _tagged(field: pa.Field) -> pa.Field:
-    if is_variant(field.type):
-        return field.with_metadata(EXTENSION_METADATA)
-    return field.with_type(with_fields(field.type, _tagged))
+    return pa.table(table.columns, schema=pa.schema([with_marks(field, is_variant) for field in table.schema]))
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType:

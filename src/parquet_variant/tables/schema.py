@@ -18,13 +18,12 @@ from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
+from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field, with_marks
 from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.type_grammar import Grammar, TypeParser
 from parquet_variant.types import TYPES, of_arrow
-from parquet_variant.types.forms import with_fields as arrow_with_fields
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Names of the fields on the way to a column in structs.
@@ -274,16 +273,10 @@ def from_ddl(text: str) -> StructType:
     """
     parser = TypeParser(text, _DDL)
     schema = parser.complete(parser.columns())
-    return from_arrow_schema(pa.schema(list(arrow_with_fields(schema, _mark_variants))))
+    return from_arrow_schema(pa.schema([with_marks(f, VARIANT_STORAGE.equals) for f in schema]))
 
 
 _DDL = Grammar(TableError, "bad-schema", 100, "the schema is nested more than {} levels deep", keeps_not_null=True)
-
-
-def _mark_variants(f: pa.Field) -> pa.Field:
-    if f.type == VARIANT_STORAGE:
-        return f.with_metadata(EXTENSION_METADATA)
-    return f.with_type(arrow_with_fields(f.type, _mark_variants))
 
 
 def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:

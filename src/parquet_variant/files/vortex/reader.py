@@ -9,12 +9,13 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from dataclasses import field as dataclasses_field
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_storage, named_variants, without_views
+from parquet_variant.arrays.capsules import is_storage, named_variants, with_marks, without_views
 from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
@@ -34,6 +35,9 @@ from parquet_variant.files.vortex.paths import some_vortex_files
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form, with_fields
+
+# Marks nested Variants, which may be structs in a file.
+mark_variants = partial(with_marks, is_variant=is_storage)
 
 
 def read(path: Any, column: str | None = None) -> VariantArray:
@@ -127,16 +131,9 @@ def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:
     tagged = variant_table(columns)
     fields = []
     for field in tagged.schema:
-        kind = field.type if field.name in file.layouts else with_fields(field.type, tagged_inside)
+        kind = field.type if field.name in file.layouts else with_fields(field.type, mark_variants)
         fields.append(field.with_type(kind).with_nullable(file.schema.field(field.name).nullable))
     return pa.table(tagged.columns, schema=pa.schema(fields))
-
-
-def tagged_inside(field: pa.Field) -> pa.Field:
-    """Return a field whose nested Variants, which may be structs in the file, have the extension name."""
-    if is_storage(field.type):
-        return field.with_metadata(EXTENSION_METADATA)
-    return field.with_type(with_fields(field.type, tagged_inside))
 
 
 def choose_variant(file: OpenVortexFile, column: str | None, *, json: bool = False) -> str:

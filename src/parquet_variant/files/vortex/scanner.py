@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.files.vortex.dtype import compress_json, json_errors, unstored_rows
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex
 from parquet_variant.files.vortex.range_statistics import RangeStatistics
-from parquet_variant.files.vortex.reader import choose_variant, tagged_inside
+from parquet_variant.files.vortex.reader import choose_variant, mark_variants
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.layout import Step, next_group, walk_path
 from parquet_variant.layouts.storages import ArrowGroup
@@ -463,7 +463,7 @@ def scan(
                     )
                     raise VariantFileError(problem, file=file.path, reason="no-such-column")
                 stored = file.schema.field(selected.column).type
-                kind = None if selected.column in file.layouts else with_fields(stored, tagged_inside)
+                kind = None if selected.column in file.layouts else with_fields(stored, mark_variants)
                 selected = Selected(selected.name, None, kind, selected.column)
             typed.append(selected)
         bound = question.bound(typed, zone)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from parquet_variant.errors import VariantError, VariantFileError
@@ -285,22 +285,6 @@ class Contract(Printed):
             The rules.
         """
         return self.paths.get(VariantPath.parse(path), ANY)
-
-    def with_paths(self, paths: Mapping[Any, Any]) -> Contract:
-        """Return the contract with some paths added or replaced.
-
-        Parameters
-        ----------
-        paths
-            The rules of the paths.
-
-        Returns
-        -------
-        Contract
-            The new contract.
-        """
-        added = {checked_path(path): rules for path, rules in paths.items()}
-        return replace(self, paths={**self.paths, **added})
 
     def __repr__(self) -> str:
         named = "" if self.name is None else f" {self.name}"

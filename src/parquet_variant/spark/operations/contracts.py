@@ -241,7 +241,8 @@ class StreamContract:
                 for path in new_paths
                 if all(path.segments[len(o)] is WILDCARD or rules(o).extra_fields for o in outer_paths(path))
             )
-            self.contract = self.contract.with_paths({path: new_paths[path] for path in added})
+            paths = {**self.contract.paths, **{path: new_paths[path] for path in added}}
+            self.contract = replace(self.contract, paths=paths)
             if added and self._file is not None:
                 self.contract.save(self._file)
         return BatchDrift(number, report, new_paths, added)

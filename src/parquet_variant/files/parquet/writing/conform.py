@@ -29,7 +29,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import depth_limit
 from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.ops.interop.tables import table_of
-from parquet_variant.ops.shred_variant import limited_depth
+from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.ops.validate import refuse_malformed
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support import arrow_compute as pc
@@ -171,7 +171,10 @@ def conform_table(
 
     def conformed(storage: pa.StructArray, place: Place) -> pa.StructArray:
         # Reading the schema raises an error for invalid types.
-        variant = limited_depth(VariantArray(storage), depth_limit(len(place) - 1))
+        variant, levels = VariantArray(storage), depth_limit(len(place) - 1)
+        if (schema := variant.schema) is not None and schema.physical_depth > levels:
+            # Deeper values move to the residual.
+            variant = shred_variant(variant.to_unshredded(), schema.limited_to(levels), layout=variant.layout)
         storage = variant.storage
         seen[place] = variant.layout in ("unshredded", "final")
         if seen[place]:
