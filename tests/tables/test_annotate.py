@@ -165,7 +165,7 @@ def test_other_readers(table_format: Any, tmp_path: Path) -> None:
 
 
 def test_a_change_of_the_same_rows_is_kept(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    work: Callable[..., Any] = optimizing._annotate_file
+    work: Callable[..., Any] = optimizing.annotate_data_file
     others = [lambda: (pv.open(table).append(ROWS), pv.open(table).delete("id = 1"))]
 
     def after_another(*arguments: Any) -> Any:
@@ -174,7 +174,7 @@ def test_a_change_of_the_same_rows_is_kept(table: Path, monkeypatch: pytest.Monk
             others.pop()()
         return done
 
-    monkeypatch.setattr(optimizing, "_annotate_file", after_another)
+    monkeypatch.setattr(optimizing, "annotate_data_file", after_another)
     pv.open(table).annotate([])
     assert not others
     assert [number for number, _ in rows(table)] == [2, 2, 3, 3, 4, 4, 7, 7]

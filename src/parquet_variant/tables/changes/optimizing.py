@@ -124,7 +124,7 @@ def annotate(
             problem = f"{unknown[0]} is not a Variant column: choose from {', '.join(places) or 'none'}"
             raise TableError(problem, reason="no-such-column", file=table.uri)
         chosen = None if columns is not None and not names else [places[name] for name in names]
-        changes = workers.run("annotate", partial(_annotate_file, plan, chosen), table.to_files(table.files))
+        changes = workers.run("annotate", partial(annotate_data_file, plan, chosen), table.to_files(table.files))
         change: TableChange[Any] = TableChange(table.files, changes, None, changes_rows=False)
         if change.changed:
             table.commit("ANNOTATE", change)
@@ -133,7 +133,7 @@ def annotate(
     return planned_again(run, table, lambda current: current.reload(), table.uri)
 
 
-def _annotate_file(
+def annotate_data_file(
     plan: ChangePlan[Any], places: Sequence[Place] | None, task: int, attempt: int, file: Any
 ) -> FileChange[Any]:
     """Write a copy of a file with annotations at `places`, and those inside of lists; None removes all."""
