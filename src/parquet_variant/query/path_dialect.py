@@ -38,6 +38,7 @@ _CALLED = parser.Parser.FUNC_TOKENS & _NAMES  # CASE and IN are names, and not c
 _BEFORE_OPENING = {TokenType.L_BRACKET: _ENDS_OF_VALUES, TokenType.L_PAREN: _CALLED, TokenType.LT: _NAMES}
 _PIVOTS = (TokenType.PIVOT, TokenType.UNPIVOT)
 _STARTS = (TokenType.SEMICOLON, TokenType.L_PAREN)
+_ALL_OF = {TokenType.SELECT: "SELECT", TokenType.STAR: "*", TokenType.FROM: "FROM", TokenType.L_PAREN: "("}
 _MODIFIERS = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET)  # sqlglot reads none after PIVOT … USING …
 _CONNECTORS = _CASTS | {TokenType.DOT, _PATH}
 _ENDS_OF_RECEIVERS = _ENDS_OF_VALUES | {TokenType.STRING, TokenType.GT}
@@ -102,13 +103,7 @@ def with_path_tokens(tokens: list[Token], text: str, *, is_duckdb: bool = False)
         ):
             pivots[len(brackets)] = len(read)
         elif kind in _MODIFIERS and (start := pivots.pop(len(brackets), -1)) >= 0 and is_duckdb:
-            words = (
-                (TokenType.SELECT, "SELECT"),
-                (TokenType.STAR, "*"),
-                (TokenType.FROM, "FROM"),
-                (TokenType.L_PAREN, "("),
-            )
-            read[start:start] = [_token(word, text, read[start]) for word, text in words]
+            read[start:start] = [_token(word, written, read[start]) for word, written in _ALL_OF.items()]
             read.append(_token(TokenType.R_PAREN, ")", token))
         if brackets[-1] in (TokenType.L_BRACE, TokenType.MAP) and kind in (TokenType.L_BRACE, TokenType.COMMA):
             other_colons.add(_end_of_key(tokens, number + 1, brackets[-1] == TokenType.MAP))

@@ -199,15 +199,17 @@ def _condition(condition: object) -> Predicate:
     raise PredicateError(f"unknown operator {op!r}: use {' '.join(OPERATORS)} in, like, is null (or not of them)")
 
 
+def _conditions(predicate: Predicate) -> list[Compare | In | Like | IsNull | Constant | Computed]:
+    if isinstance(predicate, (And, Or, Not)):
+        parts = (predicate.part,) if isinstance(predicate, Not) else predicate.parts
+        return [condition for part in parts for condition in _conditions(part)]
+    return [predicate]
+
+
 def columns_of(predicate: Predicate, *, compared: bool = False) -> set[str]:
     """Return the columns that a predicate uses, or only those that it compares with values."""
-    if isinstance(predicate, (And, Or)):
-        return set().union(*(columns_of(part, compared=compared) for part in predicate.parts))
-    if isinstance(predicate, Not):
-        return columns_of(predicate.part, compared=compared)
-    if compared and isinstance(predicate, IsNull):
-        return set()
-    return set(predicate.columns) if isinstance(predicate, Computed) else {predicate.column}
+    parts = [part for part in _conditions(predicate) if not (compared and isinstance(part, IsNull))]
+    return {name for part in parts for name in (part.columns if isinstance(part, Computed) else (part.column,))}
 
 
 def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = None) -> str:
@@ -429,7 +431,8 @@ def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedAr
     if isinstance(predicate, (And, Or)):
         names = columns_of(predicate)
         column = columns[next(iter(names))] if len(names) == 1 else None
-        if isinstance(column, pa.DictionaryArray) and not _has_is_null(predicate):  # IN, for instance
+        by_row = any(isinstance(part, (IsNull, Computed)) for part in _conditions(predicate))
+        if isinstance(column, pa.DictionaryArray) and not by_row:  # IN, for instance
             return _of_distinct(predicate, names.pop(), column)
         combine = pc.and_kleene if isinstance(predicate, And) else pc.or_kleene
         result = evaluate(predicate.parts[0], columns)
@@ -458,12 +461,6 @@ def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedAr
 def _of_distinct(predicate: Predicate, name: str, column: pa.DictionaryArray) -> pa.BooleanArray:
     """Evaluate a predicate once per distinct value; null is unknown."""
     return evaluate(predicate, {name: column.dictionary}).take(column.indices)
-
-
-def _has_is_null(predicate: Predicate) -> bool:
-    if isinstance(predicate, (And, Or)):
-        return any(map(_has_is_null, predicate.parts))
-    return _has_is_null(predicate.part) if isinstance(predicate, Not) else isinstance(predicate, (IsNull, Computed))
 
 
 _ARROW_NAMES = {

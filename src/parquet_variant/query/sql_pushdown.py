@@ -46,12 +46,14 @@ def pushdown(condition: exp.Expr, find_column: FindColumn, zone: str = "UTC") ->
 class _Pushdown:
     """Reads conditions over columns of known types, as far as the engine means the same."""
 
+    any_type: Any = NO_LITERAL  # The type of a column that may have every type.
+
     def __init__(self, find_column: FindColumn, zone: str) -> None:
         self.find_column, self.zone = find_column, zone
 
     def implied(self, condition: exp.Expr) -> Predicate | None:
         """Return a predicate that is true wherever the condition is true."""
-        condition = _without_parentheses(condition)
+        condition = condition.unnest()
         if isinstance(condition, exp.And):
             parts = [part for operand in condition.flatten() if (part := self.implied(operand)) is not None]
             return joined(And, parts) if parts else None
@@ -61,7 +63,7 @@ class _Pushdown:
 
     def exact(self, node: exp.Expr) -> Predicate | None:
         """Return the predicate that is equivalent to a condition, also where the condition is unknown."""
-        node = _without_parentheses(node)
+        node = node.unnest()
         if {key for key, value in node.args.items() if value} - _ARGUMENTS:
             return None
         if isinstance(node, (exp.And, exp.Or)):
@@ -75,7 +77,7 @@ class _Pushdown:
             bounds = (self.comparison(op, node.this, node.args[key]) for op, key in ((">=", "low"), ("<=", "high")))
             return _all_of(And, bounds)
         has_operand = isinstance(node, (exp.Is, exp.In, exp.Like))
-        column = self.find_column(_without_parentheses(node.this) if has_operand else node)
+        column = self.find_column(node.this.unnest() if has_operand else node)
         if column is None:
             return None
         predicate: Predicate | None = None
@@ -88,24 +90,23 @@ class _Pushdown:
         elif isinstance(node, exp.Like):
             pattern = node.expression
             is_literal = isinstance(pattern, exp.Literal) and pattern.is_string
-            predicate = Like(column[0], pattern.name) if is_literal and self.may_be(column, pa.string()) else None
-        elif self.may_be(column, pa.bool_()):
+            predicate = (
+                Like(column[0], pattern.name) if is_literal and column[1] in (pa.string(), self.any_type) else None
+            )
+        elif column[1] in (pa.bool_(), self.any_type):
             predicate = Compare(column[0], "=", True)
         return Not(predicate) if predicate is not None and node.args.get("negate") else predicate
 
-    def may_be(self, column: tuple[str, pa.DataType | None], kind: pa.DataType) -> bool:
-        return column[1] == kind
-
     def comparison(self, op: str, first: exp.Expr, second: exp.Expr) -> Predicate | None:
-        if (compared := self.find_column(_without_parentheses(first))) is not None:
+        if (compared := self.find_column(first.unnest())) is not None:
             return self.compare_with(compared, op, second)
-        compared = self.find_column(_without_parentheses(second))
+        compared = self.find_column(second.unnest())
         return None if compared is None else self.compare_with(compared, FLIPPED.get(op, op), first)
 
     def compare_with(self, compared: tuple[str, pa.DataType | None], op: str, other: exp.Expr) -> Compare | None:
         """Return the comparison of a column with a literal; None if the engine may compare otherwise."""
         column, kind = compared
-        other = _without_parentheses(other)
+        other = other.unnest()
         literal = literal_value(other)
         if kind is None or literal is NO_LITERAL:
             return None
@@ -128,6 +129,8 @@ class _Pushdown:
 class _Filter(_Pushdown):
     """Reads a filter, whose columns have no types yet, and whose literals are exact; refuses all other SQL."""
 
+    any_type = None
+
     def exact(self, node: exp.Expr) -> Predicate | None:
         predicate = super().exact(node)
         if predicate is None:
@@ -137,11 +140,8 @@ class _Filter(_Pushdown):
             )
         return predicate
 
-    def may_be(self, column: tuple[str, pa.DataType | None], kind: pa.DataType) -> bool:
-        return True
-
     def compare_with(self, compared: tuple[str, pa.DataType | None], op: str, other: exp.Expr) -> Compare | None:
-        literal = literal_value(_without_parentheses(other), exact=True)
+        literal = literal_value(other.unnest(), exact=True)
         return None if literal is NO_LITERAL else Compare(compared[0], op, literal)  # type: ignore[arg-type]
 
 
@@ -204,7 +204,7 @@ def _column_of_filter(node: exp.Expr) -> tuple[str, None] | None:
         return node.name, None
     kind = ""
     if isinstance(node, exp.Cast):
-        target, node = sql_type(node.to), _without_parentheses(node.this)
+        target, node = sql_type(node.to), node.this.unnest()
         kind = ":variant" if target is None else f":{sql_type_name(target)}"
     if isinstance(node, exp.JSONExtract) and isinstance(node.this, exp.Column):
         return f"{node.this.name}:{VariantPath(steps_of(node))}{kind}", None
@@ -217,19 +217,13 @@ def _all_of(kind: type[And] | type[Or], parts: Iterable[Predicate | None]) -> Pr
     return None if None in predicates else joined(kind, [part for part in predicates if part is not None])
 
 
-def _without_parentheses(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
 def literal_value(node: exp.Expr, *, exact: bool = False) -> Any:
     """Return the Python value of a literal, or `NO_LITERAL` for any other expression.
 
     `exact`: whether a number is never a float, and `PredicateError` is raised for a literal without a Python value.
     """
     if isinstance(node, exp.Neg):
-        inner = literal_value(_without_parentheses(node.this), exact=exact)
+        inner = literal_value(node.this.unnest(), exact=exact)
         if isinstance(inner, Decimal):
             return inner.copy_negate()  # -inner would round
         return -inner if isinstance(inner, (int, float)) and not isinstance(inner, bool) else NO_LITERAL

@@ -21,13 +21,7 @@ from parquet_variant.errors import PredicateError, VariantError, VariantFileErro
 from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
-from parquet_variant.query.selection import (
-    PlannedQuery,
-    Selected,
-    TableColumns,
-    read_filter,
-    split_type,
-)
+from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter, split_type
 from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, ScanOptions, memory_scan, side_by_side
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
@@ -130,6 +124,7 @@ def _untyped_path(request: object) -> VariantPath | None:
 def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable:
     from parquet_variant.files.parquet.format.columns import find_variants
     from parquet_variant.files.parquet.format.files import locate, open_file
+    from parquet_variant.files.parquet.scanning.scan import Scan as ParquetScan
     from parquet_variant.files.parquet.scanning.scan import with_types
 
     sources = _with_all_columns(tuple(locate(source, filesystem)))
@@ -140,7 +135,25 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
         order = tuple(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
     plain_columns = tuple(Selected(column, None, column=column) for column in order if column not in variants)
     ordinary = {column.name: column.type for column in with_types(sources[0], plain_columns) if column.type is not None}
-    scan = partial(_scan_parquet, sources, ordinary)
+
+    def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Batches:
+        def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> Batches:
+            selection = tuple(
+                replace(output, name=name, type=ordinary[output.stored_name] if output.path is None else output.type)
+                for name, output in group.items()
+            )
+            types = {output.name: output.output for output in selection}
+            parquet = ParquetScan(
+                sources, selection, predicate=None if predicate is None else bind(predicate, types, options.zone),
+                column=column, errors=options.errors, zone=options.zone, threads=options.threads, coarse=True,
+            )  # fmt: skip
+            return replace(parquet, dictionaries=parquet.strings_with_dictionary()) if options.dictionaries else parquet
+
+        planned = side_by_side(needed, predicate, plan) if needed else FileRows(sources)
+        if options.only_bounds and options.errors == "null" and isinstance(planned, ParquetScan):
+            return replace(planned, only_bounds=True)
+        return planned
+
     columns = TableColumns(variants, ordinary, nested)
     names = [source.path for source in sources]
     return BoundTable(name, columns, order, scan, files=names, parquet_files=lambda: sources)
@@ -170,37 +183,6 @@ def _with_all_columns(sources: tuple[ParquetSource, ...]) -> tuple[ParquetSource
         )
         for source, own in zip(sources, names, strict=True)
     )
-
-
-def _scan_parquet(
-    sources: tuple[ParquetSource, ...],
-    types: Mapping[str, pa.DataType],
-    needed: Mapping[str, Selected],
-    predicate: Predicate | None,
-    options: ScanOptions,
-) -> Batches:
-    from parquet_variant.files.parquet.scanning.scan import Scan
-
-    def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> Batches:
-        named = {name: replace(column, name=name) for name, column in group.items()}
-        selection = tuple(
-            output if output.path is not None else replace(output, type=types[output.stored_name])
-            for output in named.values()
-        )
-        bound = (
-            None if predicate is None else bind(predicate, {output.name: output.output for output in selection}, zone)
-        )
-        scan = Scan(
-            sources, selection, predicate=bound, column=column, errors=options.errors, zone=zone,
-            threads=options.threads, coarse=True,
-        )  # fmt: skip
-        return replace(scan, dictionaries=scan.strings_with_dictionary()) if options.dictionaries else scan
-
-    zone = options.zone
-    planned = side_by_side(needed, predicate, plan) if needed else FileRows(sources)
-    if options.only_bounds and options.errors == "null" and isinstance(planned, Scan):
-        return replace(planned, only_bounds=True)
-    return planned
 
 
 def _logged_table(snapshot: Any, name: str, table_format: str) -> BoundTable:

@@ -25,13 +25,7 @@ from parquet_variant.ops.columns.extract_path import extract_path, extract_varia
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.selection import (
-    Inside,
-    Selected,
-    TableColumns,
-    TableFacts,
-    is_variant,
-)
+from parquet_variant.query.selection import Inside, Selected, TableColumns, TableFacts, is_variant
 from parquet_variant.query.variant_functions import FUNCTIONS, field_names
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property

@@ -31,7 +31,7 @@ from parquet_variant.support.fork_safety import cached_property
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _BY_CLASS = (exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)  # NULL for values of different classes
 _OPERANDS = ("this", "expression", "low", "high")
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
 _FEW = 32
 _SQL_TIMES = {"date": "DATE", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMPNTZ"}
 
@@ -127,7 +127,7 @@ class _Side:
     @property
     def type(self) -> pa.DataType | None:
         """The type of the values in the engine; None if it is not known exactly."""
-        is_computed = not self.is_variant and isinstance(self.value.source.unnest(), _ARITHMETIC)
+        is_computed = not self.is_variant and isinstance(self.value.source.unnest(), ARITHMETIC)
         return None if self.typed is None or is_computed else self.typed.type
 
     @cached_property

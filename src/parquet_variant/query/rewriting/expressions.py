@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.rewriting.comparisons import COMPARISONS, ComparisonRewriter
+from parquet_variant.query.rewriting.comparisons import ARITHMETIC, COMPARISONS, ComparisonRewriter
 from parquet_variant.query.rewriting.nested import FILTERS, GETTERS, LISTS, OF_FIRST_PART, STRUCTS, TESTS, TRANSFORMS
 from parquet_variant.query.rewriting.rules import MACROS, RULES, SPARK_RULES, TEXT_RULES, UNNESTS, Rule
 from parquet_variant.query.rewriting.values import (
@@ -42,7 +42,6 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 # Functions that return a value of their first argument.
 _FIRST_ONLY = "any_value arbitrary first last first_value last_value nth_value lag lead"
 _EXTREMES_BY = "arg_min arg_max min_by max_by argmin argmax"  # whose third argument is the number of values
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)
 _TYPES: dict[Any, pa.DataType] = {
     **dict.fromkeys(["today", exp.CurrentDate], pa.date32()),
     **dict.fromkeys(["now", "get_current_timestamp", exp.CurrentTimestamp], pa.timestamp("us", "UTC")),
@@ -130,7 +129,7 @@ class ExpressionRewriter(ComparisonRewriter):
     def _read_chain(self, node: exp.Expr, _: str) -> Value:
         """Rewrite arithmetic, the left operand first, so that a long sum does not recurse per operand."""
         chain = [node]
-        while isinstance(chain[-1].this, _ARITHMETIC):
+        while isinstance(chain[-1].this, ARITHMETIC):
             chain.append(chain[-1].this)
         value = self.expression(chain[-1].this)
         sql = None
@@ -176,7 +175,8 @@ class ExpressionRewriter(ComparisonRewriter):
         return value_of(node, rebuilt, None if typed is not None or value.kind is None else pa.list_(value.kind))
 
     def _read_columns(self, node: exp.Expr, _: str) -> Value:
-        if any(relation.may_hold_variants for relation in self.scope.visible()):
+        relations = self.scope.visible()
+        if any(r.use is not None or r.is_open or any(c.kind is not None for c in r.columns) for r in relations):
             raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
         return value_of(node, node)
 
@@ -369,7 +369,7 @@ _READERS: dict[Any, _Reader] = {
     exp.Column: lambda self, node, _: self.read_column(node),
     exp.Identifier: lambda self, node, _: value_of(node, node, self.scope.locals.get(node.name.lower())),
     **_each(_R.read_cast, "", exp.Cast, exp.TryCast),
-    **_each(_R._read_chain, "", *_ARITHMETIC),
+    **_each(_R._read_chain, "", *ARITHMETIC),
     **_each(_R.read_getter, " ".join(GETTERS)),
     **_each(_R.read_extraction, "", exp.JSONExtract, exp.JSONExtractScalar),
     **_each(_R.read_access, "", exp.Bracket, exp.Dot),

@@ -55,38 +55,37 @@ class StoredPath:
         return self.table.common_type(self.column, self.path, self.inside, nulls=nulls)
 
 
+class HoldsVariants:
+    """Something with a type, as far as it is known without the engine, in which Variants have the type of storage."""
+
+    __slots__ = ()
+    type: pa.DataType | None
+
+    @property
+    def kind(self) -> Kind:
+        """The Variants in it."""
+        return only_variants(self.type)
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether it is a Variant itself."""
+        return is_variant(self.type)
+
+
 @dataclass(frozen=True, slots=True)
-class OutputColumn:
+class OutputColumn(HoldsVariants):
     """An output column of a query: its name (None if the engine chooses it), and the Variants in it."""
 
     name: str | None
-    # The Arrow type as far as it is known without the engine, with the storage of Variants.
     type: pa.DataType | None = None
     struct_path: tuple[str, ...] = ()  # Struct and field names, if the column is a Variant inside a struct.
     common: pa.DataType | None = None  # The type of all values of a Variant, if it is known.
     place: StoredPath | None = None  # Where the values of a Variant are stored, if they are unchanged.
 
     @property
-    def kind(self) -> Kind:
-        """The Variants in the column."""
-        return only_variants(self.type)
-
-    @property
-    def is_variant(self) -> bool:
-        """Whether the column is a Variant itself."""
-        return is_variant(self.type)
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The names that lead to the column; none if the engine chooses its name."""
         return self.struct_path or (() if self.name is None else (self.name,))
-
-    @property
-    def only_type(self) -> pa.DataType | None:
-        """The type of all values of a Variant: known, or found in the elements and fields of a path."""
-        if self.common is not None or self.place is None or not self.place.inside:
-            return self.common
-        return self.place.common_type()
 
 
 Outputs: TypeAlias = Sequence[OutputColumn] | None  # The columns of a query; None if only the engine knows them.
@@ -162,11 +161,6 @@ class Relation:
     use: TableUse | None = None  # The table; None for a subquery or function.
     is_open: bool = False  # Whether it can have columns that only the engine knows.
     is_visible: bool = True  # Whether its columns can be named; False for the right side of SEMI JOIN.
-
-    @property
-    def may_hold_variants(self) -> bool:
-        """Whether any of its columns may be a Variant, or have Variants inside."""
-        return self.use is not None or self.is_open or any(column.kind is not None for column in self.columns)
 
     def find(self, *parts: str) -> OutputColumn | None:
         """Return the column that the first names of ``s.v.…`` lead to: first one inside a struct, then an exact one."""
@@ -375,8 +369,3 @@ def path_hint(table: TableFacts, column: str, path: VariantPath, keys_of: KeysOf
         return missing_path(keys_of or table.keys, column, path)
     missing, suggested = (with_steps(column, shown.segments) for shown in (path, meant))
     return f"no row has the path {missing}: did you mean {suggested}?"
-
-
-def is_correction(hint: str) -> bool:
-    """Return whether a hint names a similar path."""
-    return "did you mean" in hint

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from parquet_variant.query.rewriting.scopes import (
     USE,
+    HoldsVariants,
     OutputColumn,
     Outputs,
     Relation,
@@ -29,7 +30,7 @@ from parquet_variant.query.rewriting.scopes import (
     path_hint,
     unknown_name,
 )
-from parquet_variant.query.selection import Kind, Selected, field_of, is_variant, only_variants
+from parquet_variant.query.selection import Selected, field_of
 from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type_name, written
 from parquet_variant.query.variant_functions import call_name, unknown_function
 from parquet_variant.support.choices import SqlEngine
@@ -62,12 +63,11 @@ ROOT = VariantTerm()
 
 
 @dataclass(eq=False, frozen=True, slots=True)
-class Value:
+class Value(HoldsVariants):
     """An expression, rewritten for the engine."""
 
     source: exp.Expr  # The expression as the user wrote it.
     make: Callable[[], exp.Expr]  # Returns a tree for the engine, to which nothing else refers.
-    # The Arrow type of its values as far as it is known without the engine, with the storage of Variants.
     type: pa.DataType | None = None
     term: VariantTerm | None = None  # The path and the cast, if it is a path into `root`.
     root: Value | None = None  # The Variant that the path begins at.
@@ -84,16 +84,6 @@ class Value:
     def sql(self) -> exp.Expr:
         """A tree for the engine."""
         return self.make()
-
-    @property
-    def kind(self) -> Kind:
-        """The Variants in its values."""
-        return only_variants(self.type)
-
-    @property
-    def is_variant(self) -> bool:
-        """Whether the values are Variants themselves."""
-        return is_variant(self.type)
 
     @property
     def is_path(self) -> bool:
@@ -401,15 +391,16 @@ class PathRewriter(ABC):
             name = node.parts[0].name
             shown = " or ".join(match.relation.alias for match in self.scope.everywhere(name))
             raise SqlError(f"{name} is ambiguous: {shown} has such a column; write the table before it")
-        if self.context.is_condition and hit.column.name not in [part.name for part in node.parts]:
+        if use is None or (self.context.is_condition and hit.column.name not in [part.name for part in node.parts]):
             check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
         if use is None:
-            check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
             if not is_variant_column:
                 return Value(node, node.copy, hit.type, place=None if hit.fields else hit.column.place)
 
             def as_typed() -> Value | None:
-                common, column = hit.column.only_type, node.copy()
+                common, column = hit.column.common, node.copy()
+                if common is None and (place := hit.column.place) is not None and place.inside:
+                    common = place.common_type()
                 if common is None:
                     return None
                 if not column.table and hit.relation.alias:  # not an output of this SELECT

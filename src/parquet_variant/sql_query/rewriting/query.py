@@ -16,14 +16,7 @@ from sqlglot import exp
 
 from parquet_variant.query.predicate import columns_of
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
-from parquet_variant.query.rewriting.scopes import (
-    OutputColumn,
-    Outputs,
-    Relation,
-    Scope,
-    TableUse,
-    merge_columns,
-)
+from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, Relation, Scope, TableUse, merge_columns
 from parquet_variant.query.rewriting.values import QueryContext, copies, engine_call
 from parquet_variant.query.selection import is_variant
 from parquet_variant.query.spark_meaning import with_earlier_instants

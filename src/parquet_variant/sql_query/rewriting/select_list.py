@@ -14,14 +14,7 @@ from sqlglot import exp
 from parquet_variant.query.duckdb_engine import function_types
 from parquet_variant.query.path_dialect import path_node, steps_of
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
-from parquet_variant.query.rewriting.scopes import (
-    OutputColumn,
-    Outputs,
-    Relation,
-    Scope,
-    check_distinct,
-    unique_names,
-)
+from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, Relation, Scope, check_distinct, unique_names
 from parquet_variant.query.rewriting.values import QueryContext, Value
 from parquet_variant.query.selection import distinct_names
 from parquet_variant.query.sql_dialect import SqlError
@@ -274,7 +267,7 @@ class SelectList(ExpressionRewriter):
                 raise SqlError(f"{before.name} is a Variant: its fields are written {before.name}:{table}.*")
             names = ", ".join(relation.alias for relation in self.scope.visible())
             raise SqlError(f"unknown table {table}: FROM has {names}")
-        left_out = {_excluded_name(column).lower() for column in star.args.get("except_") or ()}
+        left_out = {column.name.lower() for column in star.args.get("except_") or ()}
         replaced = {alias.alias.lower(): alias for alias in star.args.get("replace") or ()}
         outputs: list[OutputColumn] = []
         for relation in relations:
@@ -299,7 +292,7 @@ class SelectList(ExpressionRewriter):
             [
                 column
                 for column in star.args.get("except_") or ()
-                if not (found := holders[_excluded_name(column).lower()]) or any(r.use is None for r in found)
+                if not (found := holders[column.name.lower()]) or any(r.use is None for r in found)
             ],
         )
         self.stars.append((star, table, left_out))
@@ -345,7 +338,3 @@ def _is_aggregate(node: exp.Expr) -> bool:
         return False
     is_function = isinstance(node, exp.Anonymous)
     return isinstance(node, exp.AggFunc) or (is_function and function_types().get(node.name.lower()) == "aggregate")
-
-
-def _excluded_name(node: exp.Expr) -> str:
-    return node.this.name if isinstance(node, exp.Column) else node.name

@@ -23,7 +23,6 @@ from parquet_variant.files.parquet.scanning.projection import keys_of_files
 from parquet_variant.io.engine import Engine
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.path_dialect import with_steps
-from parquet_variant.query.rewriting.scopes import is_correction
 from parquet_variant.query.selection import Selected, TableColumns
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
 from parquet_variant.support.lazy_names import registered_method
@@ -226,7 +225,7 @@ class RowChange:
         for name, keys_of in sides.items():
             hints = [] if expression is None else needed_path_hints(keys_of, expression, name)
             of_merge, place = ("", "") if self.condition is None else (" of the merge", f"in {name} ")
-            for hint in filter(is_correction, hints):
+            for hint in (hint for hint in hints if "did you mean" in hint):
                 problem = f"the condition{of_merge} matches no row: {place}{hint}{advice}"
                 raise TableError(problem, reason="no-such-path", file=table.uri)
             messages += hints
