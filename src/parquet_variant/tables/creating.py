@@ -153,12 +153,11 @@ def write(
 def _format_of(path: Any, options: Mapping[str, Any]) -> WriteFormat:
     if options.get("catalog") is not None:
         return "iceberg"
-    if options.get("filesystem") is not None or not isinstance(path, str | os.PathLike):
+    is_path = options.get("filesystem") is None and isinstance(path, str | os.PathLike)
+    if not is_path or str(path).endswith(".parquet"):
         return "parquet"
     if str(path).endswith(".vortex"):
         return "vortex"
-    if str(path).endswith(".parquet"):
-        return "parquet"
     return format_of_table(path, options.get("storage_options")) or "parquet"
 
 

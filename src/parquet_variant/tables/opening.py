@@ -166,9 +166,7 @@ def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
 
 
 def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> TableFormat:
-    if options.filesystem is not None:
-        return "parquet"
-    if _is_parquet(path):
+    if options.filesystem is not None or _is_parquet(path):
         return "parquet"
     table = format_of_table(path, options.storage_options)
     if table is not None:

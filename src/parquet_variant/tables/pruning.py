@@ -258,7 +258,7 @@ def path_statistics(
     if pa.types.is_floating(selected.type):
         return FileStatistics(files, double_bounds(low), double_bounds(high), True, may_be_value, maybe_nan)
     if pa.types.is_timestamp(selected.type):
-        high = later_maxima(high)
+        high = shifted_times(high)
     if not (pa.types.is_string(selected.type) or pa.types.is_large_string(selected.type)):
         # A cast that fails gives null; one that succeeds for both bounds succeeds for all values between. Casts to
         # strings never fail.
@@ -294,12 +294,15 @@ def double_bounds(bounds: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(bounds), scalar(None, pa.float64()), bounds)
 
 
-def later_maxima(upper: pa.Array) -> pa.Array:
-    """Return maxima of timestamps that may have been cut; unknown if one is at the end of time."""
+def shifted_times(times: Any, shift: Any = _CUT) -> Any:
+    """Return times shifted by an interval (default: so far that maxima which were cut hold again).
+
+    All are unknown if one of them leaves the range of the type.
+    """
     try:
-        return pc.add_checked(upper, pa.scalar(_CUT, pa.duration("us")).cast(pa.duration(upper.type.unit)))
+        return pc.add_checked(times, pa.scalar(shift, pa.duration("us")).cast(pa.duration(times.type.unit)))
     except pa.ArrowInvalid:
-        return pa.nulls(len(upper), upper.type)
+        return pa.nulls(len(times), times.type)
 
 
 def _typed_bounds(

@@ -97,14 +97,12 @@ def rows_by_column(data: Any, schema: pa.Schema) -> Any:
 
 def first_rows(data: Any) -> tuple[pa.Table, Any]:
     """Return the first rows of data, and all of the data again; raise `TableError`, ``"bad-data"``, without a batch."""
-    if is_rows(data) and not _are_batches(data):
-        table = rows_of(data)
-        return table, table
     batches = iter(batches_of(data))
     first = next(batches, None)
     if first is None:
         raise TableError("the data has no batches, so its columns are unknown: give one", reason="bad-data")
-    return rows_of(first), chain([first], batches)
+    table = rows_of(first)
+    return table, chain([table], batches)
 
 
 def batches_of(data: Any) -> Iterable[Any]:

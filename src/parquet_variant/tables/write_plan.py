@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import SchemaError, TableError, VariantError, bad_option
+from parquet_variant.errors import SchemaError, TableError, VariantError, VariantFileError, bad_option
+from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of
@@ -237,6 +238,16 @@ class TableWritePlan(ABC, Generic[File]):
     def stored(self, rows: pa.Table) -> pa.Table:
         """Return rows as files hold them: complete, checked against the rules, shredded, under physical names."""
         return to_stored(_Task(self).conformed(rows), self.schema)
+
+
+def property_codec(properties: Mapping[str, str], name: str, error: type[TableError]) -> str:
+    """Return the compression that a table property names. Raises `TableError`: reason ``"bad-property"``."""
+    codec = properties.get(name, DEFAULT_COMPRESSION).lower()
+    try:
+        codec_number(codec)
+    except VariantFileError as unknown:
+        raise error(f"the table property {name} is {codec!r}: {unknown.message}", reason="bad-property") from None
+    return codec
 
 
 class _Task(Generic[File]):

@@ -262,7 +262,7 @@ class StatsTable:
         is_zoned = column is not None and pa.types.is_timestamp(column.type) and column.type.tz is not None
         shift = _SHIFTS.get(kind) if is_zoned else None
         if shift is not None:
-            column = pc.if_else(self._has_offsets, _shift_times(column, shift), column)
+            column = pc.if_else(self._has_offsets, pruning.shifted_times(column, shift), column)
         if self.parsed is None:
             return column
         other: Any = part_at(self.parsed, (kind, *place))
@@ -270,7 +270,7 @@ class StatsTable:
             return column  # The bounds of a Variant in Parquet form: see `parsed_variant`.
         other = other.cast(column.type, safe=False)
         if shift is not None:
-            other = _shift_times(other, shift)
+            other = pruning.shifted_times(other, shift)
         return pc.if_else(column.is_null(), other, column)
 
     def parsed_variant(self, kind: str, place: Place) -> pa.Array | None:
@@ -350,14 +350,6 @@ def _read_field(f: pa.Field) -> pa.Field:
     if pa.types.is_struct(f.type):
         return pa.field(f.name, pa.struct([_read_field(child) for child in f.type]))
     return pa.field(f.name, pa.string()) if pa.types.is_date(f.type) else f
-
-
-def _shift_times(times: Any, shift: timedelta) -> Any:
-    """Return times shifted by an interval; all are unknown if one of them leaves the range of the type."""
-    try:
-        return pc.add_checked(times, pa.scalar(shift, pa.duration("us")).cast(pa.duration(times.type.unit)))
-    except pa.ArrowInvalid:
-        return pa.nulls(len(times), times.type)
 
 
 def _value_of(data: Any, kind: pa.DataType) -> Any:

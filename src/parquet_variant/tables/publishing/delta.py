@@ -43,7 +43,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, raw_values, to_bytes, type_name
 from parquet_variant.tables.iceberg.writing.write_plan import in_type, metric_leaves
 from parquet_variant.tables.partitions import partition_array
-from parquet_variant.tables.pruning import bounds_to_bytes, double_bounds, later_maxima, without_inverted
+from parquet_variant.tables.pruning import bounds_to_bytes, double_bounds, shifted_times, without_inverted
 from parquet_variant.tables.publishing.source import (
     Difference,
     ListedFile,
@@ -236,7 +236,7 @@ def _bounds(stats: StatsTable, way: tuple[Field, ...], kind: TableType) -> list[
     if pa.types.is_floating(lower.type):
         lower, upper = double_bounds(lower), double_bounds(upper)
     elif pa.types.is_timestamp(upper.type):
-        upper = later_maxima(upper)
+        upper = shifted_times(upper)
     raws = [raw_values(in_type(side, kind), kind) for side in without_inverted(lower, upper)]
     if pa.types.is_floating(lower.type):
         raws = [

@@ -165,14 +165,12 @@ def commit(
     *,
     rebase: Rebase | None = None,
     written: Sequence[str] = (),
-    retries: int = _RETRIES,
 ) -> CommitResult:
     """Commit a transaction at the first free version after the one that it was planned on; write a due checkpoint.
 
     `transaction`: the content, or a function that returns it; its data files exist already.
     `rebase`: plans again on the newest snapshot on a conflict; without it, a conflict raises an error.
     `written`: files that only this transaction names; they are removed if it was certainly not committed.
-    `retries`: the maximum number of lost races.
     Raises `DeltaError`: reason ``"exists"`` if the table to create exists; ``"conflict"``; ``"too-many-retries"``; then
     nothing was committed. ``"unknown-outcome"`` if it may have been committed.
     """
@@ -183,7 +181,7 @@ def commit(
 
     with commit_steps(storage.uri, discard) as steps:
         content = transaction if isinstance(transaction, Transaction) else transaction()
-        result = _Attempts(storage, content, steps).run(rebase, retries)
+        result = _Attempts(storage, content, steps).run(rebase)
     if not result.committed:
         best_effort(discard)
     elif content.current is not None:
@@ -205,11 +203,11 @@ class _Attempts:
         self.watermarks = CommitWatermarks.of(self.storage, transaction)
         self.partition_names = () if current is None else partition_names(current.protocol, current.metadata)
 
-    def run(self, rebase: Rebase | None, retries: int) -> CommitResult:
+    def run(self, rebase: Rebase | None) -> CommitResult:
         """Return the result of the first attempt that succeeds."""
         if self._is_recorded_already():
             return CommitResult(load_snapshot(self.storage, files=False).version, committed=False)
-        for lost_races in range(retries):
+        for lost_races in range(_RETRIES):
             if lost_races > 1:
                 # Writers that lost the same race should not retry at the same moment.
                 time.sleep(random.uniform(0, min(_MAX_WAIT_SECONDS, 0.002 * 2**lost_races)))
@@ -218,7 +216,7 @@ class _Attempts:
                 return result
             if self.steps.swap(self._put):
                 return CommitResult(self.version)
-        problem = f"{retries} other commits came first: try again when fewer writers are active"
+        problem = f"{_RETRIES} other commits came first: try again when fewer writers are active"
         raise DeltaError(problem, reason="too-many-retries", file=self.storage.uri)
 
     def _is_recorded_already(self) -> bool:

@@ -183,10 +183,8 @@ def merged_metadata(
     metadata: actions.Metadata, protocol: actions.Protocol, new: shared.StructType
 ) -> tuple[actions.Metadata, actions.Protocol]:
     """Return metadata and protocol with the columns of some data added; raise `DeltaError`: ``"type-mismatch"``."""
-    old, is_widening_allowed = (
-        actions.parse_schema(metadata.schema_string),
-        metadata.configuration.get(_WIDENING) == "true",
-    )
+    old = actions.parse_schema(metadata.schema_string)
+    is_widening_allowed = metadata.configuration.get(_WIDENING) == "true"
 
     def primitive(old: shared.TableType, new: shared.TableType, place: shared.Place) -> shared.TableType:
         if old == shared.VOID:

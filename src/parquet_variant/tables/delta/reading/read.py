@@ -66,7 +66,7 @@ def _statistics(
             if selected.type is not None and field.type != VARIANT:
                 lower, upper = _statistic(stats, "minValues", column), _statistic(stats, "maxValues", column)
             if upper is not None and pa.types.is_timestamp(upper.type):
-                upper = pruning.later_maxima(upper)
+                upper = pruning.shifted_times(upper)
             if selected.type is not None and pa.types.is_floating(selected.type):
                 is_known = not was_float(field)
                 lower, upper = (
@@ -117,8 +117,7 @@ PLACES = ["path", "partitionValues", "deletionVector", "size"]
 
 def rows_of_file(current: Snapshot, file: Add, columns: StructType | None = None) -> pa.Table:
     """Return the rows of a file that are not deleted, unshredded, in some columns (default: those of the table)."""
-    columns = columns or current.schema
-    return FileColumns.read_unshredded(current, file, columns)
+    return FileColumns.read_unshredded(current, file, columns or current.schema)
 
 
 def data_files(current: Snapshot) -> list[str]:

@@ -18,12 +18,10 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import DeltaError, TableError, VariantFileError
-from parquet_variant.files.parquet.pages.encodings import codec_number
+from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta.log.snapshot import Snapshot
@@ -35,7 +33,7 @@ from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, l
 from parquet_variant.tables.partitions import partition_directory, split_by_partition, warn_of_null_partitions
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type, leaves
 from parquet_variant.tables.storage import now_millis
-from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, Rules, TableWritePlan
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, Rules, TableWritePlan, property_codec
 from parquet_variant.types.path import VariantPath
 
 # The key of the mark in the JSON form of an add action, outside of the log.
@@ -260,13 +258,7 @@ class WritePlan(TableWritePlan[Add]):
         """The compression of files: the option, else the table's property."""
         if "compression" in self.options:
             return str(self.options["compression"]).lower()
-        codec = self.configuration.get(_CODEC, DEFAULT_COMPRESSION).lower()
-        try:
-            codec_number(codec)
-        except VariantFileError as error:
-            problem = f"the table property {_CODEC} is {codec!r}: {error.message}"
-            raise DeltaError(problem, reason="bad-property") from None
-        return codec
+        return property_codec(self.configuration, _CODEC, DeltaError)
 
     @cached_property
     def unpartitioned(self) -> StructType:

@@ -216,9 +216,7 @@ class IcebergScan(TableScan[TableFile]):
     @cached_property
     def pruned(self) -> Pruned:
         """The files that may hold a match, according to the manifests."""
-        if not self.skipping or self.predicate is None:
-            return plan_files(self.current)
-        return plan_files(self.current, self)
+        return plan_files(self.current, self if self.skipping and self.predicate is not None else None)
 
     def _files(self) -> list[TableFile]:
         return self.pruned.files

@@ -18,17 +18,15 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import IcebergError, VariantFileError
+from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.arrow_schema import map_variants
 from parquet_variant.files.parquet.format.facts import chunk_start_of
-from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
 from parquet_variant.tables.iceberg.locations import normal_location
@@ -54,7 +52,7 @@ from parquet_variant.tables.schema import (
     parts,
     reachable_variants,
 )
-from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan, property_codec
 from parquet_variant.types.forms import struct_like
 
 TARGET_BYTES = "write.target-file-size-bytes"
@@ -105,14 +103,8 @@ class WriteProperties:
     @cached_property
     def codec(self) -> str:
         """The compression of data files."""
-        codec = self.properties.get(_CODEC, DEFAULT_COMPRESSION).lower()
-        codec = "none" if codec == "uncompressed" else codec
-        try:
-            codec_number(codec)
-        except VariantFileError as error:
-            problem = f"the table property {_CODEC} is {codec!r}: {error.message}"
-            raise IcebergError(problem, reason="bad-property") from None
-        return codec
+        codec = property_codec(self.properties, _CODEC, IcebergError)
+        return "none" if codec == "uncompressed" else codec
 
     def writer_options(self) -> dict[str, Any]:
         """Return the options of `VariantWriter` that the properties ask for."""
