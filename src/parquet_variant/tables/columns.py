@@ -141,9 +141,7 @@ def with_other_columns(table: pa.Table, rows: pa.Table) -> pa.Table:
     return table
 
 
-def shredding_schemas(
-    fields: pa.Schema, schema: StructType, match: Matcher = by_logical_name
-) -> dict[str, ShreddingSchema]:
+def shredding_schemas(fields: pa.Schema, schema: StructType) -> dict[str, ShreddingSchema]:
     """Return the shredding schemas of the Variants in the columns of a data file, by dotted name."""
     schemas: dict[str, ShreddingSchema] = {}
 
@@ -151,7 +149,7 @@ def shredding_schemas(
         schemas[".".join(place)] = array.schema or ShreddingSchema.variant()
         return array
 
-    align_table(empty_table(fields), schema, match, record)
+    align_table(empty_table(fields), schema, by_logical_name, record)
     return schemas
 
 

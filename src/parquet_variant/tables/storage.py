@@ -166,7 +166,7 @@ class LocalStorage(Storage):
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
         try:
-            with _errors(self), self._readable_path(path).open("rb") as file:
+            with _errors(self), self._location(path).open("rb") as file:
                 file.seek(offset)
                 return file.read() if length is None else file.read(length)
         except NotADirectoryError as error:  # A parent of the path is a file.
@@ -202,7 +202,7 @@ class LocalStorage(Storage):
     @contextmanager
     def create(self, path: str) -> Iterator[Path]:
         """See `Storage.create`. The file is written in place, because only a commit makes it part of the table."""
-        target = self._writable_path(path)
+        target = self._location(path, writes=True)
         with write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
         is_new = not target.exists()
@@ -219,7 +219,7 @@ class LocalStorage(Storage):
 
     def delete(self, path: str) -> None:
         """See `Storage.delete`."""
-        target = self._writable_path(path)
+        target = self._location(path, writes=True)
         with write_errors(target):
             target.unlink(missing_ok=True)
 
@@ -232,34 +232,25 @@ class LocalStorage(Storage):
 
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """See `Storage.filesystem`."""
-        return pafs.LocalFileSystem(), str(self._readable_path(path))
+        return pafs.LocalFileSystem(), str(self._location(path))
 
     def unlinked(self, path: str) -> str:
         """See `Storage.unlinked`."""
         return os.path.relpath(os.path.realpath(self.root / path), self.real_root)
 
-    def _readable_path(self, path: str) -> Path:
-        """Return the location of a file; refuse links to files outside of the table."""
+    def _location(self, path: str, *, writes: bool = False) -> Path:
+        """Return the location of a file; refuse links that lead out of the table, always if it `writes` or deletes."""
         full = self.root / path
-        if not self.allow_outside and not self._is_inside(full):
-            raise outside(self, path)
+        if writes or not self.allow_outside:
+            real = os.path.realpath(full.parent if writes else full)
+            if real != self.real_root and not real.startswith(self.real_root.rstrip("/") + "/"):
+                raise outside(self, path)
         return full
-
-    def _writable_path(self, path: str) -> Path:
-        """Return the location of a file to write or delete, which must be inside the table."""
-        full = self.root / path
-        if not self._is_inside(full.parent):
-            raise outside(self, path)
-        return full
-
-    def _is_inside(self, full: Path) -> bool:
-        real = os.path.realpath(full)
-        return real == self.real_root or real.startswith(self.real_root.rstrip("/") + "/")
 
     @contextmanager
     def _write_temporary(self, path: str, data: bytes) -> Iterator[Path]:
         """Write a synced temporary file next to a path; the block gives it its name."""
-        target = self._writable_path(path)
+        target = self._location(path, writes=True)
         temporary = Path(temporary_beside(str(target)))
         with write_errors(target):
             try:
@@ -482,10 +473,9 @@ def open_store(uri: str, options: Mapping[str, Any]) -> Any:
         if endpoint.startswith("http://"):
             # An explicit http endpoint implies the permission to use it.
             configuration["client_options"] = {"allow_http": True} | dict(configuration.get("client_options") or {})
+    library = obstore_library()
     try:
-        return obstore_library().store.from_url(parts._replace(query="").geturl(), **configuration)
-    except TableError:
-        raise
+        return library.store.from_url(parts._replace(query="").geturl(), **configuration)
     except BaseException as error:
         if not isinstance(error, Exception) and not _is_panic(error):
             raise

@@ -174,13 +174,12 @@ def pushed_filter(
 ) -> Any | None:
     """Return the part of a bound filter that Vortex may apply, as an expression; None if there is no such part."""
     expr = vortex().expr
-    if isinstance(predicate, And):
+    if isinstance(predicate, And | Or):
         parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
         pushed = [part for part in parts if part is not None]
+        if isinstance(predicate, Or):
+            return None if len(pushed) < len(parts) else reduce(expr.or_, pushed)
         return reduce(expr.and_, pushed) if pushed else None
-    if isinstance(predicate, Or):
-        parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
-        return None if any(part is None for part in parts) else reduce(expr.or_, parts)
     if isinstance(predicate, In) and len(predicate.values) <= _MOST_VALUES:
         equals = [Compare(predicate.column, "=", literal) for literal in predicate.values]
         return pushed_filter(joined(Or, equals), by_name, column, storage)

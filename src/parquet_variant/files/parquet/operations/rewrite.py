@@ -397,7 +397,8 @@ class FilesToOptimize(ABC):
         """
         self, engine = cls(column, write), engine_or_threads(engine, threads, progress)
         root = path_text(path).rstrip("/")
-        if info_of(*filesystem_of(root)).type != fs.FileType.Directory:
+        system, base = filesystem_of(root)
+        if info_of(system, base).type != fs.FileType.Directory:
             problem = f"{root} is not a directory: pass a directory of Parquet files, or a Delta table"
             raise VariantFileError(problem, reason="not-found", file=root)
         if (table_format := format_of_directory(root)) is not None:
@@ -409,20 +410,17 @@ class FilesToOptimize(ABC):
         files = [self._describe(source) for source in sources]
         drift: DriftReport | None = None
         target: ShreddingSchema | None = None
-        shredded = [file for file in files if file.schema is not None]
-        if not shredded:
-            reshreds = False
-        elif schema is None:
+        reshreds, shredded = False, [file for file in files if file.schema is not None]
+        if shredded and schema is None:
             profile = engine.reduce("profile", self._profile, [file.source for file in shredded], Profile.merge)
-            infos = filesystem_of(root)[0].get_file_info([file.source.path for file in shredded])
+            infos = system.get_file_info([file.source.path for file in shredded])
             pairs = zip(shredded, infos, strict=True)
             rows = [(file.schema, file.rows, info.mtime) for file, info in pairs if file.schema]
             drift, current = find_drift_of_files(rows, profile, policy, min_saving)
             target = drift.to_shred(current, reshred=reshred)
             reshreds = reshred or drift.pays
-        else:
-            target = ShreddingSchema.of(schema)
-            reshreds = True
+        elif shredded and schema is not None:
+            target, reshreds = ShreddingSchema.of(schema), True
         packed = pack_files(
             [((posixpath.dirname(file.source.path), file.other_columns), file.source.size) for file in files],
             file_bytes,
@@ -431,7 +429,7 @@ class FilesToOptimize(ABC):
         packs = [[files[at] for at in pack] for pack in packed]
         if dry_run or not packs:
             return OptimizeResult(schema=target, drift=drift)
-        base = filesystem_of(root)[1].rstrip("/")
+        base = base.rstrip("/")
         old = [file.source for pack in packs for file in pack]
         with staged_job(root, "append") as staging:
             work = partial(self._merge, staging=staging, schema=target, root=base)

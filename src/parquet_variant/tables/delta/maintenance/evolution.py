@@ -223,7 +223,8 @@ def history(storage: Storage, limit: int | None = None) -> list[dict[str, Any]]:
         info.pop("timestamp", None)  # The writer's clock, which is not used to find versions.
         recorded = info.get("inCommitTimestamp") if since is not None and version >= since else None
         time = datetime.fromtimestamp(0, UTC)
-        for millis in (commits[version], recorded):
+        candidates: tuple[Any, ...] = (commits[version], recorded)
+        for millis in candidates:
             with suppress(OverflowError, ValueError, TypeError, OSError):
                 time = datetime.fromtimestamp(millis / 1000, UTC)
         entries.append({"version": version, "timestamp": time, "operation": info.pop("operation", None)} | info)
