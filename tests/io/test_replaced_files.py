@@ -119,6 +119,14 @@ def test_optimize_keeps_the_permissions_of_a_private_directory(tmp_path: Path, e
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+def test_annotate_keeps_the_permissions_of_a_private_directory(tmp_path: Path) -> None:
+    pv.write(tmp_path / "a.parquet", pv.parse_json(["1"]), annotation=False)
+    (tmp_path / "a.parquet").chmod(0o600)
+    assert pv.open(tmp_path).annotate() == ("v",)
+    (file,) = tmp_path.glob("*.parquet")
+    assert (file.name == "a.parquet", stat.S_IMODE(file.stat().st_mode)) == (False, 0o600)
+
+
 def test_a_loop_of_links_is_an_error_of_ours(tmp_path: Path) -> None:
     (tmp_path / "x.csv").symlink_to(tmp_path / "x.csv")
     with pytest.raises(pv.VariantError, match="links"):

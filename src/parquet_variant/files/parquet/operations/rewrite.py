@@ -140,7 +140,7 @@ def _annotate_directory(root: str, choose: Callable[[footers.SchemaNode], Paths]
                     path = filesystem_of(copies[name].path)[1]
                     with write_errors(path):
                         system.create_dir(posixpath.dirname(path), recursive=True)
-                        with system.open_output_stream(path) as stream:
+                        with open_temporary(system, path, file.path) as stream:
                             change.copy(source, stream)
         staging.commit(copies.values(), marker=False, replaced=copies)
     return marked
