@@ -46,13 +46,10 @@ _ENDS_OF_RECEIVERS = _ENDS_OF_VALUES | {TokenType.STRING, TokenType.GT}
 SPARK_TYPES = {
     "BYTE": TokenType.TINYINT,
     "SHORT": TokenType.SMALLINT,
-    "LONG": TokenType.BIGINT,
-    "INT8": TokenType.BIGINT,
-    "TIMESTAMP": TokenType.TIMESTAMPTZ,
-    "TIMESTAMP_LTZ": TokenType.TIMESTAMPTZ,
-    "TIMESTAMP_NTZ": TokenType.TIMESTAMPNTZ,
-    "TIMESTAMP_US": TokenType.TIMESTAMPNTZ,
     "?::": TokenType.QDCOLON,
+    **dict.fromkeys(("LONG", "INT8"), TokenType.BIGINT),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), TokenType.TIMESTAMPTZ),
+    **dict.fromkeys(("TIMESTAMP_NTZ", "TIMESTAMP_US"), TokenType.TIMESTAMPNTZ),
 }
 OPERATORS = {
     TokenType.QDCOLON: lambda self, this, to: self.build_cast(False, this=this, to=to),

@@ -252,14 +252,10 @@ class PlannedQuery(ArrowResult):
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in parts."""
 
-    def to_table(self) -> pa.Table:
+    def to_arrow(self) -> pa.Table:
         """Return the whole result."""
         parts = list(self.batches())
         return pa.concat_tables(parts) if parts else empty_table(self.schema)
-
-    def to_arrow(self) -> pa.Table:
-        """Return the whole result, as `to_table` does."""
-        return self.to_table()
 
 
 # The type of the values of an expression, in which null stands for unknown types; None for a type that is not known.
@@ -273,9 +269,8 @@ class TableColumns:
     """The columns of a table that an expression can name."""
 
     variants: Sequence[str] = ()  # Names of the Variant columns, those of `nested` included.
-    ordinary: Mapping[str, pa.DataType] = dataclasses_field(
-        default_factory=dict
-    )  # Arrow types of the other columns by name.
+    # Arrow types of the other columns by name.
+    ordinary: Mapping[str, pa.DataType] = dataclasses_field(default_factory=dict)
     # Variants inside structs: the dotted name that scans use for them -> names of the struct and its fields.
     nested: Mapping[str, tuple[str, ...]] = dataclasses_field(default_factory=dict)
     # Returns the table with what is known of its values, for an expression that needs the type of a path.

@@ -294,7 +294,9 @@ def common_digits(kinds: Sequence[pa.DataType], literals: Sequence[Any]) -> int:
     """Return the digits of the decimal type that holds all values."""
     digits = [(kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (20, 0) for kind in kinds]
     # The engine counts the zero before the point of a literal.
-    digits += [(max(whole, 1), scale) for whole, scale in (_digits(Decimal(literal)) for literal in literals)]
+    for _, places, exponent in (Decimal(literal).as_tuple() for literal in literals):
+        assert isinstance(exponent, int)
+        digits.append((max(len(places) + exponent, 1), max(-exponent, 0)))
     return max(whole for whole, _ in digits) + max(scale for _, scale in digits)
 
 
@@ -304,13 +306,6 @@ def _is_shown_by(literal: Any, kind: pa.DataType) -> bool:
     if pa.types.is_float64(kind):
         return Decimal(repr(float(number))) == number
     return Decimal(str(np.float32(number))) == number == Decimal(float(np.float32(number)))
-
-
-def _digits(number: Decimal) -> tuple[int, int]:
-    """Return the number of digits before and after the point."""
-    _, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    return max(len(digits) + exponent, 0), max(-exponent, 0)
 
 
 # The classes of values in the order of Variants, with the tests of their Arrow types.

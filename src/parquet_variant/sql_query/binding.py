@@ -22,8 +22,9 @@ from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter, split_type
-from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, ScanOptions, memory_scan, side_by_side
+from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, ScanOptions, side_by_side
 from parquet_variant.tables.opening import open as open_source
+from parquet_variant.tables.table.files import MemoryScan
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath
@@ -281,7 +282,8 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
     def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> Batches:
         columns = needed or {"": _any_row("v")}
         paths = {key: replace(column, path=column.path or VariantPath()) for key, column in columns.items()}
-        return JsonScan(files, memory_scan(empty, paths, options), options.threads)
+        rows = MemoryScan.plan(empty, paths, errors=options.errors, zone=options.zone)
+        return JsonScan(files, rows, options.threads)
 
     names = [split.file.name for split in files.splits]
     columns = TableColumns(["v"], {})
@@ -290,7 +292,9 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
 
 def _arrow_table(table: pa.Table, name: str) -> BoundTable:
     def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> Batches:
-        return memory_scan(table, needed, options)
+        # Without columns only the number of rows counts.
+        rows, columns = (table, needed) if needed else (pa.table({"": pa.nulls(len(table))}), {"": Selected.of("")})
+        return MemoryScan.plan(rows, columns, errors=options.errors, zone=options.zone)
 
     # Every Variant, except those of an old draft of the format, has a field ``metadata``.
     variants = named_variants(

@@ -36,10 +36,10 @@ def sql_filter(
     }
     types = {name: item.output or bound.columns.ordinary.get(item.stored_name) for name, item in outputs.items()}
     ordinary = {name: kind for name, kind in (*bound.columns.ordinary.items(), *types.items()) if kind is not None}
-    variants = [*bound.columns.variants, *(name for name in outputs if types[name] is None)]
+    variants = [name for name in (*bound.columns.variants, *outputs) if types.get(name) is None]
     facts = replace(
         bound,
-        columns=replace(bound.columns, variants=[name for name in variants if not types.get(name)], ordinary=ordinary),
+        columns=replace(bound.columns, variants=variants, ordinary=ordinary),
         order=tuple(dict.fromkeys([*bound.order, *outputs])),
         derived={**bound.derived, **outputs},
     )

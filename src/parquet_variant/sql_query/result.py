@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from parquet_variant.arrays.capsules import is_variant_field, with_marks
+from parquet_variant.arrays.capsules import with_marks
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
@@ -187,22 +187,18 @@ def _write_parquet(staged: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -
 
 
 def _flatten_table(table: pa.Table) -> pa.Table:
-    """Return a table with strings in place of values that CSV has no form for: nested values and Variants are JSON,
-    and binary is base64, as in JSON.
-    """
+    """Return a table with strings in place of values that CSV lacks: JSON, and base64 for binary, as in JSON."""
     columns: list[Any] = []
     for column, field in zip(table.columns, table.schema, strict=True):
         kind = field.type
-        if is_variant_field(field) or pa.types.is_nested(kind):
-            columns.append(pa.array(display_texts(one_chunk(column), field), pa.string()))
-        elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             values = column.to_pylist()
             texts = [None if value is None else b64encode(value).decode() for value in values]
             columns.append(pa.array(texts, pa.string()))
         elif any(is_kind(kind) for is_kind in _WRITTEN_BY_ARROW):
             columns.append(column)
         else:
-            columns.append(pa.array(display_texts(one_chunk(column)), pa.string()))
+            columns.append(pa.array(display_texts(one_chunk(column), field), pa.string()))
     return pa.table(columns, names=table.column_names)
 
 

@@ -30,7 +30,6 @@ from parquet_variant.query.variant_functions import FUNCTIONS, field_names
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.row_input import types_of_paths
-from parquet_variant.tables.table.files import MemoryScan
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ID, TYPES, PrimitiveId, VariantType
 from parquet_variant.types.path import VariantPath
 
@@ -60,13 +59,6 @@ class ScanOptions:
     threads: int | None = None  # Number of worker threads.
     dictionaries: bool = False  # Whether the engine accepts dictionary-encoded strings.
     only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
-
-
-def memory_scan(table: pa.Table, needed: Mapping[str, Selected], options: ScanOptions) -> MemoryScan:
-    """Plan a scan of columns of an Arrow table, and of paths into its Variants."""
-    if not needed:  # only the number of rows counts
-        table, needed = pa.table({"": pa.nulls(len(table))}), {"": Selected.of("")}
-    return MemoryScan.plan(table, needed, errors=options.errors, zone=options.zone)
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,10 @@ class ExpressionRewriter(ComparisonRewriter):
             convert = self.as_moment if by_interval and self.engine == "duckdb" else None
             left = self.plain(part.this, convert) if sql is None else sql
             sql = self.rebuild(part, this=left, expression=self.plain(part.expression, convert))
-            value = value_of(part, sql, _type_of_arithmetic(part, value, right))
+            is_moment = value.type is not None and pa.types.is_temporal(value.type)
+            keeps_type = isinstance(part, (exp.Add, exp.Sub)) and not isinstance(value.source.unnest(), exp.Column)
+            kind = pa.float64() if _is_number(value) and _is_number(right) else None
+            value = value_of(part, sql, value.type if is_moment and keeps_type else kind)
         return value
 
     def _read_named(self, node: exp.Expr, _: str) -> Value:
@@ -402,13 +405,6 @@ _DUCKDB_READERS: dict[Any, _Reader] = {
     **_each(_R._read_builder, " ".join([*PARSERS, "to_variant_object", "variant_from_arrays"])),
     **_each(_R._read_edit, " ".join([*EDITS, *(f"try_{name}" for name in TRIES)])),
 }
-
-
-def _type_of_arithmetic(node: exp.Expr, left: Value, right: Value) -> pa.DataType | None:
-    is_moment = left.type is not None and pa.types.is_temporal(left.type)
-    if isinstance(node, (exp.Add, exp.Sub)) and is_moment and not isinstance(left.source.unnest(), exp.Column):
-        return left.type
-    return pa.float64() if _is_number(left) and _is_number(right) else None
 
 
 def _is_number(value: Value) -> bool:

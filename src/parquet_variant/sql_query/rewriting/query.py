@@ -93,7 +93,8 @@ class Rewritten(QueryContext):
         if self.engine == "duckdb":
             if self.zone == "UTC":
                 use_local_instants(inner)
-            inner = with_earlier_instants(self._typed_result(inner, outputs), self.zone)
+            inner = typed_result(inner, outputs, ExpressionRewriter(self, Scope({})).cast_to)
+            inner = with_earlier_instants(inner, self.zone)
         self.text = prefix + to_sql(inner, self.engine)
         self.describes = isinstance(tree, exp.Describe)
         # Variants that the text does not name are not read: their paths or their only type took their place.
@@ -105,9 +106,6 @@ class Rewritten(QueryContext):
             for name in [name for name in use.needed if name not in shown]:
                 if name.startswith(use.prefix) or name in use.table.columns.variants:
                     del use.needed[name]
-
-    def _typed_result(self, query: exp.Expr, outputs: Outputs) -> exp.Expr:
-        return typed_result(query, outputs, ExpressionRewriter(self, Scope({})).cast_to)
 
     # ---- queries: each method returns the rewritten query and its outputs
 
@@ -162,12 +160,12 @@ class Rewritten(QueryContext):
         if by_name and outputs is not None and added is not None:
             (left, outputs), (right, added) = by_position((left, right), outputs, added)
             by_name = None
-        pairs = [] if outputs is None or added is None else list(zip(outputs, added, strict=False))
+        has_places = outputs is not None and added is not None and len(outputs) == len(added)
+        pairs = list(zip(outputs or (), added or (), strict=False))
         variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
         rewritten: exp.Expr = _with_parts(node, this=left, expression=right, by_name=by_name)
         if variants and (node.args.get("distinct") or not isinstance(node, exp.Union)):
             # Sort keys compare Variants that are in the same places of both sides.
-            has_places = outputs is not None and added is not None and len(outputs) == len(added) == len(pairs)
             is_alike = has_places and all(
                 (a.kind is None) == (b.kind is None) and (a.kind is None or (a.is_variant and b.is_variant))
                 for a, b in pairs
@@ -181,7 +179,7 @@ class Rewritten(QueryContext):
             self._modifiers(node, rewritten, scope, outputs)
             # The rows of other operations than UNION are those of the left side.
             return rewritten, [in_common(a, b) for a, b in pairs] if isinstance(node, exp.Union) else outputs
-        if not by_name and outputs is not None and added is not None and len(outputs) == len(added):
+        if has_places and not by_name:
             outputs = [in_common(a, b) for a, b in pairs]
         self._modifiers(node, rewritten, scope, outputs)
         return rewritten, outputs
@@ -274,7 +272,7 @@ class Rewritten(QueryContext):
             node = exp.Subquery(this=rows, pivots=copies(node.args.get("pivots")), alias=alias.copy())
         if isinstance(node, exp.Subquery):
             query, outputs = self.query(node.this, scope)
-            typed = self._typed_result(query, outputs)
+            typed = typed_result(query, outputs, ExpressionRewriter(self, scope).cast_to)
             rewritten = _with_parts(node, this=typed, joins=None)
         else:
             query, outputs = self.query(node, scope)

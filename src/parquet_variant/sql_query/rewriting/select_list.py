@@ -55,10 +55,10 @@ class SelectList(ExpressionRewriter):
             name = self._name(item, inner, value)
             if self.is_result and (typed := value.typed()) is not None:  # a path has the type of all its values
                 value = inner.meta["value"] = typed
-            default = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
-            if default is not None:  # repeated names are numbered, as DuckDB does for a subquery
-                unique = unique_names([*names, default])[-1]
-                name = unique if unique != default else name
+            shown = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
+            if shown is not None:  # repeated names are numbered, as DuckDB does for a subquery
+                unique = unique_names([*names, shown])[-1]
+                name, shown = unique if unique != shown else name, unique
                 names.append(unique)
             if self.outputs is not None:
                 self.items[len(self.outputs)] = value
@@ -73,7 +73,6 @@ class SelectList(ExpressionRewriter):
             if inner.find(exp.Columns):
                 self.outputs = None
             if self.outputs is not None:
-                shown = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
                 typed = value.typed() if value.is_variant else None
                 common = None if typed is None else typed.type
                 self.outputs.append(OutputColumn(shown, value.type, common=common, place=value.place))
@@ -286,15 +285,9 @@ class SelectList(ExpressionRewriter):
             replacement.set("this", value.sql)
             outputs = [OutputColumn(o.name, value.type) if (o.name or "").lower() == alias else o for o in outputs]
         # An excluded column of a table is not read at all.
-        holders = {name: [relation for relation in relations if relation.find(name)] for name in left_out}
-        star.set(
-            "except_",
-            [
-                column
-                for column in star.args.get("except_") or ()
-                if not (found := holders[column.name.lower()]) or any(r.use is None for r in found)
-            ],
-        )
+        uses = {name: [relation.use for relation in relations if relation.find(name)] for name in left_out}
+        excluded = star.args.get("except_") or ()
+        star.set("except_", [column for column in excluded if None in (uses[column.name.lower()] or [None])])
         self.stars.append((star, table, left_out))
         return rewritten, None if any(relation.is_open for relation in relations) else outputs
 

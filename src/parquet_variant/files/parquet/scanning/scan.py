@@ -234,8 +234,15 @@ class Scan(PlannedQuery):
         return self._read_all(list(filter(self._may_match_partition, self.sources)))
 
     def to_arrow(self) -> pa.Table:
-        """Return the whole result, and warn of a path that no row has and that is similar to a path of the rows."""
-        table = self.to_table()
+        """Return the whole result, and warn of a path that no row has and that is similar to a path of the rows.
+
+        Files that a commit replaced meanwhile are listed again.
+        """
+        if self.origin is None:
+            table = super().to_arrow()
+        else:
+            read = lambda sources: PlannedQuery.to_arrow(self.of(sources))  # noqa: E731
+            table = with_current_files(*self.origin, read, list(self.sources))
         paths = [column.path for column in self.every_column if column.path is not None]
         has_values = all(column.null_count < len(column) for column in table.columns)
         # The keys are read from the files, which takes requests to an object store.
@@ -253,12 +260,6 @@ class Scan(PlannedQuery):
     def of(self, files: Sequence[ParquetSource]) -> Scan:
         """Return the same query over other files."""
         return replace(self, sources=tuple(files), origin=None)
-
-    def to_table(self) -> pa.Table:
-        """Return the whole result; files that a commit replaced meanwhile are listed again."""
-        if self.origin is None:
-            return super().to_table()
-        return with_current_files(*self.origin, lambda sources: self.of(sources).to_table(), list(self.sources))
 
     def read(self, task: ScanTask) -> Iterator[pa.Table]:
         """Yield the part of the result that belongs to a task."""
