@@ -22,7 +22,7 @@ from parquet_variant.errors import VariantError, VariantFileError, check_column_
 from parquet_variant.layouts.type_grammar import as_target, result_type, value_target
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
-from parquet_variant.types.path import AnyPath, VariantPath
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Everything before the first colon that is not inside of brackets and quotes.
@@ -110,22 +110,17 @@ def _read_column(name: str, request: object) -> Selected:
         return replace(request, name=name)
     if isinstance(request, VariantPath):
         return Selected(name, request)
-    if isinstance(request, tuple) and len(request) == 2:
-        return _typed_path(name, request[0], request[1])
     if isinstance(request, str) and request.startswith("$"):
-        path, kind = split_type(request)
-        return _typed_path(name, path, kind)
+        request = split_type(request)
+    if isinstance(request, tuple) and len(request) == 2:
+        path, target = VariantPath.parse(request[0]), arrow_type(request[1])
+        return Selected(name, path, None if target is None else value_target(target, path))
     if isinstance(request, str):
         return Selected(name, None, column=request)
     raise VariantError(
         f"invalid selection for column {name}: {request!r}; give ('$.path', 'type'), '$.path:type' or a column name",
         reason="bad-selection",
     )
-
-
-def _typed_path(name: str, path: AnyPath, type_name: object) -> Selected:
-    parsed, target = VariantPath.parse(path), arrow_type(type_name)
-    return Selected(name, parsed, None if target is None else value_target(target, parsed))
 
 
 def read_filter(where: object) -> Predicate | None:

@@ -121,9 +121,7 @@ def _dialect(engine: SqlEngine) -> type[Dialect]:
     if not str(parser.__file__).endswith(".py"):
         problem = "the compiled sqlglot (package sqlglotc) does not accept new dialects: run pip uninstall sqlglotc"
         raise VariantError(problem, reason="no-engine")
-    if engine == "duckdb":
-        return ForDuckDB
-    return spark_dialect()
+    return ForDuckDB if engine == "duckdb" else spark_dialect()
 
 
 def parse_sql(

@@ -232,9 +232,7 @@ def literal_value(node: exp.Expr, *, exact: bool = False) -> Any:
     if isinstance(node, exp.Null):
         return None
     if isinstance(node, exp.Literal):
-        if node.is_string:
-            return node.name
-        return _number(node.name, exact)
+        return node.name if node.is_string else _number(node.name, exact)
     if isinstance(node, exp.Anonymous) and node.name.lower() == "unhex" and exact:
         return bytes.fromhex(node.expressions[0].name)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:

@@ -316,10 +316,8 @@ def unknown_function(name: str) -> str | None:
     # DuckDB's syntax.
     own |= {"coalesce", "nullif", "ifnull", "nvl", "if", "iff", "try", "unnest", "grouping", "exists"}
     if (known := function_types()).keys() | own >= {name.lower()}:
-        is_own = name.lower() in own and name.lower() not in known
-        return (
-            f"{name} takes a Variant, such as v:a or parse_json(text)" if is_own and name.lower() in FUNCTIONS else None
-        )
+        takes_variant = name.lower() in (FUNCTIONS.keys() & own) - known.keys()
+        return f"{name} takes a Variant, such as v:a or parse_json(text)" if takes_variant else None
     similar = get_close_matches(name.lower(), own, 1, 0.7) or get_close_matches(name.lower(), known, 1, 0.6)
     return f"unknown function {name}" + (f": did you mean {similar[0]}?" if similar else "")
 

@@ -22,7 +22,7 @@ from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter, split_type
-from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, ScanOptions, side_by_side
+from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, Plan, ScanOptions, side_by_side
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.files import MemoryScan
 from parquet_variant.tables.table.scan import Scan
@@ -201,7 +201,7 @@ def _logged_table(snapshot: Any, name: str, table_format: str) -> BoundTable:
 
         schema, plan, files = snapshot.schema.struct, IcebergScan.plan, partial(planning.parquet_files, snapshot)
     columns, order = columns_of_table(schema), tuple(column.name for column in schema.fields)
-    scan = partial(_scan_paths, f"{table_format.capitalize()} tables", partial(plan, snapshot), columns)
+    scan = _plan_of_paths(f"{table_format.capitalize()} tables", partial(plan, snapshot), columns)
     return BoundTable(name, columns, order, scan, parquet_files=cache(files))
 
 
@@ -214,29 +214,24 @@ def _vortex_table(path: str, name: str) -> BoundTable:
     variants = [*file.layouts, *file.json_columns]
     ordinary = {field.name: field.type for field in file.schema if field.name not in variants}
     columns = TableColumns(variants, ordinary)
-    scan = partial(_scan_paths, "Vortex files", partial(scan_files, path), columns)
+    scan = _plan_of_paths("Vortex files", partial(scan_files, path), columns)
     return BoundTable(name, columns, tuple(file.schema.names), scan)
 
 
-def _scan_paths(
-    formats: str,
-    scan: Callable[..., Batches],
-    columns: TableColumns,
-    needed: Mapping[str, Selected],
-    predicate: Predicate | None,
-    options: ScanOptions,
-) -> Batches:
-    """Plan a scan of a format whose public ``scan`` takes paths and types."""
-    if options.errors == "raise":
-        raise VariantFileError(f"strict casts are supported for Parquet files, not for {formats}", reason="bad-option")
+def _plan_of_paths(formats: str, scan: Callable[..., Batches], columns: TableColumns) -> Plan:
+    """Return the function that plans scans of a format whose public ``scan`` takes paths and types."""
 
-    def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> Batches:
-        return scan(group, predicate, column=column, zone=options.zone, threads=options.threads)
+    def plan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Batches:
+        if options.errors == "raise":
+            problem = f"strict casts are supported for Parquet files, not for {formats}"
+            raise VariantFileError(problem, reason="bad-option")
+        if not needed:  # the cheapest column, for a query that needs rows but no column
+            names = sorted(columns.ordinary, key=lambda name: not pa.types.is_primitive(columns.ordinary[name]))
+            needed = {names[0]: Selected.of(names[0])} if names else {"": _any_row(columns.variants[0])}
+        given = {"zone": options.zone, "threads": options.threads}
+        return side_by_side(needed, predicate, lambda column, *part: scan(*part, column=column, **given))
 
-    if not needed:  # the cheapest column, for a query that needs rows but no column
-        names = sorted(columns.ordinary, key=lambda name: not pa.types.is_primitive(columns.ordinary[name]))
-        needed = {names[0]: Selected.of(names[0])} if names else {"": _any_row(columns.variants[0])}
-    return side_by_side(needed, predicate, plan)
+    return plan
 
 
 def _any_row(variant: str) -> Selected:

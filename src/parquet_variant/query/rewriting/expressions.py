@@ -119,9 +119,8 @@ class ExpressionRewriter(ComparisonRewriter):
         tree, outputs = self.context.query(node, self.scope)
         if not outputs or len(outputs) != 1:
             return value_of(node, tree)
-        output = outputs[0]
-
-        value, common = Value(node, tree.copy, output.type), output.common
+        output, common = outputs[0], outputs[0].common
+        value = Value(node, tree.copy, output.type)
         if common is None or not output.is_variant or self.engine != "duckdb":
             return value
         return replace(value, as_typed=lambda: value_of(node, self.cast_to(tree.copy(), common), common))

@@ -109,16 +109,14 @@ def by_position(
         query: exp.Expr, outputs: Sequence[OutputColumn], places: Sequence[int | None]
     ) -> tuple[exp.Expr, Sequence[OutputColumn]]:
         items: list[exp.Expr] = []
+        named: list[OutputColumn] = []
         for place, name, column in zip(places, names, columns, strict=True):
             item: exp.Expr = exp.Null() if column.kind is None else exp.cast(exp.Null(), _VARIANT)
             if place is not None:
                 item = exp.column(f"_c{place}", table="_side")
             items.append(exp.alias_(item, name, quoted=True))
+            named.append(replace(column if place is None else outputs[place], name=name))
         rows = exp.Subquery(this=query, alias=table_alias("_side", [f"_c{number}" for number in range(len(outputs))]))
-        named = [
-            replace(column if place is None else outputs[place], name=name)
-            for place, name, column in zip(places, names, columns, strict=True)
-        ]
         return exp.select(*items).from_(rows), named
 
     return [side(sides[0], left, [a for a, _ in pairs]), side(sides[1], right, [b for _, b in pairs])]
@@ -223,17 +221,14 @@ def name_variants(order: exp.Order, outputs: Outputs) -> exp.Order:
 
 def rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     """Return outputs with the names of an alias such as ``x(a, b)``; repeated names are numbered."""
-    names = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
     if outputs is None:
         return None
+    names = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
     if not names:
         shown = unique_names([output.name or "" for output in outputs])
-        return [
-            replace(output, name=name if output.name else output.name)
-            for name, output in zip(shown, outputs, strict=True)
-        ]
-    names_of_outputs = [*names, *(output.name for output in outputs[len(names) :])]
-    return [replace(output, name=name) for name, output in zip(names_of_outputs, outputs, strict=False)]
+        names = [name if output.name else output.name for name, output in zip(shown, outputs, strict=True)]
+    names += [output.name for output in outputs[len(names) :]]
+    return [replace(output, name=name) for name, output in zip(names, outputs, strict=False)]
 
 
 def typed_result(query: exp.Expr, outputs: Outputs, cast: Callable[[exp.Expr, pa.DataType], exp.Expr]) -> exp.Expr:
