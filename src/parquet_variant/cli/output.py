@@ -117,8 +117,7 @@ def print_json_rows(table: pa.Table) -> None:
     """Print the rows of a table as compact JSON objects, one per line, with all digits of numbers."""
     from parquet_variant.ops.interop.display import json_rows
 
-    for text in json_rows(table):
-        sys.stdout.write(f"{text}\n")
+    sys.stdout.writelines(f"{text}\n" for text in json_rows(table))
 
 
 def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:

@@ -152,11 +152,9 @@ def _place(node: Any, edit: Edit, value: Variant | None) -> bool:
         if child is not None and edit.kind == EditKind.INSERT and isinstance(segment, str):
             message = f"the key {segment!r} exists: use variant_set to replace its value"
             raise PathError(message, reason="duplicate-key", path=str(edit.path))
-        if isinstance(segment, str):
-            node[segment] = _wrap_value(edit, depth + 1, value)
-        elif child is None:
+        if child is None and isinstance(segment, int):
             node += [*_padding(edit, segment - len(node)), _wrap_value(edit, depth + 1, value)]
-        elif edit.kind == EditKind.INSERT:
+        elif edit.kind == EditKind.INSERT and isinstance(segment, int):
             node.insert(segment, _wrap_value(edit, depth + 1, value))
         else:
             node[segment] = _wrap_value(edit, depth + 1, value)

@@ -82,13 +82,10 @@ class LeafStatistics:
         nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
         if self.all_null or other.all_null:  # Nulls do not affect bounds.
             bounded = other if self.all_null else self
-            return LeafStatistics(self.values + other.values, nulls, bounded.lower, bounded.upper)
-        return LeafStatistics(
-            self.values + other.values,
-            nulls,
-            _pick(self.lower, other.lower, smaller=True),
-            _pick(self.upper, other.upper, smaller=False),
-        )
+            lower, upper = bounded.lower, bounded.upper
+        else:
+            lower, upper = _pick(self.lower, other.lower, smaller=True), _pick(self.upper, other.upper, smaller=False)
+        return LeafStatistics(self.values + other.values, nulls, lower, upper)
 
 
 def _pick(left: pa.Scalar | None, right: pa.Scalar | None, *, smaller: bool) -> pa.Scalar | None:
@@ -151,11 +148,9 @@ def shredded_bounds(
             break
         place = typed_place(path)
         typed, residual = leaf_statistics((*place, "typed_value")), leaf_statistics((*place, "value"))
-        if residual is not None and residual.nulls != residual.values:
+        if pa.types.is_binary(node.type) or (residual is not None and not residual.all_null):
             continue
         if typed is None or typed.nulls == typed.values or typed.lower is None or typed.upper is None:
-            continue
-        if pa.types.is_binary(node.type):
             continue
         lower, upper = typed.lower, typed.upper
         if pa.types.is_string(node.type):
@@ -282,12 +277,7 @@ def _variant(bound: pa.Scalar, arrow: pa.DataType) -> Variant:
     info = TYPE_OF_ARROW.get(arrow)
     if info is None:
         raise SchemaError(f"type {arrow} has no Variant type", reason="unsupported-type")
-    if pa.types.is_temporal(arrow):
-        raw: Any = bound.value
-    elif info.type == VariantType.UUID:
-        raw = bound.as_py().bytes
-    else:
-        raw = bound.as_py()
+    raw = bound.as_py() if pa.types.is_string(arrow) else order_key(bound)
     return Variant(_EMPTY_METADATA, encode_scalar(info.type, raw))
 
 

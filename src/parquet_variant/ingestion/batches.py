@@ -33,7 +33,7 @@ from parquet_variant.ingestion.sources import chunks
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.table_sources import open_rows, parse_strings, with_parsed_columns
 from parquet_variant.io.engine import check_interrupted, report_read
-from parquet_variant.io.parallel import in_order
+from parquet_variant.io.parallel import grouped, in_order
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.types.path import VariantPath
@@ -85,20 +85,16 @@ class Pass(Generic[Result]):
             else:
                 yield from self._steps_of(group[0])
 
-    def _groups(self, splits: Sequence[Split]) -> Iterator[list[Split]]:
-        """Yield the splits, small files in groups: a chunk of ten rows costs as much as one of ten thousand."""
-        group, group_bytes, limit = list[Split](), 0, min(self.options.chunk_bytes, _GROUP_BYTES)
-        for split in splits:
+    def _groups(self, splits: Sequence[Split]) -> list[list[Split]]:
+        """Return the splits, small files in groups: a chunk of ten rows costs as much as one of ten thousand."""
+        limit = min(self.options.chunk_bytes, _GROUP_BYTES)
+
+        def size_of(split: Split) -> int:
             is_whole = split.end is None and split.part is None and self.options.json_column is None
             size = split.file.known_size if is_whole else None
-            size = limit + 1 if size is None or size > chunks.BLOCK_BYTES else size  # a group of its own
-            if group and group_bytes + size > limit:
-                yield group
-                group, group_bytes = [], 0
-            group.append(split)
-            group_bytes += size
-        if group:
-            yield group
+            return limit + 1 if size is None or size > chunks.BLOCK_BYTES else size  # a group of its own
+
+        return grouped(splits, size_of, limit)
 
     def _of_group(self, group: list[Split]) -> ChunkResult[Result]:
         """Process small files as one text; if anything is invalid or inexact, one by one for its position."""
@@ -171,13 +167,7 @@ class Pass(Generic[Result]):
         indexes = rows if self.sample >= 1 else np.flatnonzero(chunks.in_sample(in_parts, self.sample))
         others, options = table.drop_columns(str(self.options.json_column)), self.options
         table, faults, inexact = with_parsed_columns(table, options.more_columns, options.json, texts.file)
-        invalid: dict[int, BadRecord] = {}
-        for row, error in faults if options.on_error != "null" else ():
-            line, text = texts.number(row), texts.data[texts.starts[row] : texts.stops[row]].tobytes()
-            if options.on_error == "fail":
-                problem = f"{texts.unit} {line}: {error.message}; {_advice(texts.file, options, line, text)}"
-                raise JsonError(problem, reason=error.reason, file=texts.file, offset=error.offset)
-            invalid[row] = BadRecord.of(texts.file, line, text, error)
+        invalid = {row: self._refused(texts, row, fault) for row, fault in faults if options.on_error != "null"}
         batch, parsed_rows = self._parse(texts, np.setdiff1d(indexes, list(invalid)) if invalid else indexes)
         counts = batch.counts + ReadCounts(0, 0, 0, *self._inexact_numbers(texts, rows, sorted(inexact)))
         bad, all_bad = [], sorted([*batch.bad, *invalid.values()], key=lambda record: record.line)
@@ -245,18 +235,21 @@ class Pass(Generic[Result]):
                     raise
                 faults = [(parse_error.row, parse_error)]
             for row, fault in faults:
-                index = int(rows[row])
-                text, error = texts.original(index, fault)
-                line = texts.number(index)
-                if fail:
-                    problem = f"{texts.unit} {line}: {error.message}; {_advice(texts.file, options, line, text)}"
-                    raise JsonError(problem, reason=error.reason, file=texts.file, offset=error.offset) from None
+                record = self._refused(texts, int(rows[row]), fault)
                 if is_null is not None:
-                    is_null[index] = True
+                    is_null[rows[row]] = True
                 else:
-                    bad.append(BadRecord.of(texts.file, line, text, error))
+                    bad.append(record)
             if is_null is None:
                 rows = np.delete(rows, [row for row, _ in faults])
+
+    def _refused(self, texts: chunks.RowTexts, index: int, fault: VariantError) -> BadRecord:
+        """Return the record of an invalid text; raise its error if ``on_error`` is ``"fail"``."""
+        (text, error), line = texts.original(index, fault), texts.number(index)
+        if self.options.on_error == "fail":
+            problem = f"{texts.unit} {line}: {error.message}; {_advice(texts.file, self.options, line, text)}"
+            raise JsonError(problem, reason=error.reason, file=texts.file, offset=error.offset) from None
+        return BadRecord.of(texts.file, line, text, error)
 
     def _inexact_numbers(
         self, texts: chunks.RowTexts, rows: npt.NDArray[np.int64], numbers: Sequence[tuple[int, bytes]]

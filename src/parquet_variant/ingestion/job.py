@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from itertools import chain, islice
 from math import ceil
-from operator import add
+from operator import add, attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -35,8 +35,9 @@ from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
-from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
+from parquet_variant.ingestion.sources.splits import Split, plan_splits
 from parquet_variant.io.engine import Engine
+from parquet_variant.io.parallel import grouped
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.tables.row_input import keep_types, kept_types
@@ -198,7 +199,7 @@ class IngestJob:
         # A compressed file is decompressed by one thread, so that every task needs its own.
         if len(tasks) < 2 or largest >= _MIN_THREADED_BYTES or any(split.file.codec for split in splits):
             return tasks
-        return pack_splits(splits, _MIN_THREADED_BYTES)
+        return grouped(splits, attrgetter("size"), _MIN_THREADED_BYTES)
 
     def _table_fields(self, tasks: list[list[Split]]) -> list[pa.Field]:
         """Return the output columns if the JSON is a column of a table, under the name of the Variant column."""
@@ -332,7 +333,7 @@ def _plan_tasks(
 
     if split_bytes is None:
         split_bytes = _split_bytes(sum(split.size for split in splits(_MAX_SPLIT_BYTES)), engine.parallelism)
-    return pack_splits(splits(split_bytes), split_bytes)
+    return grouped(splits(split_bytes), attrgetter("size"), split_bytes)
 
 
 def _split_bytes(input_bytes: int, tasks: int) -> int:

@@ -191,14 +191,12 @@ def with_inferred_types(files: Iterable[InputFile], columns: Sequence[str], opti
         for file in files
         if not has_delta_log(file.name) and not file.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM))
     ]
-
-    def tables() -> Iterator[pa.Table]:
-        for file in texts:
-            with file.errors():
-                for table in csv_tables(file, options):
-                    yield table.drop_columns([name for name in columns if name in table.column_names])
-
-    return replace(options, types=tuple(inferred_types(tables()).items()))
+    tables = (
+        table.drop_columns([name for name in columns if name in table.column_names])
+        for file in texts
+        for table in csv_tables(file, options)
+    )
+    return replace(options, types=tuple(inferred_types(tables).items()))
 
 
 def open_rows(

@@ -67,15 +67,10 @@ def register(connection: Any, **tables: Any) -> list[str]:
         connection.create_function(name, work, None, returns, type="arrow", null_handling="special")
         registered.append(name)
     for name, source in tables.items():
-        connection.register(name, _rows(source))
+        opened = source if isinstance(source, Scan | Table) else open_table(source)
+        # An Arrow stream, which each query reads again.
+        connection.register(name, opened.scan() if isinstance(opened, Table) else opened)
     return registered
-
-
-def _rows(source: Any) -> Any:
-    """Return an Arrow stream that a query reads, each time again."""
-    if isinstance(source, Scan):
-        return source
-    return (source if isinstance(source, Table) else open_table(source)).scan()
 
 
 @cache

@@ -159,6 +159,23 @@ def in_order(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+def grouped(items: Iterable[Item], size_of: Callable[[Item], int], limit: int) -> list[list[Item]]:
+    """Group consecutive items up to a total size, so that many small ones make few tasks; a larger item is alone.
+
+    >>> grouped([3, 4, 9, 1], lambda item: item, 8)
+    [[3, 4], [9], [1]]
+    """
+    groups, filled = list[list[Item]](), 0
+    for item in items:
+        size = size_of(item)
+        if not groups or filled + size > limit:
+            groups.append([])
+            filled = 0
+        groups[-1].append(item)
+        filled += size
+    return groups
+
+
 def _started(
     pool: ThreadPoolExecutor, function: Callable[[Item], Result], items: Iterator[Item], read_ahead: bool
 ) -> Iterator[Future[Result]]:

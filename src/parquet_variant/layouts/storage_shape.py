@@ -162,9 +162,7 @@ def refuse_deep(arrow: pa.DataType) -> None:
 
 def is_binary(arrow: pa.DataType) -> bool:
     """Return whether a type holds bytes, in any Arrow form."""
-    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
-        return is_binary(arrow.value_type)
-    return pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow) or pa.types.is_binary_view(arrow)
+    return stored_primitive(arrow) == pa.binary()
 
 
 def is_list(arrow: pa.DataType) -> bool:

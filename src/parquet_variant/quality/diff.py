@@ -281,9 +281,7 @@ def _number_ranges_differ(old: tuple[Any, Any], new: tuple[Any, Any], factor: fl
     sides = [(float(low), float(high)) for low, high in (old, new)]
     widths = [high - low for low, high in sides]
     sizes = [max(abs(low), abs(high)) for low, high in sides]
-    if all(sizes) and _ratio(*sizes) >= factor:
-        return True
-    if all(widths) and _ratio(*widths) >= factor:
+    if any(all(pair) and _ratio(*pair) >= factor for pair in (sizes, widths)):
         return True
     lows = [low for low, _ in sides]
     # Negative values are new, or gone, and are not few and small.

@@ -233,11 +233,8 @@ def _in_partition(
 
 
 def _of_json(table: Table) -> DataSet:
-    text = TextOptions.of(sources=_paths_of(table), **table.options.text)
-    if text.json_column is not None:
-        files = tuple(find_tables(_paths_of(table), text.exclude))
-    else:
-        files = tuple(find_input_files(_paths_of(table), text.exclude))
+    paths, text = _paths_of(table), TextOptions.of(sources=_paths_of(table), **table.options.text)
+    files = tuple((find_input_files if text.json_column is None else find_tables)(paths, text.exclude))
 
     def read() -> Iterator[RowBatch]:
         for file in files:

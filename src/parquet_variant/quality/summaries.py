@@ -266,11 +266,11 @@ def _of_first_rows(data: DataSet, size: int) -> Summary:
         sample.batches.append(batch)
         sample.bytes_read += batch.values.storage.nbytes
         if sample.bytes_read >= size or sample.rows >= footers.SAMPLE_ROWS:
+            # The last rows may be missing even if the number of rows is unknown.
+            share = min(sample.rows / max(data.rows or sample.rows, 1), _NOT_ALL)
             break
     else:
-        return _of_figures(data, _figures_of(sample.batches), 1.0, sample.bytes_read, sample)
-    # The last rows may be missing even if the number of rows is unknown.
-    share = min(sample.rows / max(data.rows or sample.rows, 1), _NOT_ALL)
+        share = 1.0
     return _of_figures(data, _figures_of(sample.batches), share, sample.bytes_read, sample)
 
 

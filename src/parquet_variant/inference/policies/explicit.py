@@ -184,26 +184,21 @@ class HintsPolicy:
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "skip", tuple(self.skip))
         object.__setattr__(self, "skip_regexp", tuple(self.skip_regexp))
-        typed: dict[VariantPath, ShreddingSchema] = {}
-        string_types: dict[str, str] = {}
         for path, hint in types:
             parsed = VariantPath.parse(path)
             if isinstance(hint, str):
                 tree, types_of_hint = parse_ddl_with_strings(hint)
-                typed[parsed] = ShreddingSchema.from_tree(tree)
-                string_types |= {
-                    VariantPath(parsed.segments + VariantPath.parse(place).segments).shorthand: kind
-                    for place, kind in types_of_hint.items()
-                }
+                self._typed[parsed] = ShreddingSchema.from_tree(tree)
+                for place, kind in types_of_hint.items():
+                    of_string = VariantPath(parsed.segments + VariantPath.parse(place).segments)
+                    self.string_types[of_string.shorthand] = kind
             else:
-                typed[parsed] = ShreddingSchema.from_arrow(hint)
-        object.__setattr__(self, "string_types", string_types)
-        for hinted, schema in typed.items():
+                self._typed[parsed] = ShreddingSchema.from_arrow(hint)
+        for hinted, schema in self._typed.items():
             deepest = max((path for path, _ in schema.leaves()), key=path_depth)
             leaf = VariantPath(hinted.segments + deepest.segments)
             if path_depth(leaf) > MAX_PHYSICAL_DEPTH:
                 raise too_deep(leaf)
-        object.__setattr__(self, "_typed", typed)
         object.__setattr__(self, "_skipped", tuple(map(VariantPath.parse, self.skip)))
         try:
             object.__setattr__(self, "_patterns", tuple(map(re.compile, self.skip_regexp)))

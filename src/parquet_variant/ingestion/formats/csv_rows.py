@@ -233,8 +233,18 @@ class CsvReader:
     def _rows_of(self, text: bytes) -> Iterator[CsvRows]:
         if not self.names and (text := text.lstrip(b"\r\n")):
             text = self._read_header(text)
-        if text.strip(b"\r\n"):
-            yield self._parse(text)
+        if not text.strip(b"\r\n"):
+            return
+        text, refused = self._without_refused(text)
+        invalid: list[csv.InvalidRow] = []
+        table = self._table(text, self.names, invalid)
+        total = table.num_rows + len(invalid) + len(refused)
+        positions = [position for position in range(total) if position not in refused] if invalid else []
+        for row in invalid:
+            message = f"the row has {row.actual_columns} fields, and the header has {row.expected_columns}"
+            # Row numbers start at 1 and include the invalid rows.
+            refused[positions[row.number - 1]] = row.text.encode(), JsonError(message, reason="field-count")
+        yield CsvRows(table, refused)
 
     def _read_header(self, text: bytes) -> bytes:
         """Read the names of the columns, and return the text after the header."""
@@ -254,18 +264,6 @@ class CsvReader:
                 "header=False"
             )
         return text[header.end() :]
-
-    def _parse(self, text: bytes) -> CsvRows:
-        text, refused = self._without_refused(text)
-        invalid: list[csv.InvalidRow] = []
-        table = self._table(text, self.names, invalid)
-        total = table.num_rows + len(invalid) + len(refused)
-        positions = [position for position in range(total) if position not in refused] if invalid else []
-        for row in invalid:
-            message = f"the row has {row.actual_columns} fields, and the header has {row.expected_columns}"
-            # Row numbers start at 1 and include the invalid rows.
-            refused[positions[row.number - 1]] = row.text.encode(), JsonError(message, reason="field-count")
-        return CsvRows(table, refused)
 
     def _without_refused(self, text: bytes) -> tuple[bytes, dict[int, tuple[bytes, JsonError]]]:
         """Return the rows that are UTF-8 with valid quotes, and the other rows by their number."""

@@ -204,16 +204,3 @@ def plan_splits(
         bounds = [file.size * part // parts for part in range(parts + 1)]
         splits += [Split(file, *pair) for pair in itertools.pairwise(bounds)] if is_divided else [Split(file)]
     return splits
-
-
-def pack_splits(splits: Iterable[Split], task_bytes: int) -> list[list[Split]]:
-    """Group consecutive splits into tasks of about `task_bytes`, so that many small files make few tasks."""
-    tasks: list[list[Split]] = []
-    filled = task_bytes
-    for split in splits:
-        if not tasks or filled + split.size > task_bytes:
-            tasks.append([])
-            filled = 0
-        tasks[-1].append(split)
-        filled += split.size
-    return tasks

@@ -39,7 +39,7 @@ def _concatenated(tables: Iterable[Any]) -> Any:
 
 def _with_duckdb(duckdb: Any, request: dict[str, Any]) -> Any:
     connection = duckdb.connect()
-    paths = ", ".join(_literal(path) for path in request["paths"])
+    paths = ", ".join(_quoted(request["paths"], "'"))
     source = f"read_parquet([{paths}], hive_partitioning = false)"
     if request["kind"] != "parquet":
         try:
@@ -146,8 +146,8 @@ def _with_chdb(chdb: Any, request: dict[str, Any]) -> Any:
 
     names = ", ".join("`" + name.replace("`", "\\`") + "`" for name in request["columns"])
     tables = []
-    for path in request["paths"]:
-        query = f"SELECT {names} FROM file({_literal(path)}, Parquet)"
+    for path, literal in zip(request["paths"], _quoted(request["paths"], "'"), strict=True):
+        query = f"SELECT {names} FROM file({literal}, Parquet)"
         settings = " SETTINGS output_format_arrow_string_as_string = 0, max_threads = 1, use_hive_partitioning = 0"
         table = pa.ipc.open_stream(chdb.query(query + settings, "ArrowStream").bytes()).read_all()
         stored = parquet.read_schema(path)
@@ -205,10 +205,6 @@ ENGINES = {
 
 def _quoted(names: list[str], quote: str) -> list[str]:
     return [quote + name.replace(quote, 2 * quote) + quote for name in names]
-
-
-def _literal(path: str) -> str:
-    return "'" + path.replace("'", "''") + "'"
 
 
 def _short(error: BaseException) -> str:

@@ -114,15 +114,11 @@ def _handler(html: str, token: str, queries: QueryProcess) -> type[BaseHTTPReque
                 or not secrets.compare_digest(sent.encode(), token.encode())
                 or not secrets.compare_digest(self.path.encode(), f"/{token}/sql".encode())
             ):
-                self.close_connection = True
-                self._send_json(404, {"error": "unknown address, or a missing token: reload the page"})
+                self.send_error(404, "unknown address, or a missing token: reload the page")
                 return
             length = (self.headers.get("Content-Length") or "").strip()
             if not (length.isascii() and length.isdecimal()) or len(length) > 9 or int(length) > _LARGEST_REQUEST:
-                self.close_connection = True
-                self._send_json(
-                    413, {"error": f"the request needs a Content-Length of at most {_LARGEST_REQUEST:,} bytes"}
-                )
+                self.send_error(413, f"the request needs a Content-Length of at most {_LARGEST_REQUEST:,} bytes")
                 return
             try:
                 text = json.loads(self.rfile.read(int(length)))["sql"]
@@ -138,7 +134,7 @@ def _handler(html: str, token: str, queries: QueryProcess) -> type[BaseHTTPReque
             self._send(status, "application/json", text.encode(errors="replace"))
 
         def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-            """Answer a request that http.server cannot parse with JSON."""
+            """Answer an invalid request, also one that http.server cannot parse, with JSON."""
             self.close_connection = True
             self._send_json(code, {"error": message or http_responses.get(code, "bad request")})
 

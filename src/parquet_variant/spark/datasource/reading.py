@@ -27,6 +27,7 @@ from parquet_variant.errors import VariantError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.scanning.scan import Scan, with_types
+from parquet_variant.io.parallel import grouped
 from parquet_variant.query.selection import Selected, arrow_type, holds_variants
 from parquet_variant.spark import arrow_variant
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
@@ -211,17 +212,12 @@ class BatchReader(DataSourceReader):
 
 def _packed(work: list[tuple[Any, Any]], size: int) -> list[InputPartition]:
     """Return one partition per task; many small files share one, because a Spark task costs as much as reading 100."""
-    costs = [task.bytes + _OPEN_BYTES for _, task in work]
-    max_cost = min(size, max(_OPEN_BYTES, sum(costs) // _MIN_TASKS))
-    packed: list[list[tuple[Any, Any]]] = []
-    packed_cost = max_cost
-    for item, cost in zip(work, costs, strict=True):
-        if packed_cost + cost > max_cost or not packed:
-            packed.append([])
-            packed_cost = 0
-        packed[-1].append(item)
-        packed_cost += cost
-    return [ScanPartition(group) for group in packed]
+
+    def cost(item: tuple[Any, Any]) -> int:
+        return int(item[1].bytes) + _OPEN_BYTES
+
+    max_cost = min(size, max(_OPEN_BYTES, sum(map(cost, work)) // _MIN_TASKS))
+    return [ScanPartition(group) for group in grouped(work, cost, max_cost)]
 
 
 def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:

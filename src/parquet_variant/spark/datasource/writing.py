@@ -152,6 +152,10 @@ class _Writer:
             warn_of_null_partitions(values, rows)
         self.destination.commit(files, batch=batch)
 
+    def abort(self, messages: Messages, batchId: int | None = None) -> None:  # noqa: N803 - the name in Spark's interface
+        """Remove the files of a job or micro-batch. If all tasks had ended, the commit failed, and may contain them."""
+        self.destination.abort(_files(messages), may_be_committed=None not in messages)
+
     def _columns(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[dict[str, Any]]:
         """Yield the columns to write by name: VARIANTs and the JSON text as `VariantArray`, `column` shredded."""
         tables, shredding = _combine_batches(batches, _BATCH_BYTES), self.shredding
@@ -204,10 +208,6 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         """Make the files of all tasks visible together."""
         self._commit(messages, self.transaction)
 
-    def abort(self, messages: Messages) -> None:
-        """Remove the files of this job. If all tasks had ended, the commit failed, and may contain the files."""
-        self.destination.abort(_files(messages), may_be_committed=None not in messages)
-
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     """``df.writeStream.format("variant")``: every micro-batch is committed once.
@@ -229,7 +229,3 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - the name in Spark's interface
         """Commit a micro-batch, unless it was committed before."""
         self._commit(messages, (self.stream, batchId))
-
-    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - the name in Spark's interface
-        """Remove the files of a micro-batch, as those of a batch."""
-        self.destination.abort(_files(messages), may_be_committed=None not in messages)
