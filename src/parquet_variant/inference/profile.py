@@ -36,16 +36,8 @@ StringCounts: TypeAlias = "Counter[tuple[str, str, bool]]"
 MAX_PATHS = 1 << 17
 _ARRAY, _OBJECT = 21, 22
 _TYPE_OF_KIND = [TYPE_OF_ID[PrimitiveId(kind)].type for kind in range(_ARRAY)] + [VariantType.ARRAY, VariantType.OBJECT]
-# Types of `PathProfile.string_form` -> columns of the counts table.
-FORMS = (
-    "date",
-    "timestamp",
-    "timestamp_ntz",
-    "uuid",
-    "number",
-    "boolean",
-    "bigint",
-)  # in the order of `string_forms.FORM`
+# The types of `PathProfile.string_form`, in the order of `string_forms.FORM`, and their columns of the counts table.
+FORMS = ("date", "timestamp", "timestamp_ntz", "uuid", "number", "boolean", "bigint")
 FORM_COLUMNS = {form: path_table.DATES + number for number, form in enumerate(FORMS)}
 # Number of rows of an array that are unshredded at a time.
 _ROWS = 1 << 16

@@ -117,9 +117,8 @@ def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
     for number in np.flatnonzero((strings > 0) & (forms == strings)).tolist():
         path = (of_path := PathProfile(profile, number)).path
         if (form := of_path.string_form) is not None and path.segments:
-            suggestions[path] = TypeSuggestion(
-                path.shorthand, form if form == "date" else f"{form}!", int(strings[number])
-            )
+            kind = form if form == "date" else f"{form}!"
+            suggestions[path] = TypeSuggestion(path.shorthand, kind, int(strings[number]))
     return tuple(suggestions[path] for path in sorted(suggestions, key=depth_first))
 
 

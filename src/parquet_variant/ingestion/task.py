@@ -311,14 +311,11 @@ def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]])
     splits = [split for task in tasks for split in task]
     step = max(1, len(splits) // _SAMPLE_SPLITS)
     sample_splits = splits[::step]
-    arrays = []
-    for split in sample_splits:
-        try:
-            first = first_rows([split], ShreddingSchema.variant(), request.text, _SAMPLE_BYTES)
-        except VariantError:
-            return  # the task raises the error with its position
-        if first is not None:
-            arrays.append(first.to_unshredded())
+    try:
+        parts = [first_rows([split], ShreddingSchema.variant(), request.text, _SAMPLE_BYTES) for split in sample_splits]
+    except VariantError:
+        return  # the task raises the error with its position
+    arrays = [part.to_unshredded() for part in parts if part is not None]
     if not sum(map(len, arrays)):
         return
     sample = VariantArray.concat(arrays)

@@ -129,10 +129,8 @@ def _rows(file: str, columns: Mapping[str, Any]) -> pa.Table:
             made[name] = parse_json(rows[name]) if is_text else VariantArray.from_arrow(rows, column=name)
         elif base != name and columns.get(base, {}).get("data_type") == "json":
             is_present = made[base].storage.is_valid().to_numpy(zero_copy_only=False)
-            places, variants = np.arange(len(rows)), cast_to_variant(rows[name])
-            made[base] = VariantArray.concat([made[base], variants]).take(
-                np.where(is_present, places, places + len(rows))
-            )
+            chosen = np.arange(len(rows)) + np.where(is_present, 0, len(rows))
+            made[base] = VariantArray.concat([made[base], cast_to_variant(rows[name])]).take(chosen)
         else:
             made[name] = rows[name]
     return variant_table(made)

@@ -9,6 +9,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from numbers import Number
 from typing import Any, SupportsFloat
 
@@ -61,7 +62,7 @@ def _checks(rules: PathRules) -> Iterator[tuple[str, Callable[[Any], bool]]]:
     for name, of_kind, measure in (("", (Number, Decimal, dt.date), None), ("_length", str, len)):
         low, high = getattr(rules, f"min{name}"), getattr(rules, f"max{name}")
         if low is not None or high is not None:
-            yield f"bounds{name}", _within(low, high, of_kind, measure)
+            yield f"bounds{name}", partial(_is_within, low, high, of_kind, measure)
 
 
 def _is_of_type(value: Any, kind: str) -> bool:
@@ -70,11 +71,8 @@ def _is_of_type(value: Any, kind: str) -> bool:
     return isinstance(value, _PYTHON.get(kind, object)) and (kind != "number" or not isinstance(value, bool))
 
 
-def _within(low: Any, high: Any, of_kind: Any, measure: Callable[[Any], Any] | None) -> Callable[[Any], bool]:
-    def check(value: Any) -> bool:
-        if not isinstance(value, of_kind) or isinstance(value, bool):
-            return True
-        size = value if measure is None else measure(value)
-        return (low is None or size >= low) and (high is None or size <= high)
-
-    return check
+def _is_within(low: Any, high: Any, of_kind: Any, measure: Callable[[Any], Any] | None, value: Any) -> bool:
+    if not isinstance(value, of_kind) or isinstance(value, bool):
+        return True
+    size = value if measure is None else measure(value)
+    return (low is None or size >= low) and (high is None or size <= high)

@@ -71,9 +71,7 @@ def lazy(
         filters = [] if predicate is None or rows is not None or where is not None else _filters(predicate, empty)
         filtered = [] if predicate is None else predicate.meta.root_names()
         # The filter of the frame may name any column.
-        needed = (
-            selected if where is not None else {name: selected[name] for name in dict.fromkeys([*names, *filtered])}
-        )
+        needed = selected if where is not None else {name: selected[name] for name in (*names, *filtered)}
         for part in table.scan(needed, filters or where, column=column).batches():
             frame = pl.DataFrame(part).head(len(part) if rows is None else rows)
             rows = None if rows is None else rows - len(frame)

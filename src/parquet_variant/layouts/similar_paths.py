@@ -40,11 +40,8 @@ def similar_path(path: VariantPath, paths: Collection[VariantPath]) -> VariantPa
         next_segments = children.get(prefix, set())
         step: Segment = WILDCARD if isinstance(segment, int) else segment
         if step not in next_segments:
-            similar = (
-                similar_key(step, [key for key in next_segments if isinstance(key, str)])
-                if isinstance(step, str)
-                else None
-            )
+            siblings = [key for key in next_segments if isinstance(key, str)]
+            similar = similar_key(step, siblings) if isinstance(step, str) else None
             if similar is None:
                 last = path.segments[-1]
                 if not isinstance(last, str):

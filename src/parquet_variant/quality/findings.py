@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -229,26 +230,22 @@ def _searches(finding: Finding) -> Iterator[_Search]:
         side: Side = "after" if new.share < old.share else "before"
         yield _Search(side, path.parent, matches=lacks_field, needs_rows=True)
     elif finding.change == "range":
-        yield _Search("after", path, matches=_outside(old))
-        yield _Search("before", path, matches=_outside(new))
+        yield _Search("after", path, matches=partial(_is_outside, old))
+        yield _Search("before", path, matches=partial(_is_outside, new))
     elif finding.change in ("cardinality", "length"):
         yield _Search("before", path)
         yield _Search("after", path)
 
 
-def _outside(other: PathSummary) -> Callable[[Variant], bool]:
-    """Return a test for numbers and times outside of the ranges of the other side."""
-
-    def is_outside(value: Variant) -> bool:
-        name = type_name(value.type)
-        bounds = other.ranges.get(RANGE_KINDS.get(name, name))
-        if bounds is None:
-            return False
-        sides = (*bounds, value.to_python())
-        low, high, number = (float(bound) if isinstance(bound, Decimal) else bound for bound in sides)
-        return not low <= number <= high
-
-    return is_outside
+def _is_outside(other: PathSummary, value: Variant) -> bool:
+    """Return whether a number or time is outside of the ranges of the other side."""
+    name = type_name(value.type)
+    bounds = other.ranges.get(RANGE_KINDS.get(name, name))
+    if bounds is None:
+        return False
+    sides = (*bounds, value.to_python())
+    low, high, number = (float(bound) if isinstance(bound, Decimal) else bound for bound in sides)
+    return not low <= number <= high
 
 
 # ---- where to search

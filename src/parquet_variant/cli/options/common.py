@@ -90,9 +90,8 @@ def read_selects(texts: list[str]) -> dict[str, str]:
         else:
             path = text.strip()
             (selected,) = read_selection([path]) if not path.startswith("$") else read_selection({"value": path})
-            keys = (
-                [segment for segment in selected.path.segments if isinstance(segment, str)] if selected.path else [path]
-            )
+            segments = selected.path.segments if selected.path else (path,)
+            keys = [segment for segment in segments if isinstance(segment, str)]
             name = keys[-1] if keys else "value"
         if name in selects:
             raise PathError(f"two --select options have the name {name!r}: rename one, as in 'other={path}'")

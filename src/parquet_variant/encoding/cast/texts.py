@@ -28,11 +28,7 @@ _FALSE = frozenset({"f", "false", "n", "no", "0"})
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _HEX_FLOAT = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
-_INFINITE = {
-    sign + name: value
-    for sign, value in (("", float("inf")), ("+", float("inf")), ("-", float("-inf")))
-    for name in ("inf", "infinity")
-}
+_NOT_FINITE = re.compile(r"(?ai:[+-]?inf(?:inity)?|nan)")
 # int() does not accept longer texts, and no target holds such a number.
 _MAX_DIGITS = 4000
 
@@ -82,11 +78,8 @@ def text_to_double(text: str) -> float | None:
     (1.5, -inf, None)
     """
     word = text.strip(JAVA_BLANKS)
-    special = word.lower()
-    if special in _INFINITE:
-        return _INFINITE[special]
-    if special == "nan":
-        return float("nan")
+    if _NOT_FINITE.fullmatch(word):
+        return float(word)
     bare = word[:-1] if word[-1:] in ("d", "D", "f", "F") else word
     if _DECIMAL.fullmatch(bare):
         return float(bare)

@@ -236,14 +236,26 @@ def _undecided(nodes: Int64s, rules: PathRules) -> list[tuple[str, Mask]]:
     is_string = kinds == KIND.STRING
     if rules.pattern is not None and is_string.any():
         broken = np.zeros(len(nodes), np.bool_)
-        texts = _strings(nodes[is_string]).dictionary_encode()
-        matches = to_numpy(pc.match_substring_regex(texts.dictionary, rules.pattern))
-        broken[is_string] = ~matches[to_numpy(texts.indices)]
+        encoded = _strings(nodes[is_string]).dictionary_encode()
+        matches = to_numpy(pc.match_substring_regex(encoded.dictionary, rules.pattern))
+        broken[is_string] = ~matches[to_numpy(encoded.indices)]
         broken_rules.append(("pattern", broken))
     if rules.values is not None:
-        broken = _other_values(nodes, kinds, rules.values)
-        if choices_of(rules):
-            broken &= ~is_string  # The kernel has decided strings.
+        broken = np.zeros(len(nodes), np.bool_)
+        if is_string.any() and not choices_of(rules):  # otherwise the kernel has decided strings
+            texts = [value.encode() for value in rules.values if isinstance(value, str)]
+            allowed = from_bytes(texts, pa.large_binary())
+            is_allowed = pc.is_in(_strings(nodes[is_string]).cast(pa.large_binary()), value_set=allowed)
+            broken[is_string] = ~to_numpy(is_allowed)
+        integers = [value for value in rules.values if type(value) is int and _SMALLEST <= value <= _LARGEST]
+        is_integer = (kinds >= KIND.INT8) & (kinds <= KIND.INT64)
+        broken[is_integer] = ~np.isin(nodes[is_integer, 1], np.array(integers, np.int64))
+        keys, remaining = set(map(scalar_key, rules.values)), np.flatnonzero(~is_string & ~is_integer)
+        is_container = kinds[remaining] >= KIND.ARRAY
+        broken[remaining] = [
+            bool(container) or scalar_key(value) not in keys
+            for container, value in zip(is_container.tolist(), scalar_objects(nodes[remaining]), strict=True)
+        ]
         broken_rules.append(("values", broken))
     wide = (kinds == KIND.DECIMAL16) | (kinds == KIND.FLOAT) | ((kinds != KIND.STRING) & (nodes[:, 0] >> 8 & 0xFF > 18))
     if wide.any():
@@ -256,29 +268,6 @@ def _strings(nodes: Int64s) -> pa.StringArray:
     return filled_binary(sizes, partial(copy_spans, nodes[:, 1].copy(), sizes), arrow_type=pa.large_binary()).cast(
         pa.large_string()
     )
-
-
-def _other_values(nodes: Int64s, kinds: Int64s, values: tuple[Any, ...]) -> Mask:
-    """Return which nodes have none of the values."""
-    broken = np.zeros(len(nodes), np.bool_)
-    texts = [value for value in values if isinstance(value, str)]
-    integers = np.array([value for value in values if type(value) is int and -(2**63) <= value < 2**63], np.int64)
-    is_string = kinds == KIND.STRING
-    if is_string.any():
-        allowed = from_bytes([text.encode() for text in texts], pa.large_binary())
-        is_allowed = pc.is_in(_strings(nodes[is_string]).cast(pa.large_binary()), value_set=allowed)
-        broken[is_string] = ~to_numpy(is_allowed)
-    is_integer = (kinds >= KIND.INT8) & (kinds <= KIND.INT64)
-    broken[is_integer] = ~np.isin(nodes[is_integer, 1], integers)
-    remaining = np.flatnonzero(~is_string & ~is_integer)
-    keys = {scalar_key(value) for value in values}
-    is_container = kinds[remaining] >= KIND.ARRAY
-    scalars = scalar_objects(nodes[remaining])
-    broken[remaining] = [
-        bool(container) or scalar_key(value) not in keys
-        for container, value in zip(is_container.tolist(), scalars, strict=True)
-    ]
-    return broken
 
 
 def _wide_numbers(nodes: Int64s, wide: Mask, rules: PathRules) -> list[tuple[str, Mask]]:

@@ -145,7 +145,14 @@ class PathRules:
             if not isinstance(getattr(self, name), kind):
                 raise bad_contract(f"{name} is {getattr(self, name)!r}: write {form}")
         self._check_counts()
-        self._check_bounds()
+        for name in ("min", "max"):
+            if (bound := getattr(self, name)) is not None:
+                _set(self, **{name: as_bound(name, bound)})
+        if self.min is not None and self.max is not None:
+            if isinstance(self.min, dt.date) != isinstance(self.max, dt.date):
+                raise bad_contract("min and max have different types: write two numbers, or two dates or timestamps")
+            if order_of(self.min) > order_of(self.max):
+                raise bad_contract(f"min is {self.min} and max is {self.max}: min must not be greater")
         if self.format is not None:
             check_choice("format", self.format, FORMATS, reason="bad-contract")
         if self.pattern is not None:
@@ -175,16 +182,6 @@ class PathRules:
                     raise bad_contract(f"{name} is {count!r}: write an integer that is at least 0")
             if None not in (smallest, largest) and smallest > largest:
                 raise bad_contract(f"{low} is {smallest} and {high} is {largest}: {low} must not be greater")
-
-    def _check_bounds(self) -> None:
-        for name in ("min", "max"):
-            if (bound := getattr(self, name)) is not None:
-                _set(self, **{name: as_bound(name, bound)})
-        if self.min is not None and self.max is not None:
-            if isinstance(self.min, dt.date) != isinstance(self.max, dt.date):
-                raise bad_contract("min and max have different types: write two numbers, or two dates or timestamps")
-            if order_of(self.min) > order_of(self.max):
-                raise bad_contract(f"min is {self.min} and max is {self.max}: min must not be greater")
 
     @property
     def allows_null(self) -> bool:

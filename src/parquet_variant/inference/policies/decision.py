@@ -261,12 +261,11 @@ def result_of(
                 types = type_groups(path_profile) | {"null": path_profile.null_count}
                 parts = sorted(types.items(), key=lambda item: (-item[1], item[0]))
                 reason = f"{reason}: " + ", ".join(f"{n / path_profile.count:.1%} {name}" for name, n in parts if n)
-            decision = Decision(
+            decisions.append(Decision(
                 path, kind, path_profile.count, path_profile.row_share, share, bytes_saved(path_profile, node), reason,
                 null=path_profile.null_count, places=path_profile.places, scalar_bytes=path_profile.scalar_bytes,
                 encoded_bytes=path_profile.encoded_bytes,
-            )  # fmt: skip
-            decisions.append(decision)
+            ))  # fmt: skip
         if node is not None and node.kind == "object":
             names = {name for name, _ in node.fields} | set(outside.get(path, ()))
             if outside_reason is not None and path_profile is not None:

@@ -160,10 +160,8 @@ def open_parquet(request: destination.WriteRequest) -> destination.Destination |
     staging = open_staging(request.dest, request.mode)
     if staging is None:
         return None
-    existing, names = (
-        existing_partitions(request.dest) if request.mode == "append" else None,
-        request.partition_by.names,
-    )
+    names = request.partition_by.names
+    existing = existing_partitions(request.dest) if request.mode == "append" else None
     if existing is not None and names and names != tuple(existing):
         columns = f"partitioned by {', '.join(existing)}" if existing else "not partitioned"
         raise bad_option(

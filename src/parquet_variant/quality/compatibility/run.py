@@ -274,11 +274,9 @@ def _predictions(table: Table, require: Mapping[str, str] | None) -> Iterator[En
         ordered = sorted(versions, key=engine_rules.version_numbers)
         for (result, found), group in groupby(ordered, partial(engine_rules.verdict_of, engine, files=files)):
             first, *others = group
-            detail = (
-                f"{found.effect}; {found.evidence}".lstrip("; ")
-                if found
-                else "no rule for this version and these files"
-            )
+            detail = "no rule for this version and these files"
+            if found:
+                detail = f"{found.effect}; {found.evidence}".lstrip("; ")
             yield EngineResult(f"{engine} {f'{first} to {others[-1]}' if others else first}", result, detail)
 
 
@@ -301,9 +299,8 @@ class Trial:
                 continue
             verdict, detail = self._run(engine, python, self.subject)
             if self.finds_remedies and verdict in ("refused", "differs") and self.subject.kind == "parquet":
-                remedy = self._remedy(
-                    engine, python, ("equal",) if verdict == "differs" else ("equal", "json", "struct")
-                )
+                accepted: tuple[Verdict, ...] = ("equal",) if verdict == "differs" else ("equal", "json", "struct")
+                remedy = self._remedy(engine, python, accepted)
                 detail += f"; readable after: variant rewrite {source} DEST {remedy}" if remedy else ""
             result = EngineResult(f"{engine} {version}", verdict, detail)
             if verdict != "not installed":

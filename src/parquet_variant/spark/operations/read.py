@@ -85,10 +85,10 @@ def read(
     spark.dataSource.register(VariantDataSource)
     source, options = _data_source_options(table)
     if columns is not None:  # a path without a type is the Variant
-        is_untyped = {
-            name: str(path).startswith("$") and split_type(str(path))[1] is None for name, path in columns.items()
+        columns = {
+            name: (str(path), "variant") if str(path).startswith("$") and split_type(str(path))[1] is None else path
+            for name, path in columns.items()
         }
-        columns = {name: (str(path), "variant") if is_untyped[name] else path for name, path in columns.items()}
     options |= {"columns": None if columns is None else json.dumps(columns), "where": where, "column": column}
     options |= {"partitionBytes": partition_bytes, "mergeSchema": "true" if merge_schema else None}
     options |= {"timeZone": spark.conf.get("spark.sql.session.timeZone")}
@@ -98,11 +98,9 @@ def read(
     if columns is not None and where is None and engine != "python" and table.format == "parquet":
         plan = readers(table, columns, column=column)
     if engine == "jvm" and (plan is None or plan.python):
-        reasons = (
-            "; ".join(sorted(set(plan.python.values())))
-            if plan is not None
-            else "it reads only paths in Parquet files, and without where="
-        )
+        reasons = "it reads only paths in Parquet files, and without where="
+        if plan is not None:
+            reasons = "; ".join(sorted(set(plan.python.values())))
         problem = f"the JVM cannot read {source} without the data source ({reasons}): use engine='auto'"
         raise VariantError(problem, reason="no-struct-view")
     reader = spark.read.format("variant").options(**options)
