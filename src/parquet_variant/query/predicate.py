@@ -336,7 +336,7 @@ def _bind_compare(compare: Compare, kind: pa.DataType, zone: str) -> Predicate:
         if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
             units, remainder = divmod(_nanoseconds(literal, kind, zone), _NANOSECONDS[kind.unit])
             return _bind_units(compare, kind, units, bool(remainder))
-        return Compare(compare.column, compare.op, _scalar(literal, kind, zone))
+        return Compare(compare.column, compare.op, _scalar(literal, kind))
     except (pa.ArrowException, TypeError, ValueError):
         raise PredicateError(
             f"cannot compare {compare.column} ({kind}) with {literal!r}: write a literal of that type"
@@ -385,7 +385,7 @@ def _bind_units(compare: Compare, kind: pa.DataType, units: int, has_remainder: 
     return Compare(column, op, pa.scalar(Decimal((int(units < 0), text, -kind.scale)), kind))
 
 
-def _scalar(literal: Any, kind: pa.DataType, zone: str) -> pa.Scalar:
+def _scalar(literal: Any, kind: pa.DataType) -> pa.Scalar:
     if any(isinstance(literal, python) and any(test(kind) for test in tests) for python, tests in _TESTS.items()):
         return scalar(literal, kind)
     if kind == pa.uuid() and isinstance(literal, (str, uuid.UUID)):

@@ -212,9 +212,8 @@ def short_description(selection: Sequence[Selected], predicate: Predicate | None
     'of a, b, c, d, e and 1 more'
     """
     more = f" and {len(selection) - 5:,} more" if len(selection) > 5 else ""
-    return (
-        f"of {', '.join(column.name for column in selection[:5])}{more}{', filtered' if predicate is not None else ''}"
-    )
+    names = ", ".join(column.name for column in selection[:5])
+    return f"of {names}{more}{', filtered' if predicate is not None else ''}"
 
 
 class PlannedQuery(ArrowResult):

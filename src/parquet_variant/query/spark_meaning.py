@@ -22,7 +22,7 @@ from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_engine import EARLIER
 from parquet_variant.query.sql_dialect import SqlError, from_template, written
-from parquet_variant.query.variant_functions import returns_variant
+from parquet_variant.query.variant_functions import RETURN_VARIANTS
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _ALTERNATIVES = {"coalesce", "ifnull", "nullif", "least", "greatest", "list_value", "min", "max", "any_value", "first"}
@@ -189,32 +189,31 @@ _UNITS = {
 }  # fmt: skip
 
 
-def as_spark_means(tree: exp.Expr, types: Mapping[str, pa.DataType]) -> exp.Expr:
-    """Translate an expression from Spark to DuckDB.
+class SparkMeaning:
+    """Translates expressions from Spark's SQL to DuckDB's.
 
-    `tree`: the expression in Spark's SQL.
     `types`: Arrow types of the columns that are not Variants, by name.
-    Raises `SqlError` with the part of the expression that could have another result in DuckDB.
 
     >>> from parquet_variant.query.sql_dialect import parse_sql, to_sql
-    >>> to_sql(as_spark_means(parse_sql("date_format(t, 'yyyy-MM')", "spark", what="expression"), {}))
+    >>> to_sql(SparkMeaning({}).converted(parse_sql("date_format(t, 'yyyy-MM')", "spark", what="expression")))
     "STRFTIME(CAST(t AS TIMESTAMP), '%Y-%m')"
     """
-    return _Meaning({name.lower(): kind for name, kind in types.items()}).converted(tree)
 
-
-class _Meaning:
     def __init__(self, types: Mapping[str, pa.DataType]) -> None:
-        self.types = types
+        self.types = {name.lower(): kind for name, kind in types.items()}
 
     def converted(self, node: exp.Expr) -> exp.Expr:
-        """Translate a tree, its parts first."""
+        """Translate a tree, its parts first.
+
+        Raises `SqlError` with the part of the expression that could have another result in DuckDB.
+        """
         copy = node.copy()
         for part in list(copy.iter_expressions()):
             part.replace(self.converted(part))
         return self.of(copy)
 
     def of(self, node: exp.Expr) -> exp.Expr:
+        """Translate an expression whose parts are translated."""
         if isinstance(node, exp.Anonymous):
             return self.function(node)
         if isinstance(node, exp.Bracket):
@@ -243,8 +242,9 @@ class _Meaning:
         return node
 
     def function(self, node: exp.Anonymous) -> exp.Expr:
+        """Translate a call of a function."""
         name, arguments = str(node.this).lower(), node.expressions
-        if name in _SAME or returns_variant(name):
+        if name in _SAME or name in RETURN_VARIANTS:
             return node
         if name in _TYPES and len(arguments) == 1:
             return self.cast(exp.cast(arguments[0], _TYPES[name]))
@@ -274,6 +274,7 @@ class _Meaning:
         raise _unknown_expression(node)
 
     def text(self, node: exp.Expr) -> exp.Expr:
+        """Return an expression as text."""
         return node if isinstance(node, exp.Literal) and node.is_string else self.cast(exp.cast(node, "TEXT"))
 
     def cast(self, node: exp.Expr) -> exp.Expr:

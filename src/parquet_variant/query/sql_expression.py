@@ -21,7 +21,7 @@ from parquet_variant.query.rewriting.expressions import ExpressionRewriter
 from parquet_variant.query.rewriting.scopes import KeysOf, Relation, Scope, TableUse, missing_path
 from parquet_variant.query.rewriting.values import QueryContext
 from parquet_variant.query.selection import Selected, TableColumns, TableFacts
-from parquet_variant.query.spark_meaning import as_spark_means, with_earlier_instants
+from parquet_variant.query.spark_meaning import SparkMeaning, with_earlier_instants
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
 from parquet_variant.support.choices import SqlEngine
@@ -69,7 +69,8 @@ def read_expression(
 def _read(text: str, known: Mapping[str, TableFacts], zone: str, engine: SqlEngine) -> SqlExpression:
     tree = parse_sql(text, engine, what="expression")
     if engine == "spark":
-        tree = as_spark_means(tree, {n: kind for facts in known.values() for n, kind in facts.columns.ordinary.items()})
+        types = {name: kind for facts in known.values() for name, kind in facts.columns.ordinary.items()}
+        tree = SparkMeaning(types).converted(tree)
     for node in tree.find_all(exp.Query, exp.Window, exp.Star):
         raise SqlError(
             f"{written(node)!r} is not allowed in a condition on rows: subqueries, windows and stars read other rows"

@@ -35,16 +35,11 @@ _EXACT_DOUBLES = 2**53
 MAX_DIGITS = 38  # of a decimal of the engine
 
 
-def pushdown(condition: exp.Expr, find_column: FindColumn, zone: str = "UTC") -> Predicate | None:
-    """Return a predicate that is true for every row for which the condition is true; None without one.
+class Pushdown:
+    """Reads conditions over columns of known types, as far as the engine means the same.
 
     `find_column`: returns the column of the scan that an expression is.
     """
-    return _Pushdown(find_column, zone).implied(condition)
-
-
-class _Pushdown:
-    """Reads conditions over columns of known types, as far as the engine means the same."""
 
     any_type: Any = NO_LITERAL  # The type of a column that may have every type.
 
@@ -52,7 +47,7 @@ class _Pushdown:
         self.find_column, self.zone = find_column, zone
 
     def implied(self, condition: exp.Expr) -> Predicate | None:
-        """Return a predicate that is true wherever the condition is true."""
+        """Return a predicate that is true for every row for which the condition is true; None without one."""
         condition = condition.unnest()
         if isinstance(condition, exp.And):
             parts = [part for operand in condition.flatten() if (part := self.implied(operand)) is not None]
@@ -98,6 +93,7 @@ class _Pushdown:
         return Not(predicate) if predicate is not None and node.args.get("negate") else predicate
 
     def comparison(self, op: str, first: exp.Expr, second: exp.Expr) -> Predicate | None:
+        """Return the comparison of a column with a literal, on either side."""
         if (compared := self.find_column(first.unnest())) is not None:
             return self.compare_with(compared, op, second)
         compared = self.find_column(second.unnest())
@@ -126,7 +122,7 @@ class _Pushdown:
         return compare
 
 
-class _Filter(_Pushdown):
+class _Filter(Pushdown):
     """Reads a filter, whose columns have no types yet, and whose literals are exact; refuses all other SQL."""
 
     any_type = None

@@ -282,7 +282,7 @@ EDITS = {
 }  # fmt: skip
 BUILDERS = ("to_variant_object", "variant_from_arrays", "variant_from_entries")
 _GETTERS = ("variant_get", "try_variant_get", "variant_extract", "variant_extract_string", "variant_exists")
-TRIES = frozenset(["variant_set", "variant_insert", "variant_array_append", "variant_delete"])
+EDIT_NAMES = frozenset([*EDITS, *(f"try_{name}" for name in EDITS if name != "variant_strip_nulls")])
 # The names that users write -> the function; each takes a Variant, and a path into it as an optional second argument.
 OF_ONE_VARIANT = {
     **{name: name for name in ("is_variant_null", "is_valid_variant", "schema_of_variant", "variant_type")},
@@ -292,6 +292,7 @@ OF_ONE_VARIANT = {
     "json_array_length": "variant_array_length", "size": "cardinality",
 }  # fmt: skip
 PARSERS = frozenset(["parse_json", "try_parse_json"])
+RETURN_VARIANTS = frozenset([*PARSERS, *EDIT_NAMES, *BUILDERS])
 AGGREGATES = frozenset(["variant_group_array", "schema_of_variant_agg"])
 # Functions in FROM -> the columns of the result.
 EXPLODES = {
@@ -301,17 +302,11 @@ EXPLODES = {
 }
 
 
-def returns_variant(name: str) -> bool:
-    """Return whether a function returns a Variant."""
-    return name in PARSERS or name in EDITS or name in BUILDERS or name.removeprefix("try_") in TRIES
-
-
 def unknown_function(name: str) -> str | None:
     """Return the message for a function that does not exist, with the most similar name; None for a known function."""
     from difflib import get_close_matches
 
-    tries = (f"try_{function}" for function in TRIES)
-    own = {*OF_ONE_VARIANT, *PARSERS, *AGGREGATES, *EXPLODES, *EDITS, *tries, *BUILDERS, *_GETTERS}
+    own = {*OF_ONE_VARIANT, *AGGREGATES, *EXPLODES, *RETURN_VARIANTS, *_GETTERS}
     own |= {"to_json", "variant_contains", "get_path", "typeof"}
     # DuckDB's syntax.
     own |= {"coalesce", "nullif", "ifnull", "nvl", "if", "iff", "try", "unnest", "grouping", "exists"}

@@ -159,8 +159,7 @@ def equal_columns(expression: SqlExpression, left: str, right: str) -> Sequence[
     tree = parse_sql(expression.text, "duckdb", what="expression")
     pairs = []
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
-        while isinstance(part, exp.Paren):
-            part = part.this
+        part = part.unnest()
         if not isinstance(part, exp.EQ):
             continue
         sides = {side.table: side.name for side in (part.this, part.expression) if isinstance(side, exp.Column)}

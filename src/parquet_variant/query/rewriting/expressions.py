@@ -30,11 +30,11 @@ from parquet_variant.query.sql_dialect import SqlError, from_template
 from parquet_variant.query.sql_pushdown import NO_LITERAL, class_of_type, literal_value
 from parquet_variant.query.variant_functions import (
     AGGREGATES,
+    EDIT_NAMES,
     EDITS,
     FUNCTIONS,
     OF_ONE_VARIANT,
     PARSERS,
-    TRIES,
     VARIANT,
 )
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -402,7 +402,7 @@ _DUCKDB_READERS: dict[Any, _Reader] = {
     exp.WithinGroup: _R._read_ordered_set,
     **_each(_R._read_by_equality, "mode list array_agg"),
     **_each(_R._read_builder, " ".join([*PARSERS, "to_variant_object", "variant_from_arrays"])),
-    **_each(_R._read_edit, " ".join([*EDITS, *(f"try_{name}" for name in TRIES)])),
+    **_each(_R._read_edit, " ".join(EDIT_NAMES)),
 }
 
 

@@ -19,7 +19,7 @@ from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import And, Predicate, joined
 from parquet_variant.query.selection import Inside, Kind, Selected, TableFacts, field_of, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError
-from parquet_variant.query.sql_pushdown import pushdown
+from parquet_variant.query.sql_pushdown import Pushdown
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -142,7 +142,7 @@ class TableUse:
             ordinary = self.table.columns.ordinary
             return node.name, ordinary[node.name] if node.name in ordinary else node.meta.get("type")
 
-        predicate = pushdown(condition, find_column, zone)
+        predicate = Pushdown(find_column, zone).implied(condition)
         if predicate is not None:
             self.filters.append(predicate)
 
