@@ -11,6 +11,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from html import escape
 from itertools import chain
 from pathlib import Path
@@ -118,26 +119,21 @@ def write_result(
             yield part
 
     with atomic_file(file) as staged:
-        if kind == "ndjson":
-            with staged.open("w", encoding="utf-8", newline="") as stream:
-                for part in counted():
-                    stream.writelines(f"{text}\n" for text in json_rows(part))
-            return rows
-        tables = counted()
-        if kind in ("csv", "tsv"):
-            tables = map(_flatten_table, tables)
+        tables = map(_flatten_table, counted()) if kind in ("csv", "tsv") else counted()
         first = next(tables)
         tables = chain([first], tables)
-        if kind == "parquet":
+        if kind == "ndjson":
+            with staged.open("w", encoding="utf-8", newline="") as stream:
+                for part in tables:
+                    stream.writelines(f"{text}\n" for text in json_rows(part))
+        elif kind == "parquet":
             _write_parquet(staged, first.schema, _joined(tables))
-            return rows
-        writer: Any = pa.ipc.new_file(str(staged), first.schema) if kind == "arrow" else None
-        if writer is None:
+        else:
             options = pa_csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
-            writer = pa_csv.CSVWriter(str(staged), first.schema, write_options=options)
-        with writer:
-            for part in tables:
-                writer.write_table(part)
+            make: Any = pa.ipc.new_file if kind == "arrow" else partial(pa_csv.CSVWriter, write_options=options)
+            with make(str(staged), first.schema) as writer:
+                for part in tables:
+                    writer.write_table(part)
     return rows
 
 
@@ -280,21 +276,15 @@ class SqlResult(ArrowResult):
         return self._table.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return "\n".join(self._lines())
+        lines = list(grid(list(map(cut_text, self.column_names)), zip(*shown_columns(self._table), strict=True)))
+        lines += [f"({self.num_rows:,} rows)"] if self.num_rows > SHOWN_ROWS else []
+        return "\n".join([*lines, *(f"warning: {warning}" for warning in self.warnings)])
 
     def _repr_html_(self) -> str:
         """Return the first rows as an HTML table, for notebooks."""
         notes = [f"{self.num_rows:,} rows"] if self.num_rows > SHOWN_ROWS else []
         notes += [f"warning: {warning}" for warning in self.warnings]
         return html_table(self.column_names, shown_columns(self._table)) + "".join(f"<p>{escape(n)}</p>" for n in notes)
-
-    def _lines(self) -> Iterator[str]:
-        columns = shown_columns(self._table)
-        names = list(map(cut_text, self.column_names))
-        yield from grid(names, zip(*columns, strict=True))
-        if self.num_rows > SHOWN_ROWS:
-            yield f"({self.num_rows:,} rows)"
-        yield from (f"warning: {warning}" for warning in self.warnings)
 
 
 def with_json(table: pa.Table) -> pa.Table:

@@ -116,10 +116,7 @@ class _SideBySide:
         streams = [plan.batches() for plan in self.plans]
         waiting: list[pa.Table | None] = [None] * len(streams)
         while True:
-            for index, stream in enumerate(streams):
-                table = waiting[index]
-                if table is None or not len(table):
-                    waiting[index] = next(stream, None)
+            waiting = [table or next(stream, None) for table, stream in zip(waiting, streams, strict=True)]
             parts = [table for table in waiting if table is not None]
             if not parts:
                 return
