@@ -270,9 +270,8 @@ def _parse_failure(error: ParseError) -> SqlError:
     first = (error.errors or [{}])[0] if nested is None else nested
     where = f" at line {first['line']}, column {first['col']}" if first.get("line") else ""
     near = f" (near {first['highlight']!r})" if first.get("highlight") else ""
-    description = (
-        str(first.get("description") or str(error).splitlines()[0]).partition(" but got <")[0].removesuffix(".")
-    )
+    description = str(first.get("description") or str(error).splitlines()[0])
+    description = description.partition(" but got <")[0].removesuffix(".")
     if description.startswith("Required keyword"):  # the rest names classes of sqlglot
         description = "an operand is missing"
     words = re.findall(r"\w+", f"{first.get('start_context', '')}{first.get('highlight', '')}".upper())[-3:]

@@ -156,8 +156,7 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
         return planned
 
     columns = TableColumns(variants, ordinary, nested)
-    names = [source.path for source in sources]
-    return BoundTable(name, columns, order, scan, files=names, parquet_files=lambda: sources)
+    return BoundTable(name, columns, order, scan, files=[s.path for s in sources], parquet_files=lambda: sources)
 
 
 def _with_all_columns(sources: tuple[ParquetSource, ...]) -> tuple[ParquetSource, ...]:
@@ -281,8 +280,7 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
         return JsonScan(files, rows, options.threads)
 
     names = [split.file.name for split in files.splits]
-    columns = TableColumns(["v"], {})
-    return BoundTable(name, columns, ("v",), scan, skips=False, files=names, json_keys=files.keys)
+    return BoundTable(name, TableColumns(["v"]), ("v",), scan, skips=False, files=names, json_keys=files.keys)
 
 
 def _arrow_table(table: pa.Table, name: str) -> BoundTable:

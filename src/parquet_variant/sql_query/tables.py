@@ -168,8 +168,7 @@ class BoundTable(TableFacts):
     skips: bool = True  # Whether its scans can use a filter to skip data.
     files: Sequence[str] = ()  # The files that a scan opens by name, which other processes can replace.
     path: Any = field(default=None, kw_only=True)  # Its path, or the snapshot of an Iceberg table, if given as such.
-    # The requested version of a Delta table.
-    version: int | None = field(default=None, kw_only=True)
+    version: int | None = field(default=None, kw_only=True)  # The requested version of a Delta table.
     timestamp: Any = field(default=None, kw_only=True)
     # The Parquet files that hold its rows; empty for other formats and rows in memory.
     parquet_files: Callable[[], Sequence[ParquetSource]] = field(default=tuple, kw_only=True)

@@ -200,9 +200,8 @@ def _check_columns(selected: Sequence[Selected], names: Sequence[str], path: str
     seen: set[str] = set()
     for column in selected:
         if not column.name:
-            raise VariantError(
-                "a view column has an empty name, which no engine allows: name it", reason="bad-selection"
-            )
+            problem = "a view column has an empty name, which no engine allows: name it"
+            raise VariantError(problem, reason="bad-selection")
         if column.name.lower() in seen:
             problem = f"two view columns are called {column.name} (engines ignore letter case): rename one of them"
             raise VariantError(problem, reason="bad-selection")
@@ -268,9 +267,8 @@ def _value(column: Selected, variant: str, engine: str) -> str:
     if column.path is None:
         return _name(column.stored_name, engine)
     if column.path.has_wildcard:
-        raise VariantError(
-            f"{column.path}: a view cannot have [*]; select the array, as in $.a:array<int>", reason="bad-path"
-        )
+        problem = f"{column.path}: a view cannot have [*]; select the array, as in $.a:array<int>"
+        raise VariantError(problem, reason="bad-path")
     place = _name(variant, engine)
     if engine == "spark":
         kind = "variant" if column.type is None else sql_type_name(column.type)
