@@ -21,7 +21,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary
 from parquet_variant.kernels.memory import KIND, copy_spans
 from parquet_variant.kernels.tapes.decode import decode_values
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
-from parquet_variant.kernels.values.reading import name_table
+from parquet_variant.kernels.values.reading import EncodedValues, name_table
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import DECIMAL_TYPES, INTEGER_IDS, TYPE_OF_ID, PrimitiveId, VariantType
 
@@ -38,16 +38,14 @@ def array_tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
     storage = array.to_unshredded().storage
     metadata = metadata_parts(storage.field("metadata"))
     value = binary_parts(storage.field("value"))
-    valid, names = valid_bytes(storage), name_table(metadata.dictionary, repeated=True)
+    names = name_table(metadata.dictionary, repeated=True)
+    values = EncodedValues(valid_bytes(storage), value.offsets, value.address, metadata.indices)
     start = 0
     while start < len(array):
         stop = int(np.searchsorted(value.offsets, value.offsets[start] + _BYTES, "right")) - 1
         stop = min(max(stop, start + 1), len(array))
         try:
-            yield decode_values(
-                metadata.indices, metadata.dictionary, names, value.offsets, value.address, valid,
-                rows=(start, stop), owner=value.owner,
-            )  # fmt: skip
+            yield decode_values(values, names, start, stop, (metadata.dictionary, value.owner))
         except MalformedVariantError as error:
             error.row = first_row + (error.row or 0)
             raise

@@ -11,7 +11,6 @@ from itertools import starmap
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.encoding.validate import find_faults
@@ -201,49 +200,27 @@ def decode_rows(
 
 
 def decode_values(
-    dictionary_of: npt.NDArray[np.int32],
-    dictionary: pa.BinaryArray,
-    names: NameTable,
-    value_offsets: Int64s,
-    value_address: int,
-    valid: npt.NDArray[np.uint8],
-    *,
-    rows: tuple[int, int],
-    owner: Any = None,
+    values: EncodedValues, names: NameTable, first: int, last: int, owners: tuple[pa.BinaryArray, Any]
 ) -> Tape:
-    """Decode some rows of an unshredded column.
+    """Decode the rows from `first` to before `last` of an unshredded column, which have less than 4 GiB together.
 
-    `dictionary_of`: index of the metadata of each row of the column; -1 for null.
-    `dictionary` and `names`: the distinct metadata, plain binary without nulls, and their names, which may be repeated.
-    `value_offsets` and `value_address`: where the value of each row is, and the address from which the offsets count.
-    `valid`: one byte per row, 0 for SQL NULL; empty if all rows are valid.
-    `rows`: the first row to decode and the row after the last. Their values must be less than 4 GiB together.
-    `owner`: object that keeps the values in memory.
-
+    `names`: those of the distinct metadata, which may be repeated. `owners`: the distinct metadata, and the object that
+    keeps the values in memory.
     Raises `MalformedVariantError` for the first row that is not a Variant, with its number in the column and the byte
     offset in its value.
     """
-    first, last = rows
-    size = int(value_offsets[last] - value_offsets[first])
+    size = int(values.offsets[last] - values.offsets[first])
     # A value takes a byte, and an offset in its container.
     nodes = np.empty((size // 2 + 1 + last - first, 4), np.int64)
     row_start = np.empty(last - first + 1, np.int64)
-    status, row, offset, count, tables = decode_rows(
-        first,
-        last,
-        EncodedValues(valid, value_offsets, value_address, dictionary_of),
-        names,
-        nodes,
-        row_start,
-        HASH_SEED,
-    )
+    status, row, offset, count, tables = decode_rows(first, last, values, names, nodes, row_start, HASH_SEED)
     keys, paths, shapes = starmap(adopt, tables)
     if status != _OK:
-        at, stop = value_address + int(value_offsets[row]), value_address + int(value_offsets[row + 1])
-        value = bytes(pa.foreign_buffer(at, stop - at, base=owner)) if stop > at else b""
-        index = int(dictionary_of[row])
-        raise _fault(status, row, offset, dictionary[index].as_py() if index >= 0 else b"", value)
-    return Tape(nodes[:count], row_start, keys, paths, shapes, (dictionary, owner))
+        at, stop = values.base + int(values.offsets[row]), values.base + int(values.offsets[row + 1])
+        value = bytes(pa.foreign_buffer(at, stop - at, base=owners[1])) if stop > at else b""
+        index = int(values.dictionary_of[row])
+        raise _fault(status, row, offset, owners[0][index].as_py() if index >= 0 else b"", value)
+    return Tape(nodes[:count], row_start, keys, paths, shapes, owners)
 
 
 def _fault(status: int, row: int, offset: int, metadata: bytes, value: bytes) -> MalformedVariantError:
