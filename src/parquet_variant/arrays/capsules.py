@@ -26,16 +26,7 @@ from parquet_variant.layouts.layout import find_layout
 from parquet_variant.layouts.storage_shape import is_binary, is_list
 from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.support.lazy_names import registered_method
-from parquet_variant.types import MAX_OFFSET
-from parquet_variant.types.forms import (
-    VIEWS,
-    has_encodings,
-    in_form,
-    is_json_type,
-    list_elements,
-    with_fields,
-    without_encoding,
-)
+from parquet_variant.types import MAX_OFFSET, forms
 
 # Arrow's canonical extension type. It is field metadata here and never a registered pyarrow type: pyarrow's Parquet
 # writer crashes on a Python extension type of this name.
@@ -122,7 +113,7 @@ def _as_requested(storage: pa.StructArray, kind: pa.DataType) -> pa.StructArray:
         column = storage.field(field.name)
         if column.type != field.type:
             try:
-                column = in_form(column, field.type)
+                column = forms.in_form(column, field.type)
             except pa.ArrowException:
                 return storage
         columns.append(column)
@@ -151,12 +142,12 @@ def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
         refuse_unsound(chunk)
     # Empty chunks are dropped: pyarrow 26 cannot concatenate an imported empty chunk that has an offset.
     chunks = [chunk for chunk in chunks if len(chunk)]
-    if not (column is None and (is_storage(kind) or is_json_type(kind))):
+    if not (column is None and (is_storage(kind) or forms.is_json_type(kind))):
         fields = list(kind) if pa.types.is_struct(kind) else []
         if column is not None:
             numbers = [number for number, field in enumerate(fields) if field.name == column]
         else:
-            names = named_variants(fields) or [field.name for field in fields if is_json_type(field.type)]
+            names = named_variants(fields) or [field.name for field in fields if forms.is_json_type(field.type)]
             numbers = [number for number, field in enumerate(fields) if field.name in names]
         if len(numbers) != 1:
             problem = (
@@ -169,7 +160,7 @@ def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
             )
         index = numbers[0]
         kind, chunks = kind.field(index).type, [_child(chunk, index) for chunk in chunks]
-    if is_json_type(kind):
+    if forms.is_json_type(kind):
         return _parsed(chunks or [pa.nulls(0, kind)])
     return [_storage_of(chunk) for chunk in chunks] or [pa.nulls(0, _plain_type(kind))]
 
@@ -259,7 +250,7 @@ def in_offsets(storage: pa.StructArray) -> pa.StructArray:
 
     pyarrow 26 casts list views incorrectly. Run ends of metadata become dictionary indices.
     """
-    if not has_encodings(storage.type, VIEWS) and len(storage):
+    if not forms.has_encodings(storage.type, forms.VIEWS) and len(storage):
         return storage
     large = bool(len(storage)) and _viewed_bytes(storage) > MAX_OFFSET
     fields = [
@@ -272,7 +263,7 @@ def in_offsets(storage: pa.StructArray) -> pa.StructArray:
     ]
     if not len(storage):
         return pa.nulls(0, pa.struct(fields))  # an empty array may not have offsets
-    return in_form(storage, pa.struct(fields))
+    return forms.in_form(storage, pa.struct(fields))
 
 
 def _viewed_bytes(storage: pa.Array) -> int:
@@ -288,7 +279,7 @@ def _viewed_bytes(storage: pa.Array) -> int:
         elif pa.types.is_struct(kind):
             remaining += [array.field(index) for index in range(kind.num_fields)]
         elif is_list(kind):
-            remaining.append(list_elements(array))
+            remaining.append(forms.list_elements(array))
     return longest
 
 
@@ -301,7 +292,7 @@ def with_metadata(storage: pa.StructArray) -> pa.StructArray:
     if not is_binary(column.type):  # the constructor of VariantArray raises the error
         return storage
     if pa.types.is_dictionary(column.type):
-        column = without_encoding(column)
+        column = forms.without_encoding(column)
     columns = [storage.field(number) for number in range(storage.type.num_fields)]
     columns[index] = column.fill_null(pa.scalar(EMPTY_METADATA, column.type))
     names = [field.name for field in storage.type]
@@ -310,9 +301,9 @@ def with_metadata(storage: pa.StructArray) -> pa.StructArray:
 
 def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.DataType:
     """Return a type without run ends, and with offsets instead of views; with ``lists``, of list views too."""
-    if not has_encodings(kind, VIEWS):
+    if not forms.has_encodings(kind, forms.VIEWS):
         return kind
-    if is_json_type(kind):
+    if forms.is_json_type(kind):
         return pa.json_(without_views(kind.storage_type, large=large))
     if pa.types.is_binary_view(kind):
         return pa.large_binary() if large else pa.binary()
@@ -322,7 +313,7 @@ def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.
         return without_views(kind.value_type, large=large, lists=lists)
     if not lists and (pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)):
         return kind
-    return with_fields(kind, lambda field: field.with_type(without_views(field.type, large=large, lists=lists)))
+    return forms.with_fields(kind, lambda field: field.with_type(without_views(field.type, large=large, lists=lists)))
 
 
 def is_storage(kind: pa.DataType) -> bool:
@@ -353,7 +344,7 @@ def with_marks(field: pa.Field, is_variant: Callable[[pa.DataType], bool]) -> pa
     """Return a field in which Variants, at any depth, are marked by the Arrow extension; `is_variant`: their types."""
     if is_variant(field.type):
         return field.with_metadata(EXTENSION_METADATA)
-    return field.with_type(with_fields(field.type, partial(with_marks, is_variant=is_variant)))
+    return field.with_type(forms.with_fields(field.type, partial(with_marks, is_variant=is_variant)))
 
 
 def is_marked_by_spark(kind: pa.DataType) -> bool:
@@ -371,7 +362,7 @@ def with_extension(field: pa.Field) -> pa.Field:
     if not _holds_mark(field.type):
         return field
     if not is_marked_by_spark(field.type):
-        return field.with_type(with_fields(field.type, with_extension))
+        return field.with_type(forms.with_fields(field.type, with_extension))
     children = [child.remove_metadata() if child.name == "metadata" else child for child in field.type]
     return field.with_type(pa.struct(children)).with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
 

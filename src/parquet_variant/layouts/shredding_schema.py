@@ -15,17 +15,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, check_mapping
+from parquet_variant.layouts import storage_shape
 from parquet_variant.layouts.layout import tree_of_layout, tree_of_parquet
-from parquet_variant.layouts.storage_shape import (
-    MAX_DEPTH,
-    MAX_PHYSICAL_DEPTH,
-    TypeTree,
-    canonical_primitive,
-    ddl_name,
-    merge_trees,
-    path_depth,
-    too_deep,
-)
 from parquet_variant.layouts.storages import storage_type, tree_from_arrow, tree_to_arrow
 from parquet_variant.layouts.type_grammar import parse_ddl, render_ddl, render_tree, tree_from_json, tree_to_json
 from parquet_variant.support.report_text import Printed
@@ -87,7 +78,7 @@ class ShreddingSchema(Printed):
                 f"these parts do not make a node of kind {self.kind!r}: use the constructors of ShreddingSchema"
             )
         if self.type is not None:
-            object.__setattr__(self, "type", canonical_primitive(self.type))
+            object.__setattr__(self, "type", storage_shape.canonical_primitive(self.type))
         names = [name for name, _ in self.fields]
         if sorted(set(names)) != names:  # code point order is the order of UTF-8 bytes
             raise SchemaError(f"object fields must be sorted and unique, got {names[:5]}: use ShreddingSchema.object")
@@ -95,8 +86,10 @@ class ShreddingSchema(Printed):
         # The group and its leaf; below an object the group and `typed_value`; below an array `list`, too.
         inner = max((child.physical_depth for child in self.children()), default=0)
         object.__setattr__(self, "physical_depth", 2 + inner + (self.kind == "array"))
-        if self.depth > MAX_DEPTH:
-            raise SchemaError(f"the shredding schema is nested deeper than {MAX_DEPTH} levels", reason="too-deep")
+        if self.depth > storage_shape.MAX_DEPTH:
+            raise SchemaError(
+                f"the shredding schema is nested deeper than {storage_shape.MAX_DEPTH} levels", reason="too-deep"
+            )
 
     def __eq__(self, other: object) -> bool:
         # Iterative: comparing nested tuples of schemas that are 200 levels deep exceeds Python's limit on recursion.
@@ -163,7 +156,7 @@ class ShreddingSchema(Printed):
         return cls("object", fields=tuple((name, _node(fields[name])) for name in sorted(fields)))
 
     @classmethod
-    def from_tree(cls, tree: TypeTree) -> ShreddingSchema:
+    def from_tree(cls, tree: storage_shape.TypeTree) -> ShreddingSchema:
         """Return the schema of a plain tree; see `parquet_variant.layouts.storage_shape`."""
         if tree is None:
             return cls.variant()
@@ -173,7 +166,7 @@ class ShreddingSchema(Printed):
             return cls.object({name: cls.from_tree(child) for name, child in tree.items()})
         return cls.primitive(tree)
 
-    def type_tree(self) -> TypeTree:
+    def type_tree(self) -> storage_shape.TypeTree:
         """Return the plain tree of the schema, the inverse of `from_tree`."""
         if self.element is not None:
             return [self.element.type_tree()]
@@ -184,7 +177,7 @@ class ShreddingSchema(Printed):
     @property
     def type_name(self) -> str:
         """The name of the node without its children: its DDL type, ``array``, ``object`` or ``variant``."""
-        return self.kind if self.type is None else ddl_name(self.type)
+        return self.kind if self.type is None else storage_shape.ddl_name(self.type)
 
     def children(self) -> tuple[ShreddingSchema, ...]:
         """Return the child nodes."""
@@ -235,7 +228,7 @@ class ShreddingSchema(Printed):
             node = node.field(segment) if isinstance(segment, str) else node.element
         return node
 
-    def limited_to(self, levels: int = MAX_PHYSICAL_DEPTH) -> ShreddingSchema:
+    def limited_to(self, levels: int = storage_shape.MAX_PHYSICAL_DEPTH) -> ShreddingSchema:
         """Return the schema without the nodes that take more Parquet levels; their values stay in the residual.
 
         Parameters
@@ -291,8 +284,8 @@ class ShreddingSchema(Printed):
             kind = type(schema).__name__
             message = f"schema is a {kind}: give DDL, such as 'id bigint, tags array<string>', or a ShreddingSchema"
             raise SchemaError(message, reason="bad-schema")
-        if schema.physical_depth > MAX_PHYSICAL_DEPTH:
-            raise too_deep(max((path for path, _ in schema.leaves()), key=path_depth))
+        if schema.physical_depth > storage_shape.MAX_PHYSICAL_DEPTH:
+            raise storage_shape.too_deep(max((path for path, _ in schema.leaves()), key=storage_shape.path_depth))
         return schema
 
     def to_ddl(self) -> str:
@@ -404,7 +397,7 @@ class ShreddingSchema(Printed):
         >>> a.merge(b).to_ddl()
         'a decimal(12,2), b variant'
         """
-        return self.from_tree(merge_trees(self.type_tree(), self.of(other).type_tree()))
+        return self.from_tree(storage_shape.merge_trees(self.type_tree(), self.of(other).type_tree()))
 
     def diff(self, other: ShreddingSchema) -> list[SchemaChange]:
         """Return the changes from this schema to `other`, in the order of the paths.

@@ -20,6 +20,7 @@ from parquet_variant.arrays.final_columns import with_field_names
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError, check_choice, check_names, strings_of
 from parquet_variant.files.parquet.writing.writer import shredded_as
+from parquet_variant.files.vortex import library
 from parquet_variant.files.vortex.dtype import (
     LAYOUTS,
     AnyPolicy,
@@ -32,16 +33,6 @@ from parquet_variant.files.vortex.dtype import (
     stored_column,
     within_dtype,
     without_nul,
-)
-from parquet_variant.files.vortex.library import (
-    BLOCK_ROWS,
-    ColumnNote,
-    append_trailer,
-    open_file,
-    text_column,
-    vortex,
-    vortex_errors,
-    write_notes,
 )
 from parquet_variant.files.vortex.paths import local_target
 from parquet_variant.files.vortex.range_statistics import collect_statistics
@@ -96,7 +87,7 @@ class VortexColumn:
     values: Any
     layout: StoredLayout | None = None
     nullable: bool = True
-    note: ColumnNote = field(default_factory=ColumnNote)
+    note: library.ColumnNote = field(default_factory=library.ColumnNote)
     shredded: VariantArray | None = None  # The Variants with the whole schema.
 
 
@@ -117,7 +108,7 @@ def write(
 
     See `pv.write`.
     """
-    vortex()
+    library.vortex()
     check_options(layout=layout, compact=compact, exact=exact)
     target = local_target(path, mode)
     columns = _columns(data, column)
@@ -136,19 +127,19 @@ def write(
                     values = compress_json(values, shredding, exact=exact)
             if isinstance(values, JsonColumn):
                 if values.texts is not None:
-                    texts[text_column(name)] = VortexColumn(values.texts)
+                    texts[library.text_column(name)] = VortexColumn(values.texts)
                 values = values.values
-            note = ColumnNote(is_json=True, has_texts=text_column(name) in texts)
+            note = library.ColumnNote(is_json=True, has_texts=library.text_column(name) in texts)
             item, column_schema = replace(item, note=note), None
         if isinstance(values, VariantArray):
             shredded = shredded_as(final_variant(values), column_schema, "final")
             if shredded.is_shredded:
                 shredded = VariantArray(with_field_names(shredded.storage))
             item = _noted(item, shredded, "struct" if (item.layout or layout) == "struct" else "variant")
-        if item.note.has_texts and text_column(name) in columns:
+        if item.note.has_texts and library.text_column(name) in columns:
             raise VariantFileError(
-                f"the original texts of {name!r} need the column {text_column(name)!r}, which the data has: rename "
-                "that column, or leave exact= out",
+                f"the original texts of {name!r} need the column {library.text_column(name)!r}, which the data has: "
+                "rename that column, or leave exact= out",
                 reason="several-columns",
             )
         if not item.nullable and values.null_count:
@@ -215,7 +206,7 @@ def _storable_type(name: str, kind: pa.DataType, as_structs: bool = False) -> pa
     if any(is_unsupported(kind) for is_unsupported in unsupported):
         problem = f"column {name!r} has the Arrow type {kind}, which Vortex does not support: cast the column first"
         raise SchemaError(problem, reason="unsupported-type")
-    as_structs = as_structs or not types.is_struct(kind) or vortex().__version__.startswith("0.90.")
+    as_structs = as_structs or not types.is_struct(kind) or library.vortex().__version__.startswith("0.90.")
 
     def storable(child: pa.Field) -> pa.Field:
         if not is_variant_field(child):
@@ -237,7 +228,7 @@ def _noted(column: VortexColumn, shredded: VariantArray, layout: StoredLayout) -
         described = shred_variant(shredded, infer(Profile.of_array(shredded)).schema)
     data = collect_statistics(described).to_bytes() if described.is_shredded else b""
     schema = shredded.schema if layout == "variant" else None
-    note = ColumnNote(schema, in_bytes, column.note.is_json, column.note.has_texts, data)
+    note = library.ColumnNote(schema, in_bytes, column.note.is_json, column.note.has_texts, data)
     return VortexColumn(values, layout, column.nullable, note, shredded)
 
 
@@ -308,14 +299,14 @@ def _write(path: Path, columns: dict[str, VortexColumn], compact: bool) -> int:
         arrays.append(array)
     table = pa.table(arrays, schema=pa.schema(fields))
     path.unlink(missing_ok=True)
-    with vortex_errors(path):
-        options = vortex().io.VortexWriteOptions
+    with library.vortex_errors(path):
+        options = library.vortex().io.VortexWriteOptions
         (options.compact() if compact else options.default()).write(table, str(path))
     notes = {name: column.note for name, column in columns.items() if column.layout is not None}
-    append_trailer(path, write_notes(notes))
+    library.append_trailer(path, library.write_notes(notes))
     # The file is read back and compared.
-    file = open_file(path)
-    if "variant" in str(file.file.dtype) and any(end - start > BLOCK_ROWS for start, end in file.file.splits()):
+    file = library.open_file(path)
+    if "variant" in str(file.file.dtype) and any(end - start > library.BLOCK_ROWS for start, end in file.file.splits()):
         raise VariantFileError(
             "vortex-data joined blocks of its Variant type, which it cannot convert", reason="vortex-failed"
         )

@@ -16,19 +16,8 @@ import numpy.typing as npt
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import JsonError
+from parquet_variant.ingestion.formats import layout
 from parquet_variant.ingestion.formats.csv_rows import MAX_LINE_BYTES
-from parquet_variant.ingestion.formats.layout import (
-    CLOSING,
-    COLON,
-    COMMA,
-    DEPTH_STEP,
-    LINE_END,
-    OPENING,
-    RECORD_SEPARATOR,
-    SPACE,
-    WHITESPACE,
-    Splitter,
-)
 from parquet_variant.kernels.memory import KIND
 from parquet_variant.kernels.tapes.tape import DROPPED, path_ids
 from parquet_variant.types.path import VariantPath, Wildcard
@@ -39,7 +28,7 @@ _SHOWN_BYTES = 40
 HELD_BYTES = 8 << 20
 
 
-class WrappedSplitter(Splitter):
+class WrappedSplitter(layout.Splitter):
     r"""Convert the blocks of documents to lines with one element of the arrays at a path each.
 
     `names`: the keys on the path to the array; empty if the document is the array.
@@ -80,7 +69,7 @@ class WrappedSplitter(Splitter):
         """
         lines: list[bytes] = []
         try:
-            first, *records = block.split(RECORD_SEPARATOR) if self._is_sequence else [block]
+            first, *records = block.split(layout.RECORD_SEPARATOR) if self._is_sequence else [block]
             self._feed(first, lines)
             for record in records:
                 self._check_complete("a document")
@@ -94,30 +83,30 @@ class WrappedSplitter(Splitter):
 
     def _feed(self, block: bytes, lines: list[bytes]) -> None:
         data, marks, kinds = self.scan(self.scannable(block))
-        data[marks[kinds == LINE_END]] = SPACE
-        steps, of_rows = DEPTH_STEP[kinds], len(self._names) + 1
+        data[marks[kinds == layout.LINE_END]] = layout.SPACE
+        steps, of_rows = layout.DEPTH_STEP[kinds], len(self._names) + 1
         depths = self.depth + np.cumsum(steps) - steps
-        near = np.flatnonzero((depths <= of_rows) & (kinds != LINE_END))
+        near = np.flatnonzero((depths <= of_rows) & (kinds != layout.LINE_END))
         text, start = data.data, 0
         outside_start = len(data) if self._matched == of_rows else 0
         for position, kind, depth in zip(
             marks[near].tolist(), kinds[near].tolist(), depths[near].tolist(), strict=True
         ):
-            if depth != self._matched and (kind != CLOSING or depth != 1):
+            if depth != self._matched and (kind != layout.CLOSING or depth != 1):
                 continue
-            piece = (bytes(self.text) + text[start:position]).strip(WHITESPACE)
+            piece = (bytes(self.text) + text[start:position]).strip(layout.WHITESPACE)
             in_rows, is_array = self._matched == of_rows, text[position] in b"[]"
-            if not depth and (piece or kind in (COMMA, COLON)):
+            if not depth and (piece or kind in (layout.COMMA, layout.COLON)):
                 raise JsonError(f"unexpected text between documents: {piece[:_SHOWN_BYTES]!r}", reason="trailing-text")
-            if kind == CLOSING and (not depth or (depth == self._matched and is_array != in_rows)):
+            if kind == layout.CLOSING and (not depth or (depth == self._matched and is_array != in_rows)):
                 raise JsonError("a bracket is closed that was not opened: fix the file", reason="malformed")
-            if in_rows and kind in (CLOSING, COMMA):
-                if piece or kind == COMMA or self._after_comma:
+            if in_rows and kind in (layout.CLOSING, layout.COMMA):
+                if piece or kind == layout.COMMA or self._after_comma:
                     self._held.append(piece or b",")
-                self._after_comma = kind == COMMA
+                self._after_comma = kind == layout.COMMA
             elif in_rows:
                 continue  # inside an element
-            elif kind == OPENING:
+            elif kind == layout.OPENING:
                 level = self._matched
                 if is_array != (level == len(self._names)) or (level and self._key != self._names[level - 1]):
                     continue  # not on the path
@@ -128,16 +117,16 @@ class WrappedSplitter(Splitter):
                     self._has_array, self._found, self._after_comma = True, True, False
                 else:
                     self._has_key[level] = False
-            elif kind == COLON:
+            elif kind == layout.COLON:
                 self._read_key(piece)
-            if kind == CLOSING:
+            if kind == layout.CLOSING:
                 outside_start = position if in_rows else outside_start
                 self._matched, self._key = max(self._matched - 1, 0), None
                 if depth == 1:
                     self._outside += text[outside_start : position + 1]
                     outside_start = position + 1
                     self._end_document(lines)
-            elif kind == COMMA:
+            elif kind == layout.COMMA:
                 self._key = None
             self.text.clear()
             start = position + 1

@@ -15,16 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import (
-    EXTENSION_METADATA,
-    is_marked_by_spark,
-    is_storage,
-    is_variant_field,
-    plain_metadata,
-    refuse_objects,
-    with_extension,
-    with_metadata,
-)
+from parquet_variant.arrays import capsules
 from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError
@@ -116,12 +107,12 @@ def with_mixed_as_variants(data: Any) -> Any:
 
 def _without_json(field: pa.Field) -> pa.Field:
     if is_json_type(field.type):
-        return pa.field(field.name, VARIANT_STORAGE, field.nullable, EXTENSION_METADATA)
+        return pa.field(field.name, VARIANT_STORAGE, field.nullable, capsules.EXTENSION_METADATA)
     return field.with_type(with_fields(field.type, _without_json))
 
 
 def _json_as_variants(array: pa.Array, target: pa.DataType) -> pa.Array | None:
-    return plain_metadata(VariantArray.from_arrow(array).storage) if is_json_type(array.type) else None
+    return capsules.plain_metadata(VariantArray.from_arrow(array).storage) if is_json_type(array.type) else None
 
 
 def is_rows(data: Any) -> bool:
@@ -161,10 +152,10 @@ def _table_of(data: Any) -> pa.Table:
 
         return table_of_frame(data)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, VariantArray | ChunkedVariantArray):
-        refuse_objects(data)
+        capsules.refuse_objects(data)
         # Another library's Variants may lack metadata in null rows, which `from_arrow` adds.
         table = pa.table(data)
-        named = {field.name for field in table.schema if is_variant_field(field)}
+        named = {field.name for field in table.schema if capsules.is_variant_field(field)}
         columns = zip(table.column_names, table.columns, strict=True)
         return variant_table({name: VariantArray.from_arrow(c) if name in named else c for name, c in columns})
     raise SchemaError(
@@ -176,18 +167,18 @@ def _table_of(data: Any) -> pa.Table:
 
 def _stored_column(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, pa.ChunkedArray]:
     """Return a column and its field with marked Variants, without views and run ends, which file writers refuse."""
-    marked = with_extension(field)  # Spark's marks, nested ones too
+    marked = capsules.with_extension(field)  # Spark's marks, nested ones too
     if marked is not field:
         field, column = marked, chunks_in_form(column, marked.type, _with_extension)
     # pyarrow drops the mark of a `VariantArray`: only its columns are structs with metadata in a dictionary.
     at = field.type.get_field_index("metadata") if pa.types.is_struct(field.type) else -1
     is_exported = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
-    if is_exported and is_storage(field.type) and not is_variant_field(field):
-        field = field.with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
+    if is_exported and capsules.is_storage(field.type) and not capsules.is_variant_field(field):
+        field = field.with_metadata({**(field.metadata or {}), **capsules.EXTENSION_METADATA})
     kind, column = plain_form(field.type, stored=True), without_null_entries(column)
     if kind == field.type:
         return field, column
-    if is_variant_field(field):
+    if capsules.is_variant_field(field):
         column = variant_table({field.name: VariantArray.from_arrow(column)}).column(0)
     else:
         column = chunks_in_form(column, kind)
@@ -196,10 +187,10 @@ def _stored_column(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, 
 
 def _with_extension(array: pa.Array, target: pa.DataType) -> pa.Array | None:
     """Return a Variant from Spark in the marked type; its children may be null where the struct is null."""
-    if not is_marked_by_spark(array.type):
+    if not capsules.is_marked_by_spark(array.type):
         return None
     mask = array.is_null() if array.null_count else None
-    array = with_metadata(array)
+    array = capsules.with_metadata(array)
     children = [array.field(number) for number in range(array.type.num_fields)]
     children = [child.fill_null(pa.scalar(b"", child.type)) if child.null_count else child for child in children]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
@@ -223,7 +214,7 @@ class ArrowResult(ABC):
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame; Variant columns have the dtype ``variant``."""
         table = self.to_arrow()
-        variants = [field.name for field in table.schema if is_variant_field(field)]
+        variants = [field.name for field in table.schema if capsules.is_variant_field(field)]
         with optional_libraries("to_pandas"):
             frame = table.drop_columns(variants).to_pandas()
         for number, name in enumerate(table.column_names):
@@ -236,7 +227,7 @@ class ArrowResult(ABC):
         table = self.to_arrow()
         columns = [
             VariantArray.from_arrow(table, field.name).to_pylist()
-            if is_variant_field(field)
+            if capsules.is_variant_field(field)
             else table[field.name].to_pylist()
             for field in table.schema
         ]

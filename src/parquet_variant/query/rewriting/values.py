@@ -15,21 +15,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.rewriting.scopes import (
-    USE,
-    HoldsVariants,
-    OutputColumn,
-    Outputs,
-    Relation,
-    ResolvedColumn,
-    Scope,
-    StoredPath,
-    TableUse,
-    check_distinct,
-    missing_path,
-    path_hint,
-    unknown_name,
-)
+from parquet_variant.query.rewriting import scopes
 from parquet_variant.query.selection import Selected, field_of
 from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type_name, written
 from parquet_variant.query.variant_functions import call_name, unknown_function
@@ -63,7 +49,7 @@ ROOT = VariantTerm()
 
 
 @dataclass(eq=False, frozen=True, slots=True)
-class Value(HoldsVariants):
+class Value(scopes.HoldsVariants):
     """An expression, rewritten for the engine."""
 
     source: exp.Expr  # The expression as the user wrote it.
@@ -71,9 +57,9 @@ class Value(HoldsVariants):
     type: pa.DataType | None = None
     term: VariantTerm | None = None  # The path and the cast, if it is a path into `root`.
     root: Value | None = None  # The Variant that the path begins at.
-    column: ResolvedColumn | None = None  # The column that it is.
-    place: StoredPath | None = None  # Where the values of a Variant are stored.
-    origin: StoredPath | None = None  # Where the values of which an aggregate returns one are stored.
+    column: scopes.ResolvedColumn | None = None  # The column that it is.
+    place: scopes.StoredPath | None = None  # Where the values of a Variant are stored.
+    origin: scopes.StoredPath | None = None  # Where the values of which an aggregate returns one are stored.
     # Returns the Variant as the type of all its values, if it is known; Variant nulls become NULL.
     as_typed: Callable[[], Value | None] | None = None
 
@@ -114,8 +100,8 @@ class Value(HoldsVariants):
         if place is None or place.inside or not place.path.segments:
             return None
         if elsewhere:
-            return path_hint(place.table, place.column, place.path)
-        return missing_path(place.table.keys, place.column, place.path)
+            return scopes.path_hint(place.table, place.column, place.path)
+        return scopes.missing_path(place.table.keys, place.column, place.path)
 
     def typed_or_null(self) -> Value | None:
         """Return the Variant as `typed` does, and NULL for a path that no row has."""
@@ -177,7 +163,7 @@ class QueryContext:
     # Messages about names that are not columns, used if the engine does not know them either.
     unknown: list[str] = field(default_factory=list)
 
-    def query(self, node: exp.Expr, around: Scope) -> tuple[exp.Expr, Outputs]:
+    def query(self, node: exp.Expr, around: scopes.Scope) -> tuple[exp.Expr, scopes.Outputs]:
         """Rewrite a query inside the query; conditions have none."""
         raise NotImplementedError
 
@@ -185,7 +171,7 @@ class QueryContext:
 class PathRewriter(ABC):
     """Rewrites the columns and paths of one SELECT, or of a condition."""
 
-    def __init__(self, context: QueryContext, scope: Scope) -> None:
+    def __init__(self, context: QueryContext, scope: scopes.Scope) -> None:
         self.context, self.scope, self.engine = context, scope, context.engine
         self.in_having = False
 
@@ -343,7 +329,7 @@ class PathRewriter(ABC):
         """Return the cast of a rewritten Variant."""
         return self.get(variant, VariantTerm(type=kind, cast=True))
 
-    def table_column(self, hit: ResolvedColumn, use: TableUse, term: VariantTerm) -> exp.Expr:
+    def table_column(self, hit: scopes.ResolvedColumn, use: scopes.TableUse, term: VariantTerm) -> exp.Expr:
         """Return the column of a scan for a path; the same path and type have the same name."""
         column = hit.column.name or ""
         if term.path.segments or term.cast:
@@ -358,15 +344,15 @@ class PathRewriter(ABC):
         use.needed[name] = use.table.needs(column, term.path, term.type)
         return _reference(hit.relation, name, use, term.output)
 
-    def alias(self, node: exp.Expr) -> OutputColumn | None:
+    def alias(self, node: exp.Expr) -> scopes.OutputColumn | None:
         """Return the output that a name is the alias of, if it is one."""
         if not isinstance(node, exp.Column) or len(node.parts) > 1:
             return None
         if (twins := self.scope.twins.get(node.name.lower())) is not None:
-            check_distinct(node.name, twins)
+            scopes.check_distinct(node.name, twins)
         return self.scope.aliases.get(node.name.lower())
 
-    def resolve(self, node: exp.Expr) -> ResolvedColumn | None:
+    def resolve(self, node: exp.Expr) -> scopes.ResolvedColumn | None:
         """Return the column that a name refers to; None for other expressions, and parameters of lambdas."""
         is_name = isinstance(node, exp.Column) and node.parts[0].name.lower() not in self.scope.locals
         return self.scope.resolve(node) if is_name and isinstance(node, exp.Column) else None
@@ -382,7 +368,7 @@ class PathRewriter(ABC):
             alias = self.alias(node)
             tables = [relation.alias.lower() for relation in self.scope.visible() if relation.use is not None]
             if not self.scope.is_known(node):
-                self.context.unknown.append(unknown_name(self.scope, node, self.engine))
+                self.context.unknown.append(scopes.unknown_name(self.scope, node, self.engine))
             elif not fields and alias is None and first.lower() in tables:
                 raise SqlError(f"{first} is a table, not a column: name a column, or write {first}.*")
             return value_of(node, node, None if alias is None else alias.kind)
@@ -392,7 +378,7 @@ class PathRewriter(ABC):
             shown = " or ".join(match.relation.alias for match in self.scope.everywhere(name))
             raise SqlError(f"{name} is ambiguous: {shown} has such a column; write the table before it")
         if use is None or (self.context.is_condition and hit.column.name not in [part.name for part in node.parts]):
-            check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
+            scopes.check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
         if use is None:
             if not is_variant_column:
                 return Value(node, node.copy, hit.type, place=None if hit.fields else hit.column.place)
@@ -414,7 +400,7 @@ class PathRewriter(ABC):
             return Value(node, make, VARIANT_STORAGE, column=hit, place=hit.column.place)
         return self._read_ordinary(node, hit, use)
 
-    def _read_ordinary(self, node: exp.Column, hit: ResolvedColumn, use: TableUse) -> Value:
+    def _read_ordinary(self, node: exp.Column, hit: scopes.ResolvedColumn, use: scopes.TableUse) -> Value:
         column = hit.column.name or ""
         name = use.name_of(column)
         use.named.add(name)
@@ -439,8 +425,8 @@ class PathRewriter(ABC):
         return Value(node, reference.copy, hit.type, place=None if hit.fields else hit.column.place)
 
 
-def _reference(relation: Relation, name: str, use: TableUse, kind: pa.DataType | None) -> exp.Expr:
+def _reference(relation: scopes.Relation, name: str, use: scopes.TableUse, kind: pa.DataType | None) -> exp.Expr:
     """Return a column of a table, with the facts that later steps need."""
     column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation.alias, quoted=True))
-    column.meta.update({"type": kind, USE: use.number})
+    column.meta.update({"type": kind, scopes.USE: use.number})
     return column

@@ -19,6 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables.delta import statistics
 from parquet_variant.tables.delta.file_locations import deleted_rows, relative_path, vector_path, write_vector
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
@@ -27,14 +28,6 @@ from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector, R
 from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY, implied_features, with_features
 from parquet_variant.tables.delta.protocol.schema_merging import MODE
 from parquet_variant.tables.delta.reading.read import FileColumns
-from parquet_variant.tables.delta.statistics import (
-    StatsTable,
-    decode_bounds_array,
-    dump_stats,
-    read_stats,
-    stats_tree,
-    with_json_stats,
-)
 from parquet_variant.tables.delta.writing.data_files import URI_SAFE
 from parquet_variant.tables.delta.writing.write import existing_table, planned_table
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, physical_place
@@ -135,8 +128,8 @@ class DeltaSource(Source):
         """See `Source.described`."""
         locations, schema = {file.location for file in files}, self.snapshot.schema
         mask = pa.array([location in locations for location in self._vectors], pa.bool_())
-        rows = with_json_stats(self.snapshot.files.filter(mask), schema)
-        stats = read_stats(rows, schema)
+        rows = statistics.with_json_stats(self.snapshot.files.filter(mask), schema)
+        stats = statistics.read_stats(rows, schema)
         metrics = []
         for way, (_, f) in zip(leaves(schema), metric_leaves(columns.schema.struct), strict=True):
             nulls = stats.get("nullCount", physical_place(way)).to_pylist()
@@ -222,7 +215,7 @@ class _Columns:
         return Field(f.name, with_parts(kind, inner), f.nullable, doc, field_id=number)
 
 
-def _bounds(stats: StatsTable, way: tuple[Field, ...], kind: TableType) -> list[list[bytes | None]]:
+def _bounds(stats: statistics.StatsTable, way: tuple[Field, ...], kind: TableType) -> list[list[bytes | None]]:
     """Return the lower and the upper bounds of a column in each file as Iceberg has them; None where unknown."""
     bounds = [stats.get(name, physical_place(way)) for name in ("minValues", "maxValues")]
     is_exact = isinstance(kind, PrimitiveType) and kind != VOID and not was_float(way[-1])
@@ -230,7 +223,7 @@ def _bounds(stats: StatsTable, way: tuple[Field, ...], kind: TableType) -> list[
         return [[None] * len(stats.table)] * 2
     lower, upper = map(one_chunk, bounds)
     if kind == VARIANT:
-        rows = (decode_bounds_array(side).to_pylist() for side in (lower, upper))
+        rows = (statistics.decode_bounds_array(side).to_pylist() for side in (lower, upper))
         return [[None if row is None else row["metadata"] + row["value"] for row in side] for side in rows]
     assert isinstance(kind, PrimitiveType)
     if pa.types.is_floating(lower.type):
@@ -415,7 +408,7 @@ class _Writer:
                 path = quote(absolute_location(location), safe=f"{URI_SAFE}:")
             texts = self.columns.partition_texts(file)
             values = {fields_at(self.schema, (f.name,))[0].physical_name: text for f, text in texts}
-            stats = dump_stats(self.stats(file))
+            stats = statistics.dump_stats(self.stats(file))
             add = Add(path, values, file.size, now_millis(), True, stats, rows=file.record_count)
             yield self.with_vector(add, by_location[file.path])
 
@@ -441,4 +434,4 @@ class _Writer:
             if f.type in (PrimitiveType("float"), PrimitiveType("double")) and file.nan_value_counts.get(f.id) != 0:
                 metrics = ColumnMetrics(metrics.nulls)
             columns[physical_place(way)] = metrics
-        return stats_tree(FileMetrics(file.record_count, columns), self.schema)
+        return statistics.stats_tree(FileMetrics(file.record_count, columns), self.schema)

@@ -38,15 +38,7 @@ from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, FileFacts
 from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.pages.file_writer import MOST_SLICE_BYTES, PageFileWriter
-from parquet_variant.files.parquet.writing.conform import (
-    FileKeywords,
-    WriterKeywords,
-    WriterOptions,
-    bloom_leaves,
-    conform_table,
-    same_type,
-    sorted_rows,
-)
+from parquet_variant.files.parquet.writing import conform
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, choose_encodings
 from parquet_variant.files.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.inference.policies.decision import InferenceResult, schema_of_leaves
@@ -167,7 +159,7 @@ class VariantWriter:
     2
     """
 
-    @with_keywords(FileKeywords, WriterOptions)
+    @with_keywords(conform.FileKeywords, conform.WriterOptions)
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -178,9 +170,9 @@ class VariantWriter:
         threads: int = 1,
         encodings: ColumnEncodings | None = None,
         mode: FileMode = "error",
-        **options: Unpack[FileKeywords],
+        **options: Unpack[conform.FileKeywords],
     ) -> None:
-        self._options = WriterOptions.of(options)
+        self._options = conform.WriterOptions.of(options)
         check_count("threads", threads, 1)
         check_mapping("encodings", {} if encodings is None else encodings)
         self.filesystem, self.path = filesystem_of(path, filesystem)
@@ -215,12 +207,12 @@ class VariantWriter:
         VariantFileError
             If columns differ in length, or there are no columns.
         """
-        table, annotated = conform_table(columns, self._variants, value_first=self._value_first)
+        table, annotated = conform.conform_table(columns, self._variants, value_first=self._value_first)
         if self._schema is None:
             with write_errors(self.path):
                 self._open(table, annotated)
         elif not table.schema.equals(self._schema):
-            table = same_type(table, self._schema, self.path)
+            table = conform.same_type(table, self._schema, self.path)
         if self._floats and not self._nan:
             self._nan = any(has_nan(chunk) for column in table.columns for chunk in column.chunks)
         for place in self._annotated:
@@ -286,7 +278,7 @@ class VariantWriter:
             annotated if annotation else (),
             # The bounds of dictionaries of keys are long and useless.
             no_statistics=[".".join((*column, "metadata")) for column in annotated],
-            bloom_filters=bloom_leaves(table.schema, annotated, options.bloom_filters),
+            bloom_filters=conform.bloom_leaves(table.schema, annotated, options.bloom_filters),
             compression=options.compression,
             **encodings,
         )
@@ -339,7 +331,7 @@ class VariantWriter:
             with write_errors(self.path):
                 if self._unsorted:
                     table, self._unsorted = pa.concat_tables(self._unsorted), []
-                    self._write_table(sorted_rows(table.combine_chunks(), self._options.sort_by))
+                    self._write_table(conform.sorted_rows(table.combine_chunks(), self._options.sort_by))
                 self._end_group()
                 key_values = {}
                 if not all(is_recovered(field.type) for field in self._schema):
@@ -384,7 +376,7 @@ class VariantWriter:
 SchemaLike = ShreddingSchema | str | None
 
 
-@with_keywords(WriterKeywords, VariantWriter)
+@with_keywords(conform.WriterKeywords, VariantWriter)
 def write(
     path: str | os.PathLike[str],
     data: object,
@@ -392,7 +384,7 @@ def write(
     column: str = "v",
     schema: SchemaLike | Mapping[str, SchemaLike] = None,
     layout: Layout = "final",
-    **options: Unpack[WriterKeywords],
+    **options: Unpack[conform.WriterKeywords],
 ) -> FileInfo:
     """Write a Parquet file with Variant columns; see `pv.write`."""
     check_choice("layout", layout, get_args(Layout))
