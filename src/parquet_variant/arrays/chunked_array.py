@@ -10,14 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import (
-    import_variant,
-    imported,
-    is_arrow,
-    plain_metadata,
-    stream_capsule,
-    variant_field,
-)
+from parquet_variant.arrays import capsules
 from parquet_variant.arrays.variant_array import VariantArray, checked_arrays
 from parquet_variant.errors import SchemaError, check_column_name
 
@@ -54,7 +47,7 @@ class ChunkedVariantArray:
     @classmethod
     def from_arrow(cls, obj: Any, column: str | None = None) -> ChunkedVariantArray:
         """Return the chunks of a stream without copying them together; see `VariantArray.from_arrow`."""
-        return cls(VariantArray(storage) for storage in import_variant(obj, column))
+        return cls(VariantArray(storage) for storage in capsules.import_variant(obj, column))
 
     def __len__(self) -> int:
         return sum(map(len, self.chunks))
@@ -97,7 +90,7 @@ class ChunkedVariantArray:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         storages = [chunk.storage for chunk in self.chunks]
-        return stream_capsule(storages, storages[0].type, requested_schema)
+        return capsules.stream_capsule(storages, storages[0].type, requested_schema)
 
 
 def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Table:
@@ -131,13 +124,13 @@ def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Tabl
         if isinstance(column, ChunkedVariantArray):
             storages = [chunk.storage for chunk in column.chunks]
             if plain:
-                storages = [plain_metadata(storage) for storage in storages]
+                storages = [capsules.plain_metadata(storage) for storage in storages]
             arrays.append(pa.chunked_array(storages))
-            fields.append(variant_field(storages[0].type).with_name(name))
+            fields.append(capsules.variant_field(storages[0].type).with_name(name))
         else:
             if not isinstance(column, (pa.Array, pa.ChunkedArray)):
                 try:
-                    column = imported(column) if is_arrow(column) else pa.array(column)
+                    column = capsules.imported(column) if capsules.is_arrow(column) else pa.array(column)
                 except (pa.ArrowException, OverflowError) as error:
                     raise SchemaError(
                         f"cannot convert column {name!r} to Arrow data: {error}; for values of several types make "

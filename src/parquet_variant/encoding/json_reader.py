@@ -40,14 +40,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from parquet_variant.encoding.scalars import (
-    MAX_DIGITS,
-    MAX_SCALE,
-    Scalar,
-    encode_scalar,
-    narrowest_decimal,
-    narrowest_integer,
-)
+from parquet_variant.encoding import scalars
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import Node, encode_value, put
 from parquet_variant.errors import JsonError, check_choice, check_count
@@ -63,9 +56,9 @@ _DIGITS = re.compile(rb"[0-9]*")
 _HEX4 = re.compile(rb"[0-9A-Fa-f]{4}")
 _WORD = re.compile(rb"[A-Za-z]{1,10}")
 _WORDS = {
-    b"null": Scalar(VariantType.NULL, None),
-    b"true": Scalar(VariantType.BOOLEAN, True),
-    b"false": Scalar(VariantType.BOOLEAN, False),
+    b"null": scalars.Scalar(VariantType.NULL, None),
+    b"true": scalars.Scalar(VariantType.BOOLEAN, True),
+    b"false": scalars.Scalar(VariantType.BOOLEAN, False),
 }
 _ESCAPES = {
     ord('"'): '"', ord("\\"): "\\", ord("/"): "/", ord("b"): "\b", ord("f"): "\f", ord("n"): "\n", ord("r"): "\r",
@@ -189,7 +182,7 @@ class _Reader:
                         key = self.key("a key or '}'", container)
                     continue
             else:
-                put(parent, key, encode_scalar(*self.scalar(byte)))
+                put(parent, key, scalars.encode_scalar(*self.scalar(byte)))
             while True:
                 byte = self.blanks()
                 if not open_containers:
@@ -224,9 +217,9 @@ class _Reader:
         self.at += 1
         return name
 
-    def scalar(self, byte: int) -> Scalar:
+    def scalar(self, byte: int) -> scalars.Scalar:
         if byte == ord('"'):
-            return Scalar(VariantType.STRING, self.string())
+            return scalars.Scalar(VariantType.STRING, self.string())
         if byte == ord("-") or ord("0") <= byte <= ord("9"):
             return self.number()
         for word, scalar in _WORDS.items():
@@ -307,7 +300,7 @@ class _Reader:
             self.unexpected("a digit", "bad-number")
         return digits[0]
 
-    def number(self) -> Scalar:
+    def number(self) -> scalars.Scalar:
         start = self.at
         if self.byte() == ord("-"):
             self.at += 1
@@ -328,7 +321,7 @@ class _Reader:
             self.digits()
         is_exact = not has_exponent and (not fraction or self.decimals)
         significant = (integer + fraction).lstrip(b"0")
-        if not is_exact or len(significant) > MAX_DIGITS or len(fraction) > MAX_SCALE:
-            return Scalar(VariantType.DOUBLE, float(self.data[start : self.at]))
+        if not is_exact or len(significant) > scalars.MAX_DIGITS or len(fraction) > scalars.MAX_SCALE:
+            return scalars.Scalar(VariantType.DOUBLE, float(self.data[start : self.at]))
         unscaled = int(significant or b"0") * (-1 if self.data[start] == ord("-") else 1)
-        return narrowest_decimal(unscaled, len(fraction)) if fraction else narrowest_integer(unscaled)
+        return scalars.narrowest_decimal(unscaled, len(fraction)) if fraction else scalars.narrowest_integer(unscaled)

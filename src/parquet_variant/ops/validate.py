@@ -12,15 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.arrays import parts
 from parquet_variant.arrays.final_columns import groups_below
-from parquet_variant.arrays.parts import (
-    MetadataParts,
-    binary_parts,
-    columns_of,
-    metadata_parts,
-    valid_bytes,
-    valid_mask,
-)
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import Dictionary
 from parquet_variant.encoding.validate import find_faults
@@ -82,8 +75,8 @@ def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
     faults = _Faults(max_depth)
     if column.layout == "unshredded":
         storage = column.storage
-        metadata = metadata_parts(storage.field("metadata"))
-        faults.check_column(storage.field("value"), valid_bytes(storage), metadata)
+        metadata = parts.metadata_parts(storage.field("metadata"))
+        faults.check_column(storage.field("value"), parts.valid_bytes(storage), metadata)
     elif column.layout == "final":
         faults.check_groups(column.storage)
         faults.check_rows(column)
@@ -95,13 +88,13 @@ def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
 
 def sound_rows(storage: pa.StructArray, max_depth: int = _MAX_DEPTH) -> npt.NDArray[np.bool_]:
     """Return a mask of the rows of an unshredded storage that the kernel finds valid, SQL NULL included."""
-    metadata = metadata_parts(storage.field("metadata"))
-    return _sound_values(storage.field("value"), valid_bytes(storage), metadata, metadata.indices, max_depth)
+    metadata = parts.metadata_parts(storage.field("metadata"))
+    return _sound_values(storage.field("value"), parts.valid_bytes(storage), metadata, metadata.indices, max_depth)
 
 
 def refuse_malformed(array: VariantArray) -> None:
     """Raise the error of the first row that could not be read from a file: metadata, and unshredded values."""
-    metadata = metadata_parts(array.storage.field("metadata"))
+    metadata = parts.metadata_parts(array.storage.field("metadata"))
     if not len(metadata.dictionary):
         return
     if array.layout == "unshredded":  # which checks the metadata of each row, too
@@ -120,19 +113,19 @@ def refuse_malformed(array: VariantArray) -> None:
 def _sound_values(
     values: pa.Array,
     valid: npt.NDArray[np.uint8],
-    metadata: MetadataParts,
+    metadata: parts.MetadataParts,
     dictionary_of: npt.NDArray[np.int32],
     max_depth: int,
 ) -> npt.NDArray[np.bool_]:
-    names, value = name_table(metadata.dictionary), binary_parts(values)
+    names, value = name_table(metadata.dictionary), parts.binary_parts(values)
     marks, dictionary_valid = np.zeros(len(values), np.uint8), _sound_dictionaries(metadata, names).view(np.uint8)
     encoded = EncodedValues(valid, value.offsets, value.address, dictionary_of)
     mark_valid_rows(encoded, names.starts, names.rank, dictionary_valid, marks, max_depth)
     return marks.astype(np.bool_)
 
 
-def _sound_dictionaries(metadata: MetadataParts, names: NameTable) -> npt.NDArray[np.bool_]:
-    blobs, valid = binary_parts(metadata.dictionary), np.zeros(len(metadata.dictionary), np.uint8)
+def _sound_dictionaries(metadata: parts.MetadataParts, names: NameTable) -> npt.NDArray[np.bool_]:
+    blobs, valid = parts.binary_parts(metadata.dictionary), np.zeros(len(metadata.dictionary), np.uint8)
     mark_valid_dictionaries(blobs.address, blobs.offsets, names.state, valid)
     return valid.astype(np.bool_)
 
@@ -151,7 +144,7 @@ class _Faults:
         self,
         values: pa.Array,
         valid: npt.NDArray[np.uint8],
-        metadata: MetadataParts,
+        metadata: parts.MetadataParts,
         rows: npt.NDArray[np.int64] | None = None,
         path: VariantPath = _ROOT,
     ) -> None:
@@ -168,23 +161,23 @@ class _Faults:
 
     def check_groups(self, storage: pa.StructArray) -> None:
         """Record the faults of every binary column of a shredded storage, and of the metadata."""
-        metadata = metadata_parts(storage.field("metadata"))
+        metadata = parts.metadata_parts(storage.field("metadata"))
         # Each distinct metadata is checked once, with a Variant null as value, and its faults reported for its rows.
         of_dictionary = _Faults(self.max_depth)
         count = len(metadata.dictionary)
-        index_of = MetadataParts(np.arange(count, dtype=np.int32), metadata.dictionary)
+        index_of = parts.MetadataParts(np.arange(count, dtype=np.int32), metadata.dictionary)
         of_dictionary.check_column(pa.array([b"\0"] * count, pa.binary()), np.empty(0, np.uint8), index_of)
-        valid = valid_mask(storage)
+        valid = parts.valid_mask(storage)
         for fault in of_dictionary.found:
             rows = np.flatnonzero((metadata.indices == fault["row"]) & valid)
             self.found.extend({**fault, "row": int(row)} for row in rows)
         pending: list[tuple[pa.Array, npt.NDArray[np.int64], VariantPath]] = [(storage, np.arange(len(storage)), _ROOT)]
         while pending:
             group, rows, path = pending.pop()
-            children = columns_of(group)
+            children = parts.columns_of(group)
             if "value" in children:
                 values = children["value"]
-                self.check_column(values, valid_bytes(values), metadata, rows, path)
+                self.check_column(values, parts.valid_bytes(values), metadata, rows, path)
             typed = children.get("typed_value")
             if typed is None:
                 continue

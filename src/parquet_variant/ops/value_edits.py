@@ -15,15 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.arrays import parts
 from parquet_variant.arrays.capsules import is_arrow
-from parquet_variant.arrays.parts import (
-    joined_storages,
-    metadata_parts,
-    storage_of,
-    valid_mask,
-    variant_at,
-    with_fallback_rows,
-)
 from parquet_variant.arrays.value_positions import NameNumbers, ValuePositions, canonical_nodes, value_chunks
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, apply_edit, value_path
@@ -363,7 +356,7 @@ def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, error
         except VariantError as error:
             error.row = None if error.row is None else error.row + start
             raise
-    return VariantArray(joined_storages(pieces))
+    return VariantArray(parts.joined_storages(pieces))
 
 
 def _operand(value: Any, rows: int | None) -> VariantArray | None:
@@ -394,14 +387,14 @@ def _edit_chunk(
     storage: pa.StructArray, edits: Sequence[Edit], operand: VariantArray | None, null_on_error: bool
 ) -> pa.StructArray:
     """Return the changed rows of a chunk."""
-    present = valid_mask(storage)
+    present = parts.valid_mask(storage)
     if operand is not None:
-        present &= valid_mask(operand.storage)
+        present &= parts.valid_mask(operand.storage)
     changed, state = _by_kernel(ValuePositions.of_storage(storage, present), edits, operand)
 
     def by_fallback(row: int) -> pa.StructArray:
-        one = None if operand is None else variant_at(operand.storage, row if len(operand) > 1 else 0)
-        return VariantArray.from_variants([_by_fallback(variant_at(storage, row), edits, one)]).storage
+        one = None if operand is None else parts.variant_at(operand.storage, row if len(operand) > 1 else 0)
+        return VariantArray.from_variants([_by_fallback(parts.variant_at(storage, row), edits, one)]).storage
 
     if np.any(present & (state != CHANGED) & (state != LEFT)):
         # The other rows keep their bytes.
@@ -409,11 +402,11 @@ def _edit_chunk(
         if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
             value = value.cast(pa.large_binary())
         fields = [changed.type.field("metadata"), pa.field("value", value.type, nullable=False)]
-        columns = [metadata_parts(storage.field("metadata")).column, value]
+        columns = [parts.metadata_parts(storage.field("metadata")).column, value]
         original = pa.StructArray.from_arrays(columns, fields=fields, mask=from_numpy(~present))
         positions = np.arange(len(changed)) + np.where(state != CHANGED, len(changed), 0)
-        changed = joined_storages([changed, original]).take(from_numpy(positions))
-    return with_fallback_rows(changed, present & (state == LEFT), by_fallback, null_on_error=null_on_error)
+        changed = parts.joined_storages([changed, original]).take(from_numpy(positions))
+    return parts.with_fallback_rows(changed, present & (state == LEFT), by_fallback, null_on_error=null_on_error)
 
 
 def _by_kernel(
@@ -451,6 +444,6 @@ def _by_kernel(
     sizes, name_sizes = (to_numpy(pc.binary_length(part)).astype(np.int64) for part in (value, metadata.dictionary))
     if edits[0].kind != EditKind.NORMALIZE:
         state[(state == CHANGED) & (sizes + name_sizes[to_numpy(metadata.indices)] > edits[0].max_size)] = LEFT
-    changed = storage_of(metadata, value, from_numpy((state != CHANGED) | (sizes == 0)))
+    changed = parts.storage_of(metadata, value, from_numpy((state != CHANGED) | (sizes == 0)))
     state[~batch.is_present] = CHANGED  # SQL NULL rows have no bytes to keep
     return changed, state

@@ -23,13 +23,7 @@ from typing import Any, Literal, TypeAlias, get_args, overload
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import (
-    EXTENSION_METADATA,
-    import_variant,
-    is_storage,
-    is_variant_field,
-    plain_metadata,
-)
+from parquet_variant.arrays import capsules
 from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.chunked_array import variant_table as table_of_columns
 from parquet_variant.arrays.parts import columns_of, stored_columns, with_columns
@@ -99,9 +93,9 @@ def final_variant(array: Any) -> VariantArray:
 
 def layout_of(field: pa.Field) -> StoredLayout | None:
     """Return the layout of a file's column; None if the column is not a Variant."""
-    if is_variant_field(field):
+    if capsules.is_variant_field(field):
         return "variant"
-    return "struct" if is_storage(field.type) else None
+    return "struct" if capsules.is_storage(field.type) else None
 
 
 def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
@@ -215,7 +209,7 @@ def stored_column(
         storage = _without_empty_values(array.storage, rows=array.storage)
         return pa.field("", storage.type, nullable=nullable), storage
     # Vortex's Variant type does not allow dictionary-encoded metadata; Vortex compresses the column itself.
-    storage = _without_empty_values(plain_metadata(array.storage), rows=array.storage, keeps_top=True)
+    storage = _without_empty_values(capsules.plain_metadata(array.storage), rows=array.storage, keeps_top=True)
     columns = stored_columns(storage)
     # The library joins blocks of less than a megabyte, and cannot convert rows of joined blocks. A buffer that no view
     # refers to counts, and is not written: with it, a block is closed every 8,192 rows, however short the rows are.
@@ -224,12 +218,12 @@ def stored_column(
     buffers = [*views.buffers(), pa.py_buffer(bytes(_BLOCK_BYTES))]
     columns[name] = pa.Array.from_buffers(views.type, len(views), buffers, views.null_count, views.offset)
     storage = with_columns(storage, columns)
-    return pa.field("", storage.type, nullable=nullable, metadata=EXTENSION_METADATA), storage
+    return pa.field("", storage.type, nullable=nullable, metadata=capsules.EXTENSION_METADATA), storage
 
 
 def unstored_rows(column: Any) -> VariantArray:
     """Return the Variant column for the array or chunked array read from a file."""
-    return VariantArray.concat(VariantArray(storage) for storage in import_variant(column))
+    return VariantArray.concat(VariantArray(storage) for storage in capsules.import_variant(column))
 
 
 def _without_empty_values(group: pa.Array, rows: pa.Array | None = None, *, keeps_top: bool = False) -> pa.Array:

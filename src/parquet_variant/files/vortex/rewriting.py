@@ -32,16 +32,10 @@ from parquet_variant.files.parquet.operations.rewrite import (
 )
 from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
+from parquet_variant.files.vortex import reader
 from parquet_variant.files.vortex.dtype import JsonColumn, compress_json, json_errors
 from parquet_variant.files.vortex.library import open_file, vortex
 from parquet_variant.files.vortex.paths import SUFFIX, local_name, some_vortex_files, vortex_files
-from parquet_variant.files.vortex.reader import (
-    choose_variant,
-    iter_tables,
-    json_texts,
-    original_texts,
-    read,
-)
 from parquet_variant.files.vortex.writer import VortexColumn, VortexFileInfo, check_options, write
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
@@ -80,7 +74,7 @@ class VortexFiles(FilesToOptimize):
 
     def _describe(self, source: VortexFile) -> ShreddedFile:
         file = open_file(source.path)
-        name = choose_variant(file, self.column)
+        name = reader.choose_variant(file, self.column)
         # The columns that must be equal in files to be merged; of the chosen column only the layout.
         renamed_fields = [(field if field.name != name else field.name) for field in file.schema]
         texts = [note.has_texts for note in file.notes.values()]
@@ -92,7 +86,7 @@ class VortexFiles(FilesToOptimize):
 
     def _write(self, sources: Sequence[VortexFile], dest: str, schema: ShreddingSchema | None) -> VortexFileInfo:
         first = open_file(sources[0].path)
-        main = choose_variant(first, self.column)
+        main = reader.choose_variant(first, self.column)
         form = _Form("vortex", schema=schema or first.shredding_schema(main), column=main)
         return _write_vortex(sources, filesystem_of(dest)[1], form, keeps_layouts=True)
 
@@ -164,13 +158,13 @@ def tables_of(file: SourceFile, *, json: bool = False) -> Iterator[pa.Table]:
                 with opened.place_errors(group):
                     yield read_rows(opened, group)
         return
-    yield from iter_tables(file.path, json=json)
+    yield from reader.iter_tables(file.path, json=json)
 
 
 def _profile(task: int, attempt: int, file: SourceFile, *, column: str | None) -> Profile:
     if isinstance(file, ParquetSource):
         return profile_task(task, attempt, file, column=column)
-    return Profile.of_array(read(file.path, column))
+    return Profile.of_array(reader.read(file.path, column))
 
 
 # -- one file
@@ -196,7 +190,7 @@ class _Form:
         if isinstance(file, ParquetSource):
             with open_parquet(file) as opened:
                 return choose_column(opened.schema, self.column, opened.name).path
-        return (choose_variant(open_file(file.path), self.column, json=self.format == "parquet"),)
+        return (reader.choose_variant(open_file(file.path), self.column, json=self.format == "parquet"),)
 
     def tables(self, file: SourceFile, main: Place | None, like: SourceFile | None = None) -> Iterator[pa.Table]:
         """Yield the tables of a file with all Variants in their new form.
@@ -213,10 +207,10 @@ class _Form:
                     schemas[name] = note.schema
             for name in opened.layouts if self.shreds_all else ():
                 if (name,) != main and opened.shredding_schema(name).kind == "variant":
-                    schemas[name] = infer_shredding_schema(read(file.path, name))
+                    schemas[name] = infer_shredding_schema(reader.read(file.path, name))
             for name in opened.json_columns if self.format == "parquet" else ():
                 with json_errors(name, file.path):
-                    schemas[name] = infer_shredding_schema(compress_json(json_texts(opened, name), shred=False))
+                    schemas[name] = infer_shredding_schema(compress_json(reader.json_texts(opened, name), shred=False))
 
         def convert(storage: pa.StructArray, place: Place) -> pa.StructArray:
             array = VariantArray(storage)
@@ -258,7 +252,7 @@ def _write_vortex(
             if form.vortex_layout is None and (keeps_layouts or (name,) != main):
                 layout = opened[0].layouts[name]
             if opened[0].note(name).is_json:  # with its original texts if they were kept
-                texts = [part for file in opened if (part := original_texts(file, name)) is not None]
+                texts = [part for file in opened if (part := reader.original_texts(file, name)) is not None]
                 values = JsonColumn(values, pa.concat_arrays(texts) if texts else None)
         columns[name] = VortexColumn(values, layout, field.nullable)
     return write(dest, columns, layout=form.vortex_layout or "auto", mode=mode, **form.options or {})

@@ -21,13 +21,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.types.forms import (
-    chunks_in_form,
-    is_json_type,
-    plain_form,
-    with_fields,
-    without_null_entries,
-)
+from parquet_variant.types import forms
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 
@@ -69,7 +63,7 @@ def rows_of(data: Any) -> pa.Table:
     fields = [_without_json(field) for field in table.schema]
     for index, (field, new) in enumerate(zip(table.schema, fields, strict=True)):
         if new.type != field.type:
-            table = table.set_column(index, new, chunks_in_form(table.column(index), new.type, _json_as_variants))
+            table = table.set_column(index, new, forms.chunks_in_form(table.column(index), new.type, _json_as_variants))
     return table
 
 
@@ -106,13 +100,13 @@ def with_mixed_as_variants(data: Any) -> Any:
 
 
 def _without_json(field: pa.Field) -> pa.Field:
-    if is_json_type(field.type):
+    if forms.is_json_type(field.type):
         return pa.field(field.name, VARIANT_STORAGE, field.nullable, capsules.EXTENSION_METADATA)
-    return field.with_type(with_fields(field.type, _without_json))
+    return field.with_type(forms.with_fields(field.type, _without_json))
 
 
 def _json_as_variants(array: pa.Array, target: pa.DataType) -> pa.Array | None:
-    return capsules.plain_metadata(VariantArray.from_arrow(array).storage) if is_json_type(array.type) else None
+    return capsules.plain_metadata(VariantArray.from_arrow(array).storage) if forms.is_json_type(array.type) else None
 
 
 def is_rows(data: Any) -> bool:
@@ -169,19 +163,19 @@ def _stored_column(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, 
     """Return a column and its field with marked Variants, without views and run ends, which file writers refuse."""
     marked = capsules.with_extension(field)  # Spark's marks, nested ones too
     if marked is not field:
-        field, column = marked, chunks_in_form(column, marked.type, _with_extension)
+        field, column = marked, forms.chunks_in_form(column, marked.type, _with_extension)
     # pyarrow drops the mark of a `VariantArray`: only its columns are structs with metadata in a dictionary.
     at = field.type.get_field_index("metadata") if pa.types.is_struct(field.type) else -1
     is_exported = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
     if is_exported and capsules.is_storage(field.type) and not capsules.is_variant_field(field):
         field = field.with_metadata({**(field.metadata or {}), **capsules.EXTENSION_METADATA})
-    kind, column = plain_form(field.type, stored=True), without_null_entries(column)
+    kind, column = forms.plain_form(field.type, stored=True), forms.without_null_entries(column)
     if kind == field.type:
         return field, column
     if capsules.is_variant_field(field):
         column = variant_table({field.name: VariantArray.from_arrow(column)}).column(0)
     else:
-        column = chunks_in_form(column, kind)
+        column = forms.chunks_in_form(column, kind)
     return field.with_type(column.type), column
 
 

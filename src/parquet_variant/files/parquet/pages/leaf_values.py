@@ -23,13 +23,7 @@ from parquet_variant.kernels.arrow_buffers import bitmap, from_numpy, offsets_of
 from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages import values as value_kernels
 from parquet_variant.kernels.pages.levels import ByteArrays, Lists, list_levels, list_positions, optional_levels
-from parquet_variant.kernels.shredding.schema_table import (
-    ARRAY_NODE,
-    PRIMITIVE_NODE,
-    VARIANT_NODE,
-    NodeColumn,
-    ShreddedRows,
-)
+from parquet_variant.kernels.shredding import schema_table
 from parquet_variant.types import MAX_OFFSET
 
 Levels = npt.NDArray[np.uint8]
@@ -156,29 +150,29 @@ def _walk(above: Entries, field: pa.Field, array: pa.Array, depth: int, leaves: 
         leaves.append((above.optional(array) if nullable else above, array))
 
 
-def node_entries(rows: ShreddedRows) -> tuple[Entries, list[tuple[Entries, NodeColumn]]]:
+def node_entries(rows: schema_table.ShreddedRows) -> tuple[Entries, list[tuple[Entries, schema_table.NodeColumn]]]:
     """Return the level entries of rows of nodes, and those and the column of each leaf except the metadata."""
     group = Entries(len(rows), 0, None, 0, 0, len(rows)).optional_slots(len(rows), rows.null_count, bitmap(rows.valid))
-    leaves: list[tuple[Entries, NodeColumn]] = []
+    leaves: list[tuple[Entries, schema_table.NodeColumn]] = []
     typed: list[tuple[Entries, int]] = []  # the entries inside each schema node, and their repetition depth
     for s, (kind, parent) in enumerate(zip(rows.table.kinds, rows.table.parents, strict=True)):
         above, depth = typed[parent] if s else (group, 0)
         value = rows.column(s, False)
         required = rows.is_required(s)
         leaves.append((above if required else above.optional_slots(value.slots, value.nulls, value.validity), value))
-        if kind == VARIANT_NODE:
+        if kind == schema_table.VARIANT_NODE:
             typed.append((above, depth))
             continue
         column = rows.column(s, True)
-        if kind == ARRAY_NODE and column.lengths is not None:
+        if kind == schema_table.ARRAY_NODE and column.lengths is not None:
             offsets = offsets_of(column.lengths)
             lists = Lists(buffer_address(column.validity), 0, address_of(offsets), 8)
             typed.append((above.list_elements(lists, int(offsets[-1]), True, depth + 1), depth + 1))
-        elif kind == ARRAY_NODE:
+        elif kind == schema_table.ARRAY_NODE:
             typed.append((above.list_elements(None, 0, True, depth + 1), depth + 1))
         else:
             typed.append((above.optional_slots(column.slots, column.nulls, column.validity), depth))
-        if kind == PRIMITIVE_NODE:
+        if kind == schema_table.PRIMITIVE_NODE:
             leaves.append((typed[s][0], column))
     return group, leaves
 
@@ -259,7 +253,7 @@ def leaf_values(array: pa.Array, leaf: LeafType) -> LeafValues:
     return stored_numbers(_fixed(array, width), leaf)
 
 
-def node_values(column: NodeColumn, leaf: LeafType) -> LeafValues:
+def node_values(column: schema_table.NodeColumn, leaf: LeafType) -> LeafValues:
     """Return the values of a column of nodes without nulls."""
     if column.lengths is None and not column.width:
         return LeafValues(0, leaf.width, _NONE, None if leaf.width else np.zeros(0, np.int32))

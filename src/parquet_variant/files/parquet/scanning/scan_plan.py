@@ -25,14 +25,7 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY, absent_values
 from parquet_variant.files.parquet.reading.read import plain_storage, plain_variants, variant_storage
-from parquet_variant.files.parquet.scanning.projection import (
-    PathColumns,
-    Statistics,
-    columns_of_path,
-    constant_statistics,
-    path_statistics,
-    scalar_statistics,
-)
+from parquet_variant.files.parquet.scanning import projection
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar, to_numpy
 from parquet_variant.query.predicate import Predicate, columns_of
@@ -75,12 +68,12 @@ class Output:
     """A selected column in one file: the columns of a path, an ordinary column, or a partition value."""
 
     selected: Selected
-    path: PathColumns | None = None
+    path: projection.PathColumns | None = None
     node: SchemaNode | None = None
     constant: pa.Scalar | None = None
     direct: SchemaNode | None = None  # The leaf that holds the values of the path, if it needs no other column.
 
-    def leaves(self, statistics: Statistics) -> tuple[int, ...] | None:
+    def leaves(self, statistics: projection.Statistics) -> tuple[int, ...] | None:
         """Return the numbers of the leaf columns to read in a row group; None if every row is null there."""
         if self.path is not None:
             needed = self.path.needed(statistics)
@@ -90,13 +83,13 @@ class Output:
         assert self.node is not None
         return tuple(leaf.leaf for leaf in self.node.leaves() if leaf.leaf is not None)
 
-    def pruning_statistics(self, statistics: Statistics, hidden_nan: bool) -> ColumnStatistics:
+    def pruning_statistics(self, statistics: projection.Statistics, hidden_nan: bool) -> ColumnStatistics:
         """Return what the statistics of the leaf columns prove about the values."""
         if self.path is not None:
-            bounds_of_path = path_statistics(self.path, statistics, hidden_nan=hidden_nan)
+            bounds_of_path = projection.path_statistics(self.path, statistics, hidden_nan=hidden_nan)
             return replace(bounds_of_path, may_be_null=True) if self.selected.exact else bounds_of_path
         if self.constant is not None:
-            return constant_statistics(self.constant)
+            return projection.constant_statistics(self.constant)
         assert self.node is not None
         kind = self.selected.type
         if self.node.leaf is None or kind is None or self.node.repetition == "repeated":
@@ -104,14 +97,14 @@ class Output:
         values = statistics(self.node)
         if not values.all_null and leaf_type(self.node) != kind:
             return ColumnStatistics(may_be_null=values.nulls != 0)
-        return scalar_statistics(values, kind, kind, hidden_nan=hidden_nan)
+        return projection.scalar_statistics(values, kind, kind, hidden_nan=hidden_nan)
 
     @property
     def exact_leaf(self) -> SchemaNode | None:
         """The leaf that holds the values of the output, so that its Bloom filter applies to them."""
         return self.path.primitive if self.path is not None and not self.path.repeated else self.node
 
-    def exact_bounds(self, statistics: Statistics) -> tuple[pa.Scalar, pa.Scalar] | None:
+    def exact_bounds(self, statistics: projection.Statistics) -> tuple[pa.Scalar, pa.Scalar] | None:
         """Return minimum and maximum, null without values; None if they are unknown, or perhaps not values.
 
         Statistics of integers, dates and timestamps are exact, if a cast does not change them.
@@ -169,7 +162,7 @@ def plan_file(
     facts, named = file.facts, {item.name: output for item, output in zip(selection, outputs, strict=True)}
     pruning = predicate if skipping else None
 
-    def matches(predicate: Predicate, statistics: Statistics, number: int | None = None) -> bool:
+    def matches(predicate: Predicate, statistics: projection.Statistics, number: int | None = None) -> bool:
         known = {name: named[name].pruning_statistics(statistics, facts.may_hide_nan) for name in columns_of(predicate)}
         if not may_match(predicate, known.__getitem__):
             return False
@@ -213,7 +206,7 @@ def _outputs_in(
     for item in selection:
         name = item.stored_name
         if variant is not None and item.path is not None:
-            path = columns_of_path(variant, item.path, item.type)
+            path = projection.columns_of_path(variant, item.path, item.type)
             leaf = path.primitive if is_local and not path.repeated else None
             kind = None if leaf is None else leaf_type(leaf)
             outputs.append(Output(item, path, direct=leaf if kind in _DIRECT and kind == item.type else None))

@@ -13,13 +13,8 @@ from pyarrow import fs
 
 from parquet_variant.arrays.parts import nested_array, one_chunk
 from parquet_variant.errors import VariantError, check_count
+from parquet_variant.files.parquet.format import columns
 from parquet_variant.files.parquet.format.arrow_schema import only_leaf
-from parquet_variant.files.parquet.format.columns import (
-    VariantColumn,
-    find_variants,
-    no_variant_column,
-    shredded_groups,
-)
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.validation import rules
@@ -108,9 +103,9 @@ def validate(
     workers = thread_count(threads)
     for parquet_source in locate(source, filesystem):
         with open_file(parquet_source) as file:
-            variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
+            variants = [variant for variant in columns.find_variants(file.schema) if column in (None, variant.name)]
             if not variants:
-                raise no_variant_column([node.name for node in file.schema.children], file.name, column)
+                raise columns.no_variant_column([node.name for node in file.schema.children], file.name, column)
             report.files += 1
             report.rows += file.facts.rows()
             for variant in variants:
@@ -129,7 +124,7 @@ def validate(
     return report
 
 
-def _check(file: OpenFile, variant: VariantColumn, violations: Violations, threads: int) -> list[str]:
+def _check(file: OpenFile, variant: columns.VariantColumn, violations: Violations, threads: int) -> list[str]:
     """Check a column of a file, and return the traits of its names that matter to engines."""
     traits: list[str] = []
     if not rules.check_schema(variant, violations):
@@ -150,7 +145,7 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, threa
             return part, None
         check_storage = rules.check_draft_values if variant.layout.startswith("draft") else rules.check_values
         check_storage(storage, part)
-        for group in shredded_groups(variant):
+        for group in columns.shredded_groups(variant):
             for leaf in (group.typed, group.residual):
                 if leaf is not None and leaf.is_leaf:
                     _check_statistics(thread_file, leaf, number, str(group.path), part)
@@ -163,7 +158,7 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, threa
     return traits
 
 
-def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:
+def _storage(table: pa.Table, variant: columns.VariantColumn) -> pa.StructArray:
     """Return the Variants of a row group; those in lists and maps are flattened, so rows are values."""
     if not variant.repeated:
         return nested_array(table, variant.path)
