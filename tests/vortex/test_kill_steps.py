@@ -80,9 +80,9 @@ def test_a_kill_at_any_step_leaves_the_old_file_or_the_new(tmp_path, mortal, is_
 _DIES = """
 import os, sys
 import parquet_variant as pv
-from parquet_variant.files.vortex import writer
+from parquet_variant.files.vortex import library
 
-writer.append_trailer = lambda *_: os._exit(9)
+library.append_trailer = lambda *_: os._exit(9)
 pv.write(sys.argv[1], pv.parse_json(["1"]), format="vortex")
 """
 
