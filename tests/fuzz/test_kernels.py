@@ -22,9 +22,10 @@ from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.encoding.json_reader import parse_json as parse_one
 from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.validate import find_faults
+from parquet_variant.encoding.variant import check_disjoint
 from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.reference import rows as reference
-from parquet_variant.layouts.reference.rows import bytes_of, check_disjoint, rows_of_array
+from parquet_variant.layouts.reference.rows import bytes_of, rows_of_array
 from parquet_variant.ops.value_edits import apply_edits
 
 SCHEMAS = [
@@ -91,10 +92,17 @@ def _reasons(value: pv.Variant) -> set[str]:
 
 
 def _agree(found: Any, expected: Any, value: pv.Variant) -> bool:
-    """Whether both are the same; a column may tell another fault of the same value, its first."""
-    if isinstance(found, tuple) and isinstance(expected, tuple):
-        return found == expected or (found[0] is expected[0] and found[1] in _reasons(value))
+    """Whether both are the same; of a value with several faults, a column may tell another one, and at once."""
+    refused = _refusal(found)
+    if refused is not None and _refusal(expected) is not None:
+        return found == expected or (refused[0] is pv.MalformedVariantError and refused[1] in _reasons(value))
     return bool(found == expected)
+
+
+def _refusal(found: Any) -> tuple[type, str] | None:
+    """The error that came out, or that the first element of a list came to which is read in its turn."""
+    errors = [item for item in (found if isinstance(found, list) else [found]) if isinstance(item, tuple)]
+    return errors[0] if errors and isinstance(errors[0][0], type) else None
 
 
 def _plain(found: Any) -> Any:

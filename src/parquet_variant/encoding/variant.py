@@ -1,12 +1,13 @@
 """`Variant`: one value, read in place.
 
-Owns navigation, equality by meaning and the entry points of the conversions. Leaves layouts to `header`, `scalars` and
-`metadata`, conversions to `python_values`, `json_reader` and `json_writer`, and the complete check to `validate`.
+Owns navigation, children that must not share bytes, equality by meaning and the entry points of the conversions.
+Leaves layouts to `header`, `scalars` and `metadata`, conversions to `python_values`, `json_reader` and `json_writer`,
+and the complete check to `validate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -345,6 +346,35 @@ class Variant:
         if len(indices) > 1:
             raise duplicate_key(key, container)
         return indices[0] if indices else None
+
+
+def fields_of_object(variant: Variant) -> dict[str, Variant]:
+    """Return the fields of an object by name.
+
+    Raises `MalformedVariantError` if a name occurs twice (``duplicate-key``), or values share bytes (``overlap``).
+    """
+    fields = dict(variant.items())
+    check_disjoint(variant, fields.values())
+    return fields
+
+
+def elements_of_array(variant: Variant) -> list[Variant]:
+    """Return the elements of an array. Raises `MalformedVariantError` if they share bytes (``overlap``)."""
+    elements = list(variant)
+    check_disjoint(variant, elements)
+    return elements
+
+
+def check_disjoint(variant: Variant, children: Iterable[Variant]) -> None:
+    """Raise an error if the children together have more bytes than their container, so that some bytes must be shared.
+
+    Children that share bytes could make a few bytes stand for any number of values.
+    """
+    value = variant.value
+    container = read_container(value, 0, len(value))
+    assert container is not None
+    if sum(len(child.value) for child in children) > container.stop - container.values_at:
+        raise MalformedVariantError("values overlap: some bytes belong to more than one value", reason="overlap")
 
 
 def _scalar_meaning(kind: VariantType, raw: Any) -> tuple[str, Any]:

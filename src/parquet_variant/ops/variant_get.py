@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.final_columns import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.variant import Variant
+from parquet_variant.encoding.variant import Variant, elements_of_array
 from parquet_variant.errors import VariantError, bad_option
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.layouts.type_grammar import as_target, value_target
@@ -126,7 +126,10 @@ def _value_of_variant(
     if wildcard < len(segments):
         if not value.may_be(BasicType.ARRAY):
             return None
-        return [_value_of_variant(element, segments[wildcard + 1 :], target, safe, zone) for element in value]
+        return [
+            _value_of_variant(element, segments[wildcard + 1 :], target, safe, zone)
+            for element in elements_of_array(value)
+        ]
     if target is None:
         return value
     # Imported here because most columns are cast by kernels.

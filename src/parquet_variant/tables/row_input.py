@@ -8,7 +8,8 @@ table keep: a path that has several types in the files has that of most rows. Si
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
@@ -157,32 +158,39 @@ def spread(items: Sequence[Item], limit: int | None) -> Sequence[Item]:
     return items if limit is None else items[:: -(-len(items) // limit) or 1]
 
 
-def types_of_paths(
-    columns: Iterable[tuple[ParquetSource, str]], *, skips: type[VariantError] = SchemaError
-) -> ShreddingSchema | None:
+def types_of_paths(columns: Iterable[tuple[ParquetSource, str]]) -> ShreddingSchema | None:
     """Return the types of the paths of files and their columns: at each path those of most rows.
 
-    None if nothing is shredded. `skips`: the error of files that do not count; by default those without the column.
+    Files without the column do not count. None if nothing is shredded.
     """
-    rows: Counter[ShreddingSchema] = Counter()
-    for source, column in columns:
-        try:
+
+    def schemas() -> Iterator[tuple[pa.Schema, int, str]]:
+        for source, column in columns:
             with open_file(source) as file:
-                schema = ShreddingSchema.from_tree(tree_of_schema(file.reader.schema_arrow, column))
-                rows[schema] += file.metadata.num_rows
-        except skips:
-            continue
-    tree: TypeTree = None
-    for schema, _ in rows.most_common():
-        tree = _merged(tree, schema.type_tree(), adds=True)
-    return None if tree is None else ShreddingSchema.from_tree(tree)
+                yield file.reader.schema_arrow, file.metadata.num_rows, column
+
+    return _types_of_most_rows(schemas())
 
 
 def kept_types(files: Sequence[ParquetSource], columns: Iterable[str]) -> dict[str, ShreddingSchema]:
     """Return the types that an append keeps, by dotted name of the Variant column; damaged files do not hinder it."""
-    some = spread(files, FILES_WITH_TYPES)
-    schemas = {name: types_of_paths(((file, name) for file in some), skips=VariantError) for name in columns}
-    return {column: schema for column, schema in schemas.items() if schema is not None}
+    schemas: list[tuple[pa.Schema, int]] = []
+    for source in spread(files, FILES_WITH_TYPES):
+        with suppress(VariantError), open_file(source) as file:
+            schemas.append((file.reader.schema_arrow, file.metadata.num_rows))
+    types = {name: _types_of_most_rows((schema, rows, name) for schema, rows in schemas) for name in columns}
+    return {column: schema for column, schema in types.items() if schema is not None}
+
+
+def _types_of_most_rows(columns: Iterable[tuple[pa.Schema, int, str]]) -> ShreddingSchema | None:
+    rows: Counter[ShreddingSchema] = Counter()
+    for file, count, column in columns:
+        with suppress(SchemaError):  # the file does not have the column
+            rows[ShreddingSchema.from_tree(tree_of_schema(file, column))] += count
+    tree: TypeTree = None
+    for schema, _ in rows.most_common():
+        tree = _merged(tree, schema.type_tree(), adds=True)
+    return None if tree is None else ShreddingSchema.from_tree(tree)
 
 
 def keep_types(schema: ShreddingSchema, table: ShreddingSchema) -> ShreddingSchema:

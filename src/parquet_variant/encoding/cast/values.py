@@ -26,7 +26,7 @@ from parquet_variant.encoding.cast import texts
 from parquet_variant.encoding.json_writer import json_pieces, timestamp_text
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.scalars import read_scalar
-from parquet_variant.encoding.variant import Variant
+from parquet_variant.encoding.variant import Variant, elements_of_array
 from parquet_variant.encoding.walk import Event
 from parquet_variant.errors import CastError
 from parquet_variant.types import DECIMAL_TYPES, INSTANT_TYPES, INTEGERS, LOCAL_TYPES, NANOS_OF, VariantType
@@ -275,7 +275,7 @@ def cast_raw(variant: Variant, target: Target, zone: dt.tzinfo, safe: bool) -> A
     raw: Any = None
     if kind == VariantType.ARRAY:
         if target.family == "list" and target.size in (-1, len(variant)):
-            return [cast_raw(element, target.children[0], zone, safe) for element in variant]
+            return [cast_raw(element, target.children[0], zone, safe) for element in elements_of_array(variant)]
     elif kind == VariantType.OBJECT:
         if target.family == "struct":
             fields = [variant.get(VariantPath((name,))) for name in target.names]

@@ -30,10 +30,10 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 import pyarrow as pa
 
-from parquet_variant.encoding.header import array_bytes, object_bytes, read_container, value_size
+from parquet_variant.encoding.header import array_bytes, object_bytes, value_size
 from parquet_variant.encoding.metadata import EMPTY_METADATA, dictionary_of
 from parquet_variant.encoding.scalars import encode_scalar, read_scalar
-from parquet_variant.encoding.variant import Variant
+from parquet_variant.encoding.variant import Variant, elements_of_array, fields_of_object
 from parquet_variant.errors import ConflictError, MalformedVariantError, SchemaError, VariantError, check_choice
 from parquet_variant.layouts.layout import detect_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -126,39 +126,10 @@ Tree: TypeAlias = "Variant | list[Tree] | dict[str, Tree]"
 VARIANT_NULL = Variant(EMPTY_METADATA, b"\x00")
 
 
-def fields_of_object(variant: Variant) -> dict[str, Variant]:
-    """Return the fields of an object by name.
-
-    Raises `MalformedVariantError` if a name occurs twice (``duplicate-key``), or values share bytes (``overlap``).
-    """
-    fields = dict(variant.items())
-    check_disjoint(variant, fields.values())
-    return fields
-
-
-def elements_of_array(variant: Variant) -> list[Variant]:
-    """Return the elements of an array. Raises `MalformedVariantError` if they share bytes (``overlap``)."""
-    elements = list(variant)
-    check_disjoint(variant, elements)
-    return elements
-
-
 def bytes_of(variant: Variant) -> bytes:
     """Return the bytes of a value without any bytes that follow it."""
     value = variant.value
     return value[: value_size(value, 0, len(value))]
-
-
-def check_disjoint(variant: Variant, children: Iterable[Variant]) -> None:
-    """Raise an error if the children together have more bytes than their container, so that some bytes must be shared.
-
-    Children that share bytes could make a few bytes stand for any number of values.
-    """
-    value = variant.value
-    container = read_container(value, 0, len(value))
-    assert container is not None
-    if sum(len(child.value) for child in children) > container.stop - container.values_at:
-        raise MalformedVariantError("values overlap: some bytes belong to more than one value", reason="overlap")
 
 
 def joined(metadata: bytes, tree: Tree) -> Variant:
