@@ -188,16 +188,16 @@ def check_number(name: str, value: object) -> None:
         raise bad_option(f"{name} is {value!r}: give a number")
 
 
-def check_batch(name: str, value: object) -> None:
+def check_batch(value: object) -> None:
     """Raise an error if an option is neither None nor the name and number of a batch of a stream.
 
-    >>> check_batch("txn", "loader")
+    >>> check_batch("loader")
     Traceback (most recent call last):
-    parquet_variant.errors.VariantError: txn is 'loader': give a name and a number, such as ('loader', 1)
+    parquet_variant.errors.VariantError: batch is 'loader': give a name and a number, such as ('loader', 1)
     """
     is_pair = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
     if value is not None and not (is_pair and isinstance(value[0], str) and isinstance(value[1], Integral)):  # type: ignore[index]
-        raise bad_option(f"{name} is {value!r}: give a name and a number, such as ('loader', 1)")
+        raise bad_option(f"batch is {value!r}: give a name and a number, such as ('loader', 1)")
 
 
 def strings_of(name: str, value: object) -> tuple[str, ...]:

@@ -87,6 +87,18 @@ def test_a_condition_without_casts_changes_the_rows_that_a_query_finds(table_for
 
 
 @FORMATS
+def test_messages_name_the_options_as_the_user_writes_them(table_format, tmp_path):
+    pv.write(tmp_path, {"n": [1]}, format=table_format)
+    table = pv.open(tmp_path)
+    for change in (table.append, table.overwrite):
+        with pytest.raises(VariantError, match="batch is 'loader': give a name and a number"):
+            change({"n": [2]}, batch="loader")
+    if table_format == "delta":
+        with pytest.raises(VariantError, match="where= needs mode 'overwrite'"):
+            pv.write(tmp_path, {"n": [2]}, mode="append", where="n = 1")
+
+
+@FORMATS
 def test_a_missing_path_that_is_set_to_itself_stays_missing(table_format, tmp_path):
     table = tmp_path / "t"
     pv.write(table, {"id": [1, 2, 3], "v": pv.parse_json(['{"a":1}', '{"b":2}', '{"a":null}'])}, format=table_format)

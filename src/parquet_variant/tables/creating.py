@@ -146,8 +146,7 @@ def write(
     elif column is not None:
         keywords["column"] = column
     function = registered_method(f"write.{format}")
-    renamed = {"where": "replace_where", "batch": "txn"} if format == "delta" else {}
-    return function(path, data, **accepted_keywords(function, keywords, renamed, f"write for the format {format}"))
+    return function(path, data, **accepted_keywords(function, keywords, f"write for the format {format}"))
 
 
 def _format_of(path: Any, options: Mapping[str, Any]) -> WriteFormat:
@@ -241,7 +240,7 @@ def create(
         "storage_options": storage_options,
     }
     function = registered_method(f"create.{format}")
-    function(path, schema, **accepted_keywords(function, keywords, {}, f"create for the format {format}"))
+    function(path, schema, **accepted_keywords(function, keywords, f"create for the format {format}"))
     return open(path, format=format, catalog=catalog, storage_options=storage_options)
 
 

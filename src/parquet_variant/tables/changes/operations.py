@@ -44,7 +44,7 @@ class ChangeResult:
     bytes_removed
         Size of the removed files, which remain in storage until a vacuum.
     committed
-        False if the table had recorded the transaction ``txn`` before, so that nothing was done.
+        False if the table had recorded the batch before, so that nothing was done.
     hints
         If no row matched: messages about paths of the condition that no row of the table has.
     """

@@ -69,8 +69,6 @@ class TableBase:
     """The source, the options, the operations of a format by name, and the methods that read."""
 
     format: ClassVar[TableFormat]
-    # Names of parameters that the functions of the format call otherwise.
-    _RENAMED: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, source: Any, options: OpenOptions) -> None:
         self._source = source
@@ -121,7 +119,7 @@ class TableBase:
         }
         if self._options.filesystem is not None and target is not self and "filesystem" not in parameters:
             raise bad_option(f"filesystem= is not supported by {operation} of {self._kind}: pass a URI instead")
-        passed |= accepted_keywords(function, keywords, self._RENAMED, f"{operation} for {self._kind}")
+        passed |= accepted_keywords(function, keywords, f"{operation} for {self._kind}")
         if self._options.engine is not None and self.format in ("delta", "iceberg"):
             # Raises for an unknown option before a job runs.
             WriterOptions.of({name: passed[name] for name in passed if name not in parameters and name != "file_bytes"})
@@ -456,24 +454,20 @@ class TableBase:
         return text
 
 
-def accepted_keywords(
-    function: Callable[..., Any], keywords: Mapping[str, Any], renamed: Mapping[str, str], operation: str
-) -> dict[str, Any]:
+def accepted_keywords(function: Callable[..., Any], keywords: Mapping[str, Any], operation: str) -> dict[str, Any]:
     """Return the keyword arguments of a function for the options of an operation, without those left to its defaults.
 
-    `renamed`: the parameters of the function that have other names than the options.
     Raises `VariantError` for an option that the function does not have.
     """
     parameters = signature(function).parameters
     accepts_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
     passed: dict[str, Any] = {}
     for option, value in keywords.items():
-        name = option if option in parameters else renamed.get(option, option)
-        if name in parameters:
-            if value is not None or name == "threads":
-                passed[name] = value
-        elif value is not None and name not in ("threads", "progress"):
+        if option in parameters:
+            if value is not None or option == "threads":
+                passed[option] = value
+        elif value is not None and option not in ("threads", "progress"):
             if not accepts_any:
                 raise bad_option(f"{option}= is not an option of {operation}: leave it out")
-            passed[name] = value
+            passed[option] = value
     return passed

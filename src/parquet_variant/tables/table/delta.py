@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -21,7 +20,6 @@ class DeltaTable(TableWithVersions):
     """A Delta table; see `Table`. Without `version` and `at`, each operation uses the newest version."""
 
     format: ClassVar[TableFormat] = "delta"
-    _RENAMED: ClassVar[Mapping[str, str]] = {"batch": "txn", "at": "timestamp"}
 
     @property
     def snapshot(self) -> Snapshot:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from parquet_variant.tables.iceberg.catalogs.opening import load_table
@@ -29,7 +29,6 @@ class IcebergTable(TableWithVersions):
     """An Iceberg table; see `Table`. Versions are ids of snapshots."""
 
     format: ClassVar[TableFormat] = "iceberg"
-    _RENAMED: ClassVar[Mapping[str, str]] = {"version": "snapshot_id", "at": "timestamp"}
 
     @property
     def snapshot(self) -> Snapshot:

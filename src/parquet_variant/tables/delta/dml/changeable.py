@@ -207,7 +207,7 @@ def write(
     data: Any,
     *,
     mode: Mode = "error",
-    replace_where: str | None = None,
+    where: str | None = None,
     partition_by: str | Sequence[str] | None = None,
     properties: Mapping[str, str | bool | int] | None = None,
     preview: bool = False,
@@ -219,8 +219,8 @@ def write(
     See `pv.write`.
     """
     check_choice("mode", mode, get_args(Mode), DeltaError, "bad-argument")
-    if replace_where is not None and mode != "overwrite":
-        raise DeltaError(f"replace_where= needs mode 'overwrite', but mode is {mode!r}", reason="bad-argument")
+    if where is not None and mode != "overwrite":
+        raise DeltaError(f"where= needs mode 'overwrite', but mode is {mode!r}", reason="bad-argument")
     storage = open_storage(table, storage_options)
     current = writing.existing_table(storage)
     if current is not None and mode in ("error", "ignore"):
@@ -232,16 +232,16 @@ def write(
         planned = writing.planned_table(
             storage, from_arrow_schema(first.schema), partition_by, properties, True, preview
         )
-        txn = options.pop("txn", None)
+        batch = options.pop("batch", None)
         adds = plan(planned, **options).write_files(data)
-        return writing.commit_adds(planned, adds, mode, txn, written=locations.paths_of_adds(planned.storage, adds))
-    if replace_where is not None:
-        if unsupported := sorted({"txn", "schema", "schema_mode", "file_bytes"} & set(options)):
-            problem = f"{unsupported[0]}= cannot be combined with replace_where=: leave it out"
+        return writing.commit_adds(planned, adds, mode, batch, written=locations.paths_of_adds(planned.storage, adds))
+    if where is not None:
+        if unsupported := sorted({"batch", "schema", "schema_mode", "file_bytes"} & set(options)):
+            problem = f"{unsupported[0]}= cannot be combined with where=: leave it out"
             raise DeltaError(problem, reason="bad-argument")
-        from parquet_variant.tables.changes.operations import replace_where as replace_matching
+        from parquet_variant.tables.changes.operations import replace_where
 
-        result = replace_matching(DeltaTable(current), ChangeOptions.of(**options), data, replace_where)
+        result = replace_where(DeltaTable(current), ChangeOptions.of(**options), data, where)
         return CommitResult(result.version, committed=result.version > current.version)
     run = writing.overwrite if mode == "overwrite" else writing.append
     return run(current, data, **options)
@@ -257,7 +257,7 @@ def replace_partitions(table: DeltaTable, options: ChangeOptions, data: Any) -> 
 
     rows = all_rows(data)
     if not table.current.partition_columns:
-        problem = "the table has no partition columns, so no partitions can be replaced: use overwrite or replace_where"
+        problem = "the table has no partition columns, so no partitions can be replaced: overwrite with where="
         raise DeltaError(problem, reason="not-partitioned")
 
     def plan(current: ChangeableTable[Add]) -> TableChange[Add]:

@@ -116,11 +116,11 @@ class Snapshot:
         row_id, commit = names.get(features.ROW_ID_COLUMN), names.get(features.ROW_COMMIT_COLUMN)
         return None if row_id is None or commit is None else (row_id, commit)
 
-    def has_recorded(self, txn: tuple[str, int] | None) -> bool:
+    def has_recorded(self, batch: tuple[str, int] | None) -> bool:
         """Return whether the table has recorded an application's version, or a later one."""
-        check_batch("txn", txn)
-        recorded = None if txn is None else self.txns.get(txn[0])
-        return recorded is not None and txn is not None and recorded.version >= txn[1]
+        check_batch(batch)
+        recorded = None if batch is None else self.txns.get(batch[0])
+        return recorded is not None and batch is not None and recorded.version >= batch[1]
 
     @property
     def num_files(self) -> int:

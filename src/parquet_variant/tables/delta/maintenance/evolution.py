@@ -241,13 +241,11 @@ def _commit_info(data: bytes) -> dict[str, Any]:
     return {}
 
 
-def restore(
-    storage: Storage, *, version: int | None = None, timestamp: int | str | datetime | None = None
-) -> CommitResult:
+def restore(storage: Storage, *, version: int | None = None, at: int | str | datetime | None = None) -> CommitResult:
     """Restore the rows, schema and properties of an older version as a new version; see `Table.restore`."""
-    if version is None and timestamp is None:
+    if version is None and at is None:
         raise DeltaError("restore needs a version: pass version= or at=", reason="bad-argument")
-    current, past = writable_snapshot(storage), snapshot(storage, version=version, timestamp=timestamp)
+    current, past = writable_snapshot(storage), snapshot(storage, version=version, timestamp=at)
     current_keys, past_keys = _file_keys(current.files), _file_keys(past.files)
     added = past.files.filter(pc.invert(pc.is_in(past_keys, current_keys)))
     removed = current.files.filter(pc.invert(pc.is_in(current_keys, past_keys)))

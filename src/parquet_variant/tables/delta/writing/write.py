@@ -153,7 +153,7 @@ def _put_rows(
     table: Snapshot,
     data: Any,
     *,
-    txn: tuple[str, int] | None = None,
+    batch: tuple[str, int] | None = None,
     schema: SchemaOption = None,
     schema_mode: Literal["merge"] | None = None,
     file_bytes: int = DEFAULT_FILE_BYTES,
@@ -164,7 +164,7 @@ def _put_rows(
         raise DeltaError(f"schema_mode is {schema_mode!r}: use 'merge' or None", reason="bad-argument")
     options |= {"schema": schema, "file_bytes": file_bytes}
     current = planned = writable_snapshot(table)
-    if current.has_recorded(txn):
+    if current.has_recorded(batch):
         return CommitResult(current.version, committed=False)
     if schema_mode == "merge":
         first, data = first_rows(data)
@@ -177,7 +177,7 @@ def _put_rows(
     kept = kept_types(parquet_files(current, FILES_WITH_TYPES), names) if names else {}
     if planned is not current or not identity_fields(current):
         adds = replace(plan(planned, **options), kept=kept).write_files(data)
-        return commit_adds(current, adds, mode, txn, planned=planned, written=paths_of_adds(current.storage, adds))
+        return commit_adds(current, adds, mode, batch, planned=planned, written=paths_of_adds(current.storage, adds))
     # The write is planned again if another commit took the values of identity columns.
     tables = all_rows(data)
 
@@ -187,7 +187,7 @@ def _put_rows(
         adds = made.write_files(identity.fill(tables))
 
         def transaction() -> Transaction:
-            return replace(rows_transaction(current, adds, mode, txn), metadata=identity.metadata)
+            return replace(rows_transaction(current, adds, mode, batch), metadata=identity.metadata)
 
         return commit(current.storage, transaction, written=paths_of_adds(current.storage, adds))
 
@@ -227,7 +227,7 @@ def commit_files(
     adds: Iterable[Add | Mapping[str, Any]],
     *,
     mode: Literal["append", "overwrite"] = "append",
-    txn: tuple[str, int] | None = None,
+    batch: tuple[str, int] | None = None,
     operation: str = "WRITE",
     actions: Sequence[Action] = (),
     storage_options: Mapping[str, str] | None = None,
@@ -243,7 +243,7 @@ def commit_files(
         raise DeltaError(f"adds is {adds!r}: give a list of added files", reason="bad-option")
     current = writable_snapshot(table, storage_options)
     files = [add if isinstance(add, Add) else data_files.with_mark(add) for add in adds]
-    if current.has_recorded(txn):
+    if current.has_recorded(batch):
         return CommitResult(current.version, committed=False)
     if not isinstance(table, Snapshot) and any(add.mark is None for add in files):
         raise DeltaError(
@@ -251,14 +251,14 @@ def commit_files(
             "plan(table).write, or pass the snapshot for which they were written as table=",
             reason="unplanned-files",
         )
-    return commit_adds(current, files, mode, txn, operation, actions=actions)
+    return commit_adds(current, files, mode, batch, operation, actions=actions)
 
 
 def commit_adds(
     current: Snapshot,
     files: Sequence[Add],
     mode: Mode,
-    txn: tuple[str, int] | None = None,
+    batch: tuple[str, int] | None = None,
     operation: str = "WRITE",
     *,
     planned: Snapshot | None = None,
@@ -275,7 +275,7 @@ def commit_adds(
     storage, is_new = current.storage, current.version < 0
 
     def transaction(newest: Snapshot) -> Transaction:
-        return replace(rows_transaction(newest, files, mode, txn), operation=operation, other_actions=actions)
+        return replace(rows_transaction(newest, files, mode, batch), operation=operation, other_actions=actions)
 
     def rebase(newest: Snapshot) -> Transaction:
         metadata = newest.metadata
@@ -294,12 +294,12 @@ def commit_adds(
 
     if is_new:
         data_files.warn_of_nulls(current, files)
-        content: dict[str, Any] = {"adds": files, "txn": Txn.of(txn), "other_actions": actions}
+        content: dict[str, Any] = {"adds": files, "txn": Txn.of(batch), "other_actions": actions}
         creation = _creation(current, "CREATE TABLE AS SELECT", **content)
         return commit(storage, creation, rebase=rebase if mode in ("append", "overwrite") else None, written=written)
     if planned is not None and planned is not current:
         protocol = planned.protocol if planned.protocol != current.protocol else None
-        merged = rows_transaction(planned, files, mode, txn)
+        merged = rows_transaction(planned, files, mode, batch)
         merged = replace(merged, metadata=planned.metadata, protocol=protocol, current=current)
         return commit(storage, merged, written=written)
     if mode == "append":
@@ -307,7 +307,7 @@ def commit_adds(
     return commit(storage, lambda: rebase(load_snapshot(storage)), rebase=rebase, written=written)
 
 
-def rows_transaction(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int] | None) -> Transaction:
+def rows_transaction(current: Snapshot, adds: Sequence[Add], mode: str, batch: tuple[str, int] | None) -> Transaction:
     """Return the transaction that adds files to the table's files, or replaces these by them."""
     data_files.check_planned(current, adds)
     return Transaction(
@@ -315,7 +315,7 @@ def rows_transaction(current: Snapshot, adds: Sequence[Add], mode: str, txn: tup
         {"mode": mode.title(), "partitionBy": list(current.partition_columns)},
         adds=adds,
         removes=current.to_removes(current.files) if mode == "overwrite" else [],
-        txn=Txn.of(txn),
+        txn=Txn.of(batch),
         reads_table=mode == "overwrite",
         current=current,
     )

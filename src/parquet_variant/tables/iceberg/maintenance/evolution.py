@@ -65,7 +65,7 @@ def make_reference(
     kind: Literal["branch", "tag"],
     name: str,
     *,
-    snapshot_id: int | None = None,
+    version: int | None = None,
     max_age_ms: int | None = None,
     min_snapshots_to_keep: int | None = None,
     max_snapshot_age_ms: int | None = None,
@@ -73,14 +73,14 @@ def make_reference(
     """Make a branch or tag, or move it to another snapshot; see `IcebergTable.branch` and `IcebergTable.tag`."""
     if not isinstance(name, str):
         raise IcebergError(f"{name!r} is not the name of a {kind}: give a string", reason="bad-argument")
-    counts = {"snapshot_id": snapshot_id, "max_age_ms": max_age_ms, "max_snapshot_age_ms": max_snapshot_age_ms}
+    counts = {"version": version, "max_age_ms": max_age_ms, "max_snapshot_age_ms": max_snapshot_age_ms}
     for option, value in (counts | {"min_snapshots_to_keep": min_snapshots_to_keep}).items():
         if value is not None:
             check_count(option, value)
     former = metadata.references.get(name)
     if former is not None and former.type != kind:
         raise IcebergError(f"{name!r} is a {former.type} of the table already", reason="bad-argument")
-    target = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
+    target = metadata.current_snapshot_id if version is None else version
     if target is None:
         raise IcebergError("the table has no snapshot yet: write rows first", reason="unknown-snapshot")
     metadata.snapshot(target)
@@ -102,12 +102,12 @@ def drop_reference(metadata: TableMetadata, name: str) -> updates.TableChange:
 
 @_operation()
 def rollback(
-    metadata: TableMetadata, *, snapshot_id: int | None = None, timestamp: int | str | datetime | None = None
+    metadata: TableMetadata, *, version: int | None = None, at: int | str | datetime | None = None
 ) -> updates.TableChange | None:
     """Make an older snapshot the current one again; see `Table.restore`."""
-    if (snapshot_id is None) == (timestamp is None):
+    if (version is None) == (at is None):
         raise IcebergError("give either version= or at=", reason="bad-argument")
-    target = snapshot_id if timestamp is None else id_at(metadata, timestamp, metadata.location)
+    target = version if at is None else id_at(metadata, at, metadata.location)
     assert target is not None
     metadata.snapshot(target)
     if target not in {info.id for info in metadata.ancestors(metadata.current_snapshot_id)}:

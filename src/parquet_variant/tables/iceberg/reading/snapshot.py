@@ -136,7 +136,7 @@ class Snapshot:
 
         The summaries of snapshots say so, or the table's properties after other engines have expired these snapshots.
         """
-        check_batch("batch", batch)
+        check_batch(batch)
         if batch is None:
             return False
         ancestors = self.metadata.ancestors(self.snapshot_id)
