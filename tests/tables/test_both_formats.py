@@ -382,3 +382,24 @@ def test_notebooks_show_rows_and_reports_as_html(table_format, tmp_path):
     assert table.history()._repr_html_().count("<tr>") == 2
     for report in (table.contract(), table.check(table.contract()), table.inspect(), table.validate()):
         assert report._repr_html_().startswith("<pre>")
+
+
+@FORMATS
+def test_a_policy_shreds_the_rows_of_any_write_to_a_table(table_format, tmp_path):
+    rows = {"v": pv.parse_json([f'{{"a":{n},"b":"x{n}","c":1}}' for n in range(300)])}
+
+    def newest_paths() -> dict[str, str]:
+        newest = max(pv.open(tmp_path / "t").data_files(), key=lambda path: os.stat(path).st_mtime_ns)
+        return pv.open(newest).paths()
+
+    pv.write(tmp_path / "t", rows, format=table_format, policy=pv.ExplicitPolicy("b string"))
+    assert newest_paths() == {"$.b": "string"}
+    pv.open(tmp_path / "t").append(rows, policy=pv.ExplicitPolicy("a bigint"))
+    assert newest_paths() == {"$.a": "bigint"}
+    pv.open(tmp_path / "t").append(rows)
+    assert set(newest_paths()) == {"$.a", "$.b", "$.c"}
+    with pytest.raises(VariantError, match="unknown policy"):
+        pv.open(tmp_path / "t").append(rows, policy="none such")
+    assert len(list((tmp_path / "t").rglob("*.parquet"))) == 3
+    pv.open(tmp_path / "t").overwrite(rows, policy=pv.ExplicitPolicy("b string"))
+    assert newest_paths() == {"$.b": "string"}

@@ -36,7 +36,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import Mode, OutputFormat
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.commits import is_uncommitted
-from parquet_variant.tables.row_input import Batch, kept_types
+from parquet_variant.tables.row_input import Batch
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.write_plan import TableWritePlan
 
@@ -371,7 +371,7 @@ class TableDestination(Destination):
             self._plan_table(columns, at_once=stream is not None)
         self._plan = self._plan_write(schema, **options)
         if schema is None and self.request.mode == "append":
-            self._plan = replace(self._plan, kept=kept_types(self.data_files(), [self.request.column]))
+            self._plan = self._plan.keeping_types(self.data_files)
         if stream is None:
             sweep(self.staging.dest)
             self.staging = Staging.into(self.staging.dest)

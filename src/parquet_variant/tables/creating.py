@@ -89,7 +89,7 @@ def write(
         Shredding schema: a `ShreddingSchema`, its DDL, or ``"infer"``; a mapping by dotted name for several Variant
         columns. By default files keep every column as it is, and the schema of tables is inferred from the first rows.
     policy
-        The policy of the inference, for Iceberg, Vortex and DataFrames: a name such as ``"auto"`` or a policy object.
+        The policy of the inference, for tables, Vortex and DataFrames: a name such as ``"auto"`` or a policy object.
     variant_columns
         Columns of a data frame, table or mapping whose values become Variants, such as dicts and values of several
         types in pandas, which would become a struct or be refused.

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, TableError, VariantError, VariantFileError, bad_option
+from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -38,8 +39,8 @@ from parquet_variant.tables.columns import (
     with_other_columns,
 )
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector
-from parquet_variant.tables.row_input import batches_of, keep_types
-from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type
+from parquet_variant.tables.row_input import batches_of, keep_types, kept_types
+from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type, reachable_variants
 from parquet_variant.tables.storage import Storage, open_storage
 
 
@@ -134,8 +135,9 @@ class TableWritePlan(ABC, Generic[File]):
     shred: bool = False  # Whether Variants may be shredded.
     variant_bounds: bool = False  # Whether the metrics of files have bounds by path.
     # Shredding schemas by dotted column. Other columns are shredded by inference from the first rows, or keep their
-    # schema if they arrive shredded.
+    # schema if they arrive shredded and no policy is named.
     shredding: Mapping[str, ShreddingSchema] | None = field(default=None, repr=False)
+    policy: Any = None
     # Types of the table's paths by dotted column, which inferred schemas keep.
     kept: Mapping[str, ShreddingSchema] = field(default_factory=dict, repr=False)
     file_bytes: int = DEFAULT_FILE_BYTES  # Approximate maximum size of a file.
@@ -221,6 +223,12 @@ class TableWritePlan(ABC, Generic[File]):
             task.abort()
             raise
         return task.finish(data_change)
+
+    def keeping_types(self, files: Callable[[], Sequence[ParquetSource]]) -> Self:
+        """Return the plan of an append: inferred schemas keep the types that paths have in files of the table."""
+        names = [".".join(place) for place in reachable_variants(self.schema)] if self.shred else []
+        is_inferred = names and not self.shredding and self.policy is None
+        return replace(self, kept=kept_types(files(), names)) if is_inferred else self
 
     def with_generated_columns(self, rows: pa.Table) -> pa.Table:
         """Return rows under the table's names, with missing generated and default columns filled in."""
@@ -314,10 +322,10 @@ class _Task(Generic[File]):
         if place not in self.schemas:
             name = ".".join(place)
             chosen = (self.plan.shredding or {}).get(name)
-            if chosen is None and array.layout == "final":
+            if chosen is None and array.layout == "final" and self.plan.policy is None:
                 chosen = array.schema
             elif chosen is None:
-                chosen = infer_shredding_schema(array.to_unshredded())
+                chosen = infer_shredding_schema(array.to_unshredded(), self.plan.policy or "auto")
                 if (kept := self.plan.kept.get(name)) is not None:
                     chosen = keep_types(chosen, kept)
             self.schemas[place] = None if chosen is None else chosen.limited_to()

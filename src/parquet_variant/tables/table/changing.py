@@ -64,7 +64,7 @@ class ChangingMethods(ReportingMethods):
             shredded keep theirs. Parquet files get the schema of the first file of the directory. Delta tables
             without ``delta.enableVariantShredding`` are not shredded.
         policy
-            The policy of the inference, for Iceberg: a name such as ``"auto"`` or a policy object.
+            The policy of the inference, for tables: a name such as ``"auto"`` or a policy object.
         schema_mode
             ``"merge"`` adds columns, and fields of structs, that the first rows have and the table lacks, and widens
             types if the table allows it. By default both are refused.

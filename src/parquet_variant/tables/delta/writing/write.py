@@ -44,7 +44,6 @@ from parquet_variant.tables.row_input import (
     SchemaOption,
     all_rows,
     first_rows,
-    kept_types,
     schemas_by_column,
 )
 from parquet_variant.tables.schema import Field, StructType, check_schema, from_arrow_schema, variant_paths
@@ -172,18 +171,20 @@ def _put_rows(
             current.metadata, current.protocol, from_arrow_schema(first.schema)
         )
         planned = current if metadata == current.metadata else replace(current, metadata=metadata, protocol=protocol)
-    keeps_types = mode == "append" and schema is None and current.shredding_enabled
-    names = [".".join(place) for place in variant_paths(current.schema)] if keeps_types else []
-    kept = kept_types(parquet_files(current, FILES_WITH_TYPES), names) if names else {}
+
+    def files_plan(table: Snapshot, **more: Any) -> data_files.WritePlan:
+        made = plan(table, **options, **more)
+        return made if mode == "overwrite" else made.keeping_types(partial(parquet_files, current, FILES_WITH_TYPES))
+
     if planned is not current or not identity_fields(current):
-        adds = replace(plan(planned, **options), kept=kept).write_files(data)
+        adds = files_plan(planned).write_files(data)
         return commit_adds(current, adds, mode, batch, planned=planned, written=paths_of_adds(current.storage, adds))
     # The write is planned again if another commit took the values of identity columns.
     tables = all_rows(data)
 
     def put(current: Snapshot) -> CommitResult:
         identity = IdentityValues(current)
-        made = replace(plan(current, rewriting=True, **options), derives_partitions=True, kept=kept)
+        made = replace(files_plan(current, rewriting=True), derives_partitions=True)
         adds = made.write_files(identity.fill(tables))
 
         def transaction() -> Transaction:
@@ -201,6 +202,7 @@ def plan(
     table: Snapshot,
     *,
     schema: SchemaOption = None,
+    policy: Any = None,
     file_bytes: int = DEFAULT_FILE_BYTES,
     rewriting: bool = False,
     **options: Any,
@@ -219,7 +221,7 @@ def plan(
         )
     schemas = schemas_by_column(schema, current.schema)
     made = data_files.plan_write(current, shredding=schemas, file_bytes=file_bytes, options=options)
-    return replace(made, derives_partitions=not rewriting)
+    return replace(made, policy=policy, derives_partitions=not rewriting)
 
 
 def commit_files(

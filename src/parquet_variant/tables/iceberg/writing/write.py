@@ -32,7 +32,7 @@ from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile,
 from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, WriteProperties, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
-from parquet_variant.tables.row_input import FILES_WITH_TYPES, SchemaOption, first_rows, kept_types
+from parquet_variant.tables.row_input import FILES_WITH_TYPES, SchemaOption, first_rows
 
 _PROMOTIONS = {"integer": {"long"}, "float": {"double"}, "date": {"timestamp_ntz", "timestamp_ns"}}
 
@@ -266,18 +266,13 @@ def _write_rows(
     """Write rows under the definition that a change gives the table, and commit it."""
     if base.has_recorded(batch):
         return CommitResult(base.snapshot_id, committed=False)
-    planned_on, first = base, None
+    planned_on = base
     if change.updates:
         metadata = updates.apply_change(base.metadata, updates.TableChange(change.updates), None)
         planned_on = replace(base, table=replace(base.table, metadata=metadata))
-    if policy is not None:
-        first, data = first_rows(data)
-    files_plan = plan_write(
-        planned_on, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options
-    )
-    if change.operation == "append" and schema is None and policy is None:
-        names = [".".join(place) for place in shared.reachable_variants(base.struct)]
-        files_plan = replace(files_plan, kept=kept_types(parquet_files(base, FILES_WITH_TYPES), names) if names else {})
+    files_plan = plan_write(planned_on, schema=schema, policy=policy, file_bytes=file_bytes, options=options)
+    if change.operation == "append":
+        files_plan = files_plan.keeping_types(partial(parquet_files, base, FILES_WITH_TYPES))
     files = [file for file in files_plan.write_files(data) if file.file.record_count]
     change = replace(change, added=tuple(file.file for file in files), batch=batch)
     return _committed(base, change, files_plan.spec, [file.path for file in files])

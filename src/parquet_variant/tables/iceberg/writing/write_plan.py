@@ -25,7 +25,6 @@ from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
 from parquet_variant.ops.interop.tables import rows_of
-from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
@@ -50,7 +49,6 @@ from parquet_variant.tables.schema import (
     arrow_type,
     leaves,
     parts,
-    reachable_variants,
 )
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan, property_codec
 from parquet_variant.types.forms import struct_like
@@ -415,13 +413,12 @@ def plan_write(
     *,
     schema: SchemaOption = None,
     policy: Any = None,
-    first: pa.Table | None = None,
     file_bytes: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> IcebergWritePlan:
     """Return the plan that writes files for a table under its current schema, spec and sort order.
 
-    `schema`: shredding schemas; `policy`, `first`: how other columns are inferred, and from which rows.
+    `schema`: shredding schemas; `policy`: how other columns are inferred.
     Raises `IcebergError`: reason ``"unsupported-feature"`` or ``"bad-partitioning"``.
     """
     metadata = snapshot.metadata
@@ -431,19 +428,14 @@ def plan_write(
     is_applicable = all(f.transform.is_known and f.source_id in columns.by_id for f in order.fields)
     if not is_applicable or (options or {}).get("sort_by"):
         order = SortOrder()
-    shredding = schemas_by_column(schema, columns.struct)
-    if policy is not None and first is not None:
-        for place in reachable_variants(columns.struct):
-            if place[0] in first.column_names and ".".join(place) not in shredding:
-                array = VariantArray.from_storage(one_chunk(column_at(first, place)))
-                shredding[".".join(place)] = infer_shredding_schema(array.to_unshredded(), policy)
     return IcebergWritePlan(
         uri=normal_location(snapshot.table.data_location()),
         schema=columns.struct,
         storage_options=dict(snapshot.table.options),
         shred=True,
         variant_bounds=True,
-        shredding=shredding,
+        shredding=schemas_by_column(schema, columns.struct),
+        policy=policy,
         file_bytes=properties.number(TARGET_BYTES, DEFAULT_FILE_BYTES) if file_bytes is None else file_bytes,
         # The specification requires the annotation of every Variant, and metadata stands before value in it.
         options={"annotation": True, "value_first": False, **properties.writer_options(), **(options or {})},
