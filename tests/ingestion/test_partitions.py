@@ -14,9 +14,9 @@ import pyarrow.dataset as ds
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingestion.destinations import parquet as parquet_destination
 from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.io.directories import partition_texts, typed_partitions
+from parquet_variant.tables import partitions
 
 _ROWS = [
     {"ts": "2026-01-01T10:00:00", "kind": "a", "n": 1},
@@ -109,15 +109,34 @@ def test_a_filter_opens_only_the_partitions_that_it_allows(source, tmp_path, whe
     assert sorted(everything.column("n").to_pylist()) == numbers
 
 
-def test_more_partitions_than_files_that_may_be_open(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_destination, "MAX_OPEN_FILES", 3)
-    source = tmp_path / "rows.ndjson"
-    source.write_text("".join(json.dumps({"k": number % 10, "n": number}) + "\n" for number in range(100)))
-    result = pv.ingest(source, tmp_path / "out", partition_by="k=$.k:int", threads=1)
-    assert result.rows == 100
+@pytest.mark.parametrize("table_format", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_more_partitions_than_files_that_may_be_open(table_format, threads, tmp_path, monkeypatch):
+    monkeypatch.setattr(partitions, "MAX_OPEN_FILES", 3)
+    for task in range(3):
+        lines = (json.dumps({"k": number % 10, "n": number}) + "\n" for number in range(100 * task, 100 * task + 100))
+        (tmp_path / f"rows-{task}.ndjson").write_text("".join(lines))
+    result = pv.ingest(
+        f"{tmp_path}/*.ndjson", tmp_path / "out", partition_by="k=$.k:int", format=table_format, threads=threads
+    )
+    assert result.rows == 300
     table = pv.open(tmp_path / "out").scan({"k": "k", "n": "$.n:int"}).to_arrow()
-    assert sorted(table.column("n").to_pylist()) == list(range(100))
+    assert sorted(table.column("n").to_pylist()) == list(range(300))
     assert all(row["k"] == row["n"] % 10 for row in table.to_pylist())
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_write_of_many_partitions_keeps_to_the_open_files_of_a_process(table_format, tmp_path, monkeypatch):
+    resource = pytest.importorskip("resource", reason="the system does not limit the open files of a process")
+    monkeypatch.setattr(partitions, "MAX_OPEN_FILES", 40)
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = max(int(path.name) for path in Path("/dev/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 100, usual[1]))
+    try:
+        pv.write(tmp_path / "t", {"k": [*range(120)] * 2, "n": [*range(240)]}, format=table_format, partition_by="k")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    assert sorted(pv.open(tmp_path / "t").to_arrow()["n"].to_pylist()) == list(range(240))
 
 
 @pytest.mark.filterwarnings("ignore:partition_by=kind")

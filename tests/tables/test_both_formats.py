@@ -389,7 +389,7 @@ def test_a_policy_shreds_the_rows_of_any_write_to_a_table(table_format, tmp_path
     rows = {"v": pv.parse_json([f'{{"a":{n},"b":"x{n}","c":1}}' for n in range(300)])}
 
     def newest_paths() -> dict[str, str]:
-        newest = max(pv.open(tmp_path / "t").data_files(), key=lambda path: os.stat(path).st_mtime_ns)
+        newest = max(pv.open(tmp_path / "t").data_files(), key=lambda path: Path(path).stat().st_mtime_ns)
         return pv.open(newest).paths()
 
     pv.write(tmp_path / "t", rows, format=table_format, policy=pv.ExplicitPolicy("b string"))

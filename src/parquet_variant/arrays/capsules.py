@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -328,6 +328,19 @@ def named_variants(fields: Iterable[pa.Field]) -> list[str]:
     fields = list(fields)
     names = [field.name for field in fields if is_variant_field(field)]
     return names or [field.name for field in fields if is_storage(field.type)]
+
+
+def chosen_variant(
+    names: Sequence[str], column: str | None, error: type[VariantError], reason: str = "unknown-column"
+) -> str:
+    """Return the Variant column that a user chose from those of some data, or the only one."""
+    if column is None and len(names) == 1:
+        return names[0]
+    if column is not None and column in names:
+        return column
+    problem = f"the table has {'several Variant columns' if names else 'no Variant column'}"
+    problem = problem if column is None else f"{column} is not a Variant column of the table"
+    raise error(f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason=reason)
 
 
 def is_variant_field(field: pa.Field) -> bool:

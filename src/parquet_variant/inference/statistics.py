@@ -40,6 +40,9 @@ from parquet_variant.types.path import VariantPath, is_within
 if TYPE_CHECKING:
     from parquet_variant.inference.profile import PathProfile
 
+# Bounds of every path would make the log of a table larger than small files.
+_MAX_PATHS = 100
+
 
 def order_key(scalar: pa.Scalar) -> Any:
     """Return a Python value with the order of the Parquet column."""
@@ -125,14 +128,12 @@ def shredded_bounds(
     leaf_statistics: LeafLookup,
     *,
     unsafe: Collection[VariantPath] = (),
-    limit: int | None = None,
 ) -> dict[VariantPath, ValueBounds]:
-    """Return the bounds of every path that may have bounds, in the order of the schema.
+    """Return the bounds of the first 100 paths that may have bounds, in the order of the schema.
 
     `leaf_statistics`: returns the statistics of a leaf by its place below the column (``("typed_value", "a",
       "value")``); None if the leaf does not exist.
     `unsafe`: paths of objects (see `residual_objects`) below which no bounds are known.
-    `limit`: the maximum number of paths.
 
     >>> import parquet_variant as pv
     >>> array = pv.shred_variant(pv.from_python([3, 1]), "bigint")
@@ -144,7 +145,7 @@ def shredded_bounds(
     for path, node in schema.walk():
         if node.type is None or path.has_wildcard or any(is_within(path, place) for place in unsafe):
             continue
-        if limit is not None and len(by_path) >= limit:
+        if len(by_path) >= _MAX_PATHS:
             break
         place = typed_place(path)
         typed, residual = leaf_statistics((*place, "typed_value")), leaf_statistics((*place, "value"))
@@ -203,12 +204,12 @@ def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
     return frozenset(paths)
 
 
-def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
+def uniform_schema(array: VariantArray, limit: int = _MAX_PATHS) -> ShreddingSchema | None:
     """Return the schema of the paths of an unshredded array that may have bounds, or None if no path may.
 
     It has at most ``limit`` leaves; `array_statistics` of the array shredded with it has the bounds.
 
-    >>> uniform_schema(VariantArray.from_pylist([{"a": 1, "b": "x"}, {"a": 200, "b": 2}]), 10).to_ddl()
+    >>> uniform_schema(VariantArray.from_pylist([{"a": 1, "b": "x"}, {"a": 200, "b": 2}])).to_ddl()
     'a bigint'
     """
     from parquet_variant.inference.profile import Profile

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, TypeVar
 
-from parquet_variant.arrays.capsules import named_variants
+from parquet_variant.arrays.capsules import chosen_variant, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, find_variants
@@ -35,7 +35,7 @@ from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.table import Table
-from parquet_variant.tables.table_scan import TableScanTask, chosen_variant
+from parquet_variant.tables.table_scan import TableScanTask
 
 Result = TypeVar("Result")
 # Rows of data in memory that are handled at a time, and from which the paths of unshredded data are inferred.

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.capsules import chosen_variant, is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -27,7 +27,6 @@ from parquet_variant.support.choices import SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.expressions import quoted
 from parquet_variant.tables.table.table import Table
-from parquet_variant.tables.table_scan import chosen_variant
 from parquet_variant.types.path import VariantPath, quote_name
 from parquet_variant.types.targets import VARIANT_STORAGE
 

@@ -39,9 +39,6 @@ from parquet_variant.tables.schema import (
 )
 from parquet_variant.types.path import VariantPath
 
-# ValueBounds of every path would make the log larger than small files.
-_MAX_PATHS = 100
-
 
 @dataclass(frozen=True)
 class ColumnMetrics:
@@ -187,7 +184,7 @@ class _VariantColumn:
             self.residual_paths |= residual_objects(array)
             return
         if self.value_statistics is None:
-            self.schema, self.value_statistics = uniform_schema(array, _MAX_PATHS), {}
+            self.schema, self.value_statistics = uniform_schema(array), {}
         if self.schema is None:
             return
         leaf_statistics = array_statistics(shred_variant(array, self.schema))
@@ -206,7 +203,5 @@ class _VariantColumn:
         if self.schema is None:
             return {}
         if self.value_statistics is not None:
-            return shredded_bounds(self.schema, self.value_statistics.get, limit=_MAX_PATHS)
-        return shredded_bounds(
-            self.schema, lambda column: leaf((*place, *column)), unsafe=self.residual_paths, limit=_MAX_PATHS
-        )
+            return shredded_bounds(self.schema, self.value_statistics.get)
+        return shredded_bounds(self.schema, lambda column: leaf((*place, *column)), unsafe=self.residual_paths)

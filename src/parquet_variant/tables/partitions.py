@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
+from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -24,6 +25,11 @@ from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _MAX_NAME_BYTES = 255
 _MANY_PARTITIONS = 1000
+# Processes may have 1,024 files open by default, and an open file holds a row group in memory.
+MAX_OPEN_FILES = 800
+_TASKS: WeakSet[OpenFiles[Any, Any]] = WeakSet()
+Key = TypeVar("Key")
+File = TypeVar("File", bound=Any)
 # Characters that Hive escapes in directory names.
 _HIVE_UNSAFE = set("\"#%'*/:=?\\\x7f{}[]^") | {chr(c) for c in range(32)}
 
@@ -137,6 +143,37 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[di
     if len(rows) == 1:
         return [(dict(zip(columns, next(iter(rows)), strict=True)), data)]
     return [(dict(zip(columns, key, strict=True)), data.take(pa.array(at))) for key, at in rows.items()]
+
+
+class OpenFiles(Generic[Key, File]):
+    """The files that a task writes, by partition, from the least to the most recently used.
+
+    The tasks of a process share a number of open files: a task above its part closes the least recently used one.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[Key, File] = {}
+        self.results: list[Any] = []  # What `close` of the files returned.
+        _TASKS.add(self)
+
+    def opened(self, key: Key, create: Callable[[], File]) -> File:
+        """Return the file of a partition; without one, create it."""
+        file = self._files.pop(key, None)
+        if file is None:
+            while len(self._files) >= max(1, MAX_OPEN_FILES // len(_TASKS)):
+                self.close(next(iter(self._files)))
+            file = create()
+        self._files[key] = file
+        return file
+
+    def close(self, key: Key) -> None:
+        """Finish the file of a partition."""
+        self.results.append(self._files.pop(key).close())
+
+    def close_all(self) -> None:
+        """Finish all files."""
+        for key in list(self._files):
+            self.close(key)
 
 
 def warn_of_null_partitions(values: Mapping[str, Iterable[Any]], rows: int) -> None:

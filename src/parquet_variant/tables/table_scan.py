@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import chosen_variant
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import TableError, VariantError, strings_of
+from parquet_variant.errors import TableError, strings_of
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.reading.read import plain_field
@@ -60,19 +61,6 @@ def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: s
                 selected = replace(selected, type=arrow_type(stored.type), column=stored.name)
         typed.append(selected)
     return tuple(typed)
-
-
-def chosen_variant(
-    names: Sequence[str], column: str | None, error: type[VariantError], reason: str = "unknown-column"
-) -> str:
-    """Return the Variant column that a user chose from those of some data, or the only one."""
-    if column is None and len(names) == 1:
-        return names[0]
-    if column is not None and column in names:
-        return column
-    problem = f"the table has {'several Variant columns' if names else 'no Variant column'}"
-    problem = problem if column is None else f"{column} is not a Variant column of the table"
-    raise error(f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason=reason)
 
 
 @dataclass(frozen=True)

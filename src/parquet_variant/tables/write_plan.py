@@ -12,6 +12,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -39,6 +40,7 @@ from parquet_variant.tables.columns import (
     with_other_columns,
 )
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector
+from parquet_variant.tables.partitions import OpenFiles
 from parquet_variant.tables.row_input import batches_of, keep_types, kept_types
 from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type, reachable_variants
 from parquet_variant.tables.storage import Storage, open_storage
@@ -219,10 +221,12 @@ class TableWritePlan(ABC, Generic[File]):
                 except SchemaError as error:
                     raise TableError(error.message, reason="bad-data") from None
                 task.write(rows)
+            task.open.close_all()
         except BaseException:
-            task.abort()
+            for file in task.files:
+                file.abort()
             raise
-        return task.finish(data_change)
+        return [file.describe(data_change) for file in task.files]
 
     def keeping_types(self, files: Callable[[], Sequence[ParquetSource]]) -> Self:
         """Return the plan of an append: inferred schemas keep the types that paths have in files of the table."""
@@ -265,8 +269,8 @@ class _Task(Generic[File]):
         self.plan = plan
         check_storable(plan.schema)
         self.storage = open_storage(plan.uri, plan.storage_options)
-        self.open: dict[Hashable, _OpenFile[File]] = {}
-        self.finished: list[_OpenFile[File]] = []
+        self.open: OpenFiles[Hashable, _OpenFile[File]] = OpenFiles()
+        self.files: list[_OpenFile[File]] = []
         self.schemas: dict[Place, ShreddingSchema | None] = {}
 
     def write(self, table: pa.Table) -> None:
@@ -291,30 +295,18 @@ class _Task(Generic[File]):
         self.plan.rules.enforce(table)
         return with_other_columns(table, hidden)
 
-    def finish(self, data_change: bool) -> list[File]:
-        try:
-            for file in self.open.values():
-                file.close()
-        except BaseException:
-            self.abort()
-            raise
-        return [file.describe(data_change) for file in (*self.finished, *self.open.values())]
-
-    def abort(self) -> None:
-        for file in (*self.open.values(), *self.finished):
-            file.abort()
-
     def _write_partition(self, key: Hashable, partition: Any, rows: pa.Table) -> None:
         limit = self.plan.file_bytes * _ASSUMED_COMPRESSION
         step = max(1, min(len(rows), len(rows) * limit // max(1, rows.nbytes)))
         for start in range(0, len(rows), step):
-            file = self.open.get(key)
-            if file is None:
-                file = self.open[key] = _OpenFile(self.plan, self.storage, partition)
+            file = self.open.opened(key, partial(self._create, partition))
             file.write(rows.slice(start, step))
             if file.size >= limit:
-                file.close()
-                self.finished.append(self.open.pop(key))
+                self.open.close(key)
+
+    def _create(self, partition: Any) -> _OpenFile[File]:
+        self.files.append(_OpenFile(self.plan, self.storage, partition))
+        return self.files[-1]
 
     def _shredded(self, place: Place, array: VariantArray) -> VariantArray:
         if not self.plan.shred:
@@ -359,8 +351,6 @@ class _OpenFile(Generic[File]):
         self.size += table.nbytes
 
     def close(self) -> None:
-        if self.info is not None:
-            return
         self.info = self._writer.close()
         self._created.__exit__(None, None, None)
 

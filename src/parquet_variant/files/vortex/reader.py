@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import is_storage, named_variants, with_marks, without_views
+from parquet_variant.arrays.capsules import chosen_variant, is_storage, named_variants, with_marks, without_views
 from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
@@ -264,11 +264,8 @@ def dtype_of(source: Any, column: str | None = None) -> VariantDType:
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         source = source.schema
     if isinstance(source, pa.Schema):
-        names = named_variants(source)
-        if (column or (names[0] if len(names) == 1 else None)) not in names:
-            problem = f"name one of the Variant columns with column=: {', '.join(names) or 'there are none'}"
-            raise VariantFileError(problem, reason="no-such-column")
-        source = source.field(column or names[0])
+        column = chosen_variant(named_variants(source), column, VariantFileError, "no-such-column")
+        source = source.field(column)
     if isinstance(source, pa.Field):
         if layout_of(source) is None:
             raise SchemaError(f"the field {source.name!r} is not a Variant: {source.type}", reason="not-a-variant")

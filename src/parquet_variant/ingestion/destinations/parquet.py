@@ -31,13 +31,11 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
-from parquet_variant.tables.partitions import partition_directory, split_by_partition
+from parquet_variant.tables.partitions import OpenFiles, partition_directory, split_by_partition
 from parquet_variant.tables.row_input import Batch, batches_of
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
 
-# An open file holds a row group in memory. Above this number the least recently used file is closed.
-MAX_OPEN_FILES = 100
 _SHOWN_CHARACTERS = 60
 
 
@@ -49,8 +47,7 @@ class PartitionedFiles:
 
     def __init__(self, staging: Staging, directory: str, task: int, **options: Any) -> None:
         self._staging, self._directory, self._task, self._options = staging, directory, task, options
-        # From the least to the most recently used.
-        self._writers: dict[str, VariantWriter] = {}
+        self._open: OpenFiles[str, VariantWriter] = OpenFiles()
         self._stack = ExitStack()
         self.files: list[StagedFile] = []
         self.rows = self.bytes = 0
@@ -72,27 +69,20 @@ class PartitionedFiles:
                 "partition by another path, or write a Delta table",
                 reason="bad-partition-value",
             )
-        writer = self._writers.pop(folder, None)
-        if writer is None:
-            if len(self._writers) >= MAX_OPEN_FILES:
-                self._close(next(iter(self._writers)))
-            # Checked first, because the writer would create the directory of an aborted job again.
-            self._staging.check_running()
-            name = self._staging.file_name(self._task, len(self.files))
-            self.files.append(StagedFile(self._directory, f"{folder}{name}"))
-            writer = self._stack.enter_context(VariantWriter(self.files[-1].path, **self._options))
-        self._writers[folder] = writer
-        return writer
+        return self._open.opened(folder, partial(self._create, folder))
+
+    def _create(self, folder: str) -> VariantWriter:
+        # Checked first, because the writer would create the directory of an aborted job again.
+        self._staging.check_running()
+        name = self._staging.file_name(self._task, len(self.files))
+        self.files.append(StagedFile(self._directory, f"{folder}{name}"))
+        return self._stack.enter_context(VariantWriter(self.files[-1].path, **self._options))
 
     def close(self) -> None:
         """Finish all files."""
-        for folder in list(self._writers):
-            self._close(folder)
-
-    def _close(self, folder: str) -> None:
-        info = self._writers.pop(folder).close()
-        self.rows += info.rows
-        self.bytes += info.bytes
+        self._open.close_all()
+        self.rows = sum(info.rows for info in self._open.results)
+        self.bytes = sum(info.bytes for info in self._open.results)
 
     def __enter__(self) -> PartitionedFiles:
         self._stack.__enter__()

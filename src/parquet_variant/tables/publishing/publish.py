@@ -47,7 +47,7 @@ from parquet_variant.tables.iceberg.locations import absolute_location, normal_l
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, raw_values, type_name, type_of_arrow
 from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
-from parquet_variant.tables.iceberg.writing.write_plan import WriteProperties, manifest_metrics, split_offsets
+from parquet_variant.tables.iceberg.writing.write_plan import WriteProperties, manifest_metrics
 from parquet_variant.tables.opening import format_of_table, published_from
 from parquet_variant.tables.publishing.delta import DeltaSource, publish_delta
 from parquet_variant.tables.publishing.ducklake_target import publish_ducklake
@@ -150,7 +150,6 @@ def _source_of(
 # ---- directories of files
 
 
-_MAX_PATHS = 100
 _METADATA = "metadata/"
 
 
@@ -234,10 +233,7 @@ class ParquetFilesSource(Source):
                 bounds = {place: _variant_bounds(info, place, opened) for place in variants}
             collected = footer_metrics(info, leaf_columns(columns.schema.struct), {}, bounds)
             metrics = manifest_metrics(columns.schema, WriteProperties({}), info, collected)
-            yield DataFile(
-                file.location, "parquet", info.rows, info.bytes, 0, partition, **metrics,
-                split_offsets=split_offsets(info),
-            )  # fmt: skip
+            yield DataFile(file.location, "parquet", info.rows, info.bytes, 0, partition, **metrics)
 
     def deleted_rows(self, file: ListedFile) -> Rows:
         """See `Source.deleted_rows`: no file has deleted rows."""
@@ -339,7 +335,7 @@ def _variant_bounds(info: FileInfo, place: Place, opened: OpenFile) -> Mapping[V
         if node.kind == "object" and residual is not None and not residual.all_null:
             unsafe.append(path)
     leaf = partial(footer_leaf, info)
-    return shredded_bounds(shredding, lambda column: leaf((*place, *column)), unsafe=unsafe, limit=_MAX_PATHS)
+    return shredded_bounds(shredding, lambda column: leaf((*place, *column)), unsafe=unsafe)
 
 
 _NAMESPACE = uuid.UUID("f2b2b8b0-4d2b-4f0b-8a35-6a3a3a8f0c7e")

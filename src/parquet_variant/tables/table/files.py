@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import named_variants
+from parquet_variant.arrays.capsules import chosen_variant, named_variants
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
@@ -25,7 +25,6 @@ from parquet_variant.support.choices import Errors
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.table.base import OpenOptions, TableFormat
 from parquet_variant.tables.table.table import Table
-from parquet_variant.tables.table_scan import chosen_variant
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 

@@ -166,7 +166,7 @@ def truncation(mode: str, name: str) -> int | None:
 def manifest_metrics(
     schema: schemas.Schema, properties: WriteProperties, info: FileInfo, metrics: FileMetrics
 ) -> dict[str, Any]:
-    """Return the metrics of a written file; `metrics`: what was collected of its leaf columns."""
+    """Return the metrics of a written file, and its row groups' begins; `metrics`: those of its leaf columns."""
     result: dict[str, Any] = {name: {} for name in METRICS}
     file_leaves = info.facts.schema.leaves()
     for position, (place, f) in enumerate(metric_leaves(schema.struct)):
@@ -197,6 +197,7 @@ def manifest_metrics(
         size = sum(size for leaf, size in sizes.items() if leaf[: len(path)] == path)
         if size:
             result["column_sizes"][number] = size
+    result["split_offsets"] = tuple(sorted(chunk_start_of(info.facts.chunk(0, group)) for group in info.facts.groups))
     return result
 
 
@@ -245,11 +246,6 @@ def parquet_places(struct: TableType, place: Place = ()) -> list[tuple[Place, in
         else:
             places.append((inner, f.id))
     return places
-
-
-def split_offsets(info: FileInfo) -> tuple[int, ...]:
-    """Return where the row groups of a file begin."""
-    return tuple(sorted(chunk_start_of(info.facts.chunk(0, group)) for group in info.facts.groups))
 
 
 # Hidden columns of files whose rows were in the table before.
@@ -377,7 +373,6 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             size=info.bytes,
             spec_id=self.spec.id,
             partition=partition,
-            split_offsets=split_offsets(info),
             sort_order_id=self.order.id,
             **manifest_metrics(self.columns, self.write_properties, info, metrics),
         )
