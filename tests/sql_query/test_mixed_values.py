@@ -124,6 +124,20 @@ def test_variants_of_two_paths_are_compared_within_their_types():
     ]
 
 
+def test_between_is_two_comparisons_each_within_its_type():
+    rows = pv.parse_json(['{"n": 1, "lo": 0, "hi": "x"}', '{"n": 5, "lo": 7, "hi": "x"}', '{"n": "b", "lo": "a", "hi": "c"}'])
+    expected = {
+        "v:n BETWEEN 0 AND 'x'": [None, None, None],
+        "v:n BETWEEN 2 AND 'x'": [False, None, None],
+        "NOT v:n BETWEEN 2 AND ''": [True, None, True],
+        "v:n BETWEEN v:lo AND v:hi": [None, False, True],
+        "v:n BETWEEN v:lo AND 5": [True, False, None],
+        "v:n BETWEEN NULL AND 4": [None, False, None],
+    }
+    for condition, answers in expected.items():
+        assert pv.sql(f"SELECT {condition} AS c FROM t", t=rows).to_arrow()["c"].to_pylist() == answers, condition
+
+
 def test_the_extremes_of_values_of_several_types_give_a_warning():
     result = pv.sql("SELECT max(v:q) AS m FROM t", t=MIXED)
     assert "values of several types at v:q (1 array, 2 numbers and 2 strings) were compared" in result.warnings[0]

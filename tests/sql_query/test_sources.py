@@ -118,6 +118,14 @@ def test_where_no_column_says_it_is_one_the_shape_decides():
 NAMES = ("$", "$.a", "$price", "$.a:int", "a:b")
 
 
+def test_shredded_rows_in_memory_have_paths_with_values_of_several_types(tmp_path):
+    texts = ['{"a": 1, "m": 1}', '{"a": 2}', '{"m": "x"}', None]
+    pv.write(tmp_path / "t.parquet", pv.parse_json(texts), schema="a bigint, m variant")
+    rows = pv.open(tmp_path / "t.parquet").to_arrow()
+    assert [row["m"] for row in pv.sql("SELECT v:m FROM t", t=rows).to_pylist()] == ["1", None, '"x"', None]
+    assert pv.open(rows).scan({"a": "$.a"}, "v:m = 1").to_arrow()["a"].to_pylist() == [1]
+
+
 @pytest.mark.parametrize("form", ["parquet", "delta", "vortex", "arrow"])
 def test_a_column_named_as_a_path_is_the_column(tmp_path, form):
     array = pv.parse_json(['{"a": 9, "price": 9}'])

@@ -37,6 +37,7 @@ from parquet_variant.support.choices import Layout
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.types.forms import in_form
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 Value = TypeVar("Value")
 
@@ -423,6 +424,18 @@ def refuse_one_value(values: Any) -> None:
             "Variant.from_python for one Variant",
             reason="one-value",
         )
+
+
+def plain_storage(array: VariantArray) -> pa.StructArray:
+    """Return the values as ``VARIANT_STORAGE``, the same type for Variants of all data."""
+    storage = array.to_unshredded().storage
+    plain = []
+    for column in (storage.field("metadata"), storage.field("value")):
+        if pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and not column.null_count:
+            column = pa.repeat(column.dictionary[0], len(column))  # a file usually has one metadata
+        plain.append(column if column.type == pa.binary() else column.cast(pa.binary()))
+    nulls = storage.is_null() if storage.null_count else None
+    return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=nulls)
 
 
 def _preview(value: Variant | None, characters: int) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_NAME
-from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.query.duckdb_engine import engine_type
-from parquet_variant.query.variant_functions import VariantColumns, column_of, plain_variants
+from parquet_variant.query.variant_functions import VariantColumns, column_of
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.opening import open as open_table
 from parquet_variant.tables.table.scan import Scan
@@ -88,7 +88,7 @@ def _extension() -> Any:
 
 
 def _variants(values: VariantArray) -> pa.Array:
-    return pa.ExtensionArray.from_storage(_extension(), plain_variants(values))
+    return pa.ExtensionArray.from_storage(_extension(), plain_storage(values))
 
 
 def to_ibis(table: Table, columns: Any = None, where: Any = None, *, connection: Any = None) -> Any:

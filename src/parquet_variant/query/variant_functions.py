@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.value_positions import ValuePositions
-from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
@@ -74,7 +74,7 @@ def column_of(argument: Any) -> VariantArray:
 
 def _parse_strings(texts: Any, errors: Errors) -> pa.Array:
     column = one_chunk(texts)
-    return plain_variants(
+    return plain_storage(
         parse_json(column if pa.types.is_binary(column.type) else column.cast(pa.string()), errors=errors)
     )
 
@@ -95,17 +95,10 @@ def _entries(argument: Any) -> pa.Array:
     column = column_of(argument)
     table = variant_explode(column)
     counts = np.bincount(table["row"].to_numpy().astype(np.int64), minlength=len(column))
-    value = plain_variants(VariantArray(one_chunk(table["value"])))
+    value = plain_storage(VariantArray(one_chunk(table["value"])))
     arrays = [one_chunk(table["pos"]).cast(pa.int32()), one_chunk(table["key"]).cast(pa.string()), value]
     entries = pa.StructArray.from_arrays(arrays, ["pos", "key", "value"])
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32()), entries)
-
-
-def plain_variants(values: VariantArray) -> pa.StructArray:
-    """Variants as a struct of two plain binary columns."""
-    storage = values.to_unshredded().storage
-    plain = [storage.field(name).cast(pa.binary()) for name in ("metadata", "value")]
-    return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=storage.is_null())
 
 
 def keys_of_objects(values: VariantArray, *, otherwise_empty: bool) -> pa.ListArray:
@@ -175,7 +168,7 @@ def _edit(work: Callable[..., Any]) -> VariantFunction:
 
     def edited(values: VariantArray, *others: Any) -> pa.Array:
         columns = [column_of(other) if isinstance(other, (pa.Array, pa.ChunkedArray)) else other for other in others]
-        return plain_variants(work(values, *columns[:-1], errors=columns[-1]))
+        return plain_storage(work(values, *columns[:-1], errors=columns[-1]))
 
     return _of_variant(edited, VARIANT)
 
@@ -199,7 +192,7 @@ def _objects(keys: Any, values: Any) -> pa.Array:
                 reason="bad-argument",
             )
         rows.append(Variant.from_python(dict(zip(names, elements, strict=True))))
-    return plain_variants(VariantArray.from_variants(rows))
+    return plain_storage(VariantArray.from_variants(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +209,7 @@ def _value_at(values: VariantArray, path: str, type_name: str | None, tries: boo
     """Return the values at a path, cast to a type; Variants without one."""
     parsed, kind = VariantPath.parse(path), arrow_type(type_name)
     if kind is None and not parsed.has_wildcard:
-        return plain_variants(extract_variant(values.storage, parsed))
+        return plain_storage(extract_variant(values.storage, parsed))
     is_strict = context.errors == "raise" and not tries
     target = VARIANT_STORAGE if kind is None else kind
     return extract_path(values.storage, parsed, target, safe=is_strict, zone=context.zone)
@@ -251,10 +244,10 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "array_size": _of_variant(lambda v: sizes_of(v, BasicType.ARRAY), "BIGINT"),
     "cardinality": _of_variant(lambda v: sizes_of(v, BasicType.ARRAY, BasicType.OBJECT), "BIGINT"),
     "variant_contains": _of_variant(lambda v, needle: contains_each(v, column_of(needle)), "BOOLEAN"),
-    "variant_normalize": _of_variant(lambda v: plain_variants(cast(VariantArray, variant_normalize(v))), VARIANT),
-    "variant_form": _of_variant(lambda v: plain_variants(equal_forms(v)), VARIANT),
-    "variant_of": _of_variant(plain_variants, VARIANT),
-    "variant_cast": VariantFunction(lambda values: plain_variants(cast_to_variant(one_chunk(values))), VARIANT),
+    "variant_normalize": _of_variant(lambda v: plain_storage(cast(VariantArray, variant_normalize(v))), VARIANT),
+    "variant_form": _of_variant(lambda v: plain_storage(equal_forms(v)), VARIANT),
+    "variant_of": _of_variant(plain_storage, VARIANT),
+    "variant_cast": VariantFunction(lambda values: plain_storage(cast_to_variant(one_chunk(values))), VARIANT),
     "variant_set": _edit(lambda v, value, path, create, **o: variant_set(v, path, value, create, **o)),
     "variant_insert": _edit(lambda v, value, path, **o: variant_insert(v, path, value, **o)),
     "variant_array_append": _edit(lambda v, value, path, **o: variant_array_append(v, path, value, **o)),
@@ -268,7 +261,7 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "sort_key_of_number": VariantFunction(lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), "BLOB"),
     "variant_explode": VariantFunction(_entries, _ENTRIES),
     "variant_group_array": VariantFunction(
-        lambda lists: plain_variants(VariantArray.from_variants(_aggregates(lists, _array_of))), VARIANT
+        lambda lists: plain_storage(VariantArray.from_variants(_aggregates(lists, _array_of))), VARIANT
     ),
     "schema_of_variant_agg": VariantFunction(
         lambda lists: pa.array(_aggregates(lists, schema_of_variant_agg), pa.string()), "VARCHAR"

@@ -14,13 +14,12 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import chosen_variant, is_variant_field
-from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.duckdb_engine import reserved_words
 from parquet_variant.query.selection import Selected, TableColumns, distinct_names, read_selection
-from parquet_variant.query.variant_functions import plain_variants
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.tables import BoundTable, ScanOptions
 from parquet_variant.support.choices import SqlEngine
@@ -65,7 +64,7 @@ class TypedView(ArrowResult):
         if not parts:
             return self.schema.empty_table()
         columns = [
-            pa.chunked_array([plain_variants(VariantArray(chunk)) for chunk in column.chunks], VARIANT_STORAGE)
+            pa.chunked_array([plain_storage(VariantArray(chunk)) for chunk in column.chunks], VARIANT_STORAGE)
             if is_variant_field(field)
             else column
             for field, column in zip(self.schema, pa.concat_tables(parts).select(self.column_names), strict=True)

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import import_variant, with_metadata, without_views
 from parquet_variant.arrays.parts import columns_of, stored_columns
+from parquet_variant.arrays.variant_array import plain_storage
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.files.vortex.dtype import compress_json, json_errors, unstored_rows
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex

@@ -29,7 +29,7 @@ from parquet_variant.query.sql_pushdown import (
 from parquet_variant.support.fork_safety import cached_property
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
-_BY_CLASS = (exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)  # NULL for values of different classes
+_BY_CLASS = (exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)  # NULL for values of different classes
 _OPERANDS = ("this", "expression", "low", "high")
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
 _FEW = 32
@@ -38,6 +38,13 @@ _SQL_TIMES = {"date": "DATE", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIME
 
 class ComparisonRewriter(NestedRewriter):
     """Rewrites comparisons."""
+
+    def expanded(self, node: exp.Expr, template: str, *arguments: exp.Expr) -> Value:
+        """Rewrite an expression as SQL over its arguments; its text is kept."""
+        tree = from_template(template, arguments)
+        tree.meta["text"] = self.text(node)
+        tree.parent = node.parent  # its place decides whether it may be a Variant
+        return self.expression(tree)
 
     def comparable(self, node: exp.Expr) -> exp.Expr:
         """Rewrite an expression to one that orders and groups as its values do, Variants included."""
@@ -83,11 +90,13 @@ class ComparisonRewriter(NestedRewriter):
                 if side.typed is not None
             ]
             return value_of(node, compared(moments))
+        bounds = {side.typed_class for side in sides[1:]}
+        if isinstance(node, exp.Between) and (len(bounds) > 1 or None in bounds) and not node.args.get("symmetric"):
+            return self.expanded(node, "(_0 >= _1 AND _0 <= _2)", *map(node.args.get, keys))
         if isinstance(node, _BY_CLASS) and all(side.is_variant and side.typed is None for side in sides):
             # NULL where the classes of the values, the first bytes of their keys, differ.
             of_sides = [side.key() for side in sides]
-            alike = " AND ".join(f"left(hex(_0), 2) = left(hex(_{number}), 2)" for number in range(1, len(sides)))
-            template = f"(CASE WHEN {alike} THEN _{len(sides)} END)"
+            template = "(CASE WHEN left(hex(_0), 2) = left(hex(_1), 2) THEN _2 END)"
             return value_of(node, from_template(template, [*of_sides, compared(of_sides)]))
         result = compared([side.key(_classes_of_others(sides, side)) for side in sides])
         if isinstance(result, exp.In) and isinstance(result.this, exp.Anonymous) and len(node.expressions) < _FEW:

@@ -106,13 +106,6 @@ class ExpressionRewriter(ComparisonRewriter):
             return self.expression(exp.cast(value.source.copy(), "TIMESTAMPTZ")).sql
         return typed.sql
 
-    def _expanded(self, node: exp.Expr, template: str, *arguments: exp.Expr) -> Value:
-        """Rewrite an expression as SQL over its arguments; its text is kept."""
-        tree = from_template(template, arguments)
-        tree.meta["text"] = self.text(node)
-        tree.parent = node.parent  # its place decides whether it may be a Variant
-        return self.expression(tree)
-
     # ---- expressions around others
 
     def _read_query(self, node: exp.Expr, _: str) -> Value:
@@ -189,7 +182,7 @@ class ExpressionRewriter(ComparisonRewriter):
         if not isinstance(node.expression, exp.Boolean) or not self.expression(node.this).is_variant:
             return None
         negation = "NOT " if node.args.get("negate") else ""
-        return self._expanded(node, f"(_0 = _1) IS {negation}TRUE", node.this, node.expression)
+        return self.expanded(node, f"(_0 = _1) IS {negation}TRUE", node.this, node.expression)
 
     def _read_macro(self, node: exp.Expr, name: str) -> Value | None:
         """Rewrite a function that is written as other SQL."""
@@ -200,7 +193,7 @@ class ExpressionRewriter(ComparisonRewriter):
             if name not in ("as_decimal", "as_number") or not all(part.is_int for part in arguments[1:]):
                 raise SqlError(f"{self.text(node)}: {name} takes one Variant")
             template = template.replace("38, 0", ", ".join([*digits, "0"][:2]))
-        return self._expanded(node, template, *arguments)
+        return self.expanded(node, template, *arguments)
 
     def _read_function_of_variant(self, node: exp.Expr, name: str) -> Value | None:
         """Rewrite a call of a function over a Variant, whose second argument may be a path into it."""
@@ -232,7 +225,7 @@ class ExpressionRewriter(ComparisonRewriter):
         if name in _EXTRACTS:
             return value
         if name in MACROS:
-            return self._expanded(node, MACROS[name], first)
+            return self.expanded(node, MACROS[name], first)
         if name == "typeof":
             return value_of(node, exp.Literal.string("VARIANT"))
         function = OF_ONE_VARIANT.get(name, name)
@@ -293,7 +286,7 @@ class ExpressionRewriter(ComparisonRewriter):
         if not untyped:
             return None
         if node.this.name.lower() == "mode" and len(keys) == 1:
-            return self._expanded(node, "mode(_0)", keys[0])
+            return self.expanded(node, "mode(_0)", keys[0])
         text = self.text(untyped[0].source)
         raise SqlError(f"{node.this.name} needs values of one type, and {text} is a Variant: write {text}::double")
 

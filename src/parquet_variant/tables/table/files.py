@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import chosen_variant, named_variants
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
@@ -93,7 +93,7 @@ class MemoryScan(PlannedQuery):
             return one_chunk(rows[selected.stored_name])
         storage = VariantArray.from_arrow(rows, selected.column or self.column).storage
         if selected.output is None:
-            return extract_variant(storage, selected.path).to_unshredded().storage.cast(VARIANT_STORAGE)
+            return plain_storage(extract_variant(storage, selected.path))
         target = VARIANT_STORAGE if selected.type is None else selected.type
         return extract_path(
             storage,

@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import empty_table, nested_array
-from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.encoding.metadata import VERSION, Dictionary
 from parquet_variant.errors import (
     MalformedVariantError,
@@ -41,7 +41,6 @@ from parquet_variant.layouts.storage_shape import is_binary
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
 from parquet_variant.types.forms import chunks_in_form, with_fields
-from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 def read_table(
@@ -102,18 +101,6 @@ def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
 def plain_field(field: pa.Field, file: OpenFile) -> pa.Field:
     """Return the field of a column after `plain_variants`."""
     return plain_variants(empty_table(pa.schema([field])), file).field(0)
-
-
-def plain_storage(array: VariantArray) -> pa.StructArray:
-    """Return the values as ``VARIANT_STORAGE``, the same type for Variants of every file."""
-    storage = array.to_unshredded().storage
-    plain = []
-    for column in (storage.field("metadata"), storage.field("value")):
-        if pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and not column.null_count:
-            column = pa.repeat(column.dictionary[0], len(column))  # a file usually has one metadata
-        plain.append(column if column.type == pa.binary() else column.cast(pa.binary()))
-    nulls = storage.is_null() if storage.null_count else None
-    return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=nulls)
 
 
 def _tagged_table(table: pa.Table, file: OpenFile) -> pa.Table:

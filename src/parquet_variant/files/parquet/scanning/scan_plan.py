@@ -18,13 +18,14 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.parts import nested_array
+from parquet_variant.arrays.variant_array import plain_storage
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, top_column
 from parquet_variant.files.parquet.format.facts import OWN_WRITER, leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY, absent_values
-from parquet_variant.files.parquet.reading.read import plain_storage, plain_variants, variant_storage
+from parquet_variant.files.parquet.reading.read import plain_variants, variant_storage
 from parquet_variant.files.parquet.scanning import projection
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar, to_numpy

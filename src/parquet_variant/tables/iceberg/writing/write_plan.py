@@ -17,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.arrow_schema import map_variants
 from parquet_variant.files.parquet.format.facts import chunk_start_of
-from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
 from parquet_variant.ops.interop.tables import rows_of
