@@ -124,3 +124,22 @@ def test_a_condition_in_sql_skips_what_a_part_of_it_excludes(tmp_path: Path) -> 
     scan = pv.open(tmp_path).scan({"id": "$.id"}, "v:id > 35 AND upper(v:s) = 'A'")
     assert scan.to_arrow()["id"].to_pylist() == [36, 37, 38, 39]
     assert scan.explain().row_groups_read == 1
+
+
+@pytest.mark.parametrize("layout", ["shredded", "unshredded", "memory"])
+def test_json_null_is_not_a_missing_value_in_any_condition(tmp_path: Path, layout: str) -> None:
+    rows = pv.parse_json(['{"n": 1, "l": [null]}', '{"n": null, "l": [2]}', '{"l": []}'])
+    source: Any = pa.table({"id": [0, 1, 2], "v": rows})
+    if layout != "memory":
+        pv.write(tmp_path / "t.parquet", source, schema="infer" if layout == "shredded" else None)
+        source = tmp_path / "t.parquet"
+    conditions = {
+        "v:n IS NULL": [2],
+        "v:l[0] IS NULL": [2],
+        "v:n IS NOT NULL AND NOT v:n = 5": [0],
+        "v:n IS NULL OR v:n < 2": [0, 2],
+    }
+    for condition, ids in conditions.items():
+        found = [row["id"] for row in pv.sql(f"SELECT id FROM t WHERE {condition}", t=source).to_pylist()]
+        assert found == pv.open(source).scan(["id"], condition).to_arrow()["id"].to_pylist() == ids
+    assert pv.open(source).scan(["id"], [("$.n", "is null")]).to_arrow()["id"].to_pylist() == [2]

@@ -125,7 +125,8 @@ def test_variants_of_two_paths_are_compared_within_their_types():
 
 
 def test_between_is_two_comparisons_each_within_its_type():
-    rows = pv.parse_json(['{"n": 1, "lo": 0, "hi": "x"}', '{"n": 5, "lo": 7, "hi": "x"}', '{"n": "b", "lo": "a", "hi": "c"}'])
+    values = (1, 0, "x"), (5, 7, "x"), ("b", "a", "c")
+    rows = pv.parse_json([json.dumps(dict(zip(("n", "lo", "hi"), row, strict=True))) for row in values])
     expected = {
         "v:n BETWEEN 0 AND 'x'": [None, None, None],
         "v:n BETWEEN 2 AND 'x'": [False, None, None],

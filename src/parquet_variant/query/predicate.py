@@ -256,14 +256,19 @@ def _literal_text(value: Any) -> str:
     return f"{value}" if isinstance(value, (int, float, Decimal)) else "'" + str(value).replace("'", "''") + "'"
 
 
-def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
-    """Return a predicate over columns with other names; `names` has the new name of each column that gets one."""
+def renamed(predicate: Predicate, names: Mapping[str, str], tested: Mapping[str, str] | None = None) -> Predicate:
+    """Return a predicate over columns with other names.
+
+    `names`: the new name of each column that gets one; `tested`: those where IS NULL tests the column.
+    """
     if isinstance(predicate, (And, Or)):
-        return type(predicate)(tuple(renamed(part, names) for part in predicate.parts))
+        return type(predicate)(tuple(renamed(part, names, tested) for part in predicate.parts))
     if isinstance(predicate, Not):
-        return Not(renamed(predicate.part, names))
+        return Not(renamed(predicate.part, names, tested))
     if isinstance(predicate, Computed):
         return replace(predicate, columns=tuple(names.get(name, name) for name in predicate.columns))
+    if isinstance(predicate, IsNull) and tested is not None:
+        names = tested
     return replace(predicate, column=names.get(predicate.column, predicate.column))
 
 

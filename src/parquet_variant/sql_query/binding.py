@@ -98,21 +98,28 @@ def with_common_types(
         name: columns[name] if path is None else Selected(name, path, bound.common_type(variant, path))
         for name, path in paths.items()
     } or columns
-    names, mixed = {}, {name for name, path in paths.items() if path is not None and typed[name].type is None}
+    mixed = {name for name, path in paths.items() if path is not None and typed[name].type is None}
+    names, tested = dict[str, str](), dict[str, str]()
     for name, (root, sign, path) in of_filter.items():
         if not sign or name in bound.order:
             continue
         if root not in ("", variant):
             raise PredicateError(f"the filter has a path into {root}, and the scan reads paths into {variant}")
-        kind = None if (untyped := _untyped_path(f"${path}")) is None else bound.common_type(variant, untyped)
-        mixed |= {name} if kind is None and untyped is not None else set()
-        names[name] = f"${path}" if kind is None or pa.types.is_nested(kind) else f"${path}:{ddl_name(kind)}"
+        names[name] = tested[name] = f"${path}"
+        if (untyped := _untyped_path(names[name])) is None:
+            continue
+        kind = bound.common_type(variant, untyped)
+        mixed |= {name} if kind is None else set()
+        if kind is not None and not pa.types.is_nested(kind):
+            names[name] = f"${path}:{ddl_name(kind)}"
+            # A Variant null is NULL in the typed column, but is not a missing value.
+            tested[name] = names[name] if bound.common_type(variant, untyped, nulls=False) else tested[name]
     is_mixed = predicate is not None and bool(mixed & columns_of(predicate, compared=True))
     if isinstance(where, str) and (is_mixed or refusal is not None):
         from parquet_variant.sql_query.conditions import sql_filter
 
         return typed, sql_filter(bound, typed, where, variant, zone, refusal)
-    return typed, None if predicate is None else renamed(predicate, names)
+    return typed, None if predicate is None else renamed(predicate, names, tested)
 
 
 def _untyped_path(request: object) -> VariantPath | None:

@@ -11,15 +11,11 @@ from functools import partial, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.final_columns import keys_of_storage
-from parquet_variant.arrays.value_positions import ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.kernels.memory import KIND
-from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.value_types import variant_type
@@ -30,7 +26,7 @@ from parquet_variant.query.variant_functions import FUNCTIONS, field_names
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.row_input import types_of_paths
-from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ID, TYPES, PrimitiveId, VariantType
+from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPES, VariantType
 from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
@@ -379,9 +375,10 @@ def types_of_values(
     if rows is None or name not in rows.column_names or not is_simple:
         return None, False
     column = rows[name]
-    types = {kind for chunk in column.chunks for kind in _types_at(chunk, path)}
-    has_null = VariantType.NULL in types
-    types.discard(VariantType.NULL)
+    values = [extract_variant(VariantArray(chunk).storage, path) for chunk in column.chunks]
+    names = {name for part in values for name in pc.unique(variant_type(part)).to_pylist()} - {None}
+    types = {VariantType(name) for name in names} - {VariantType.NULL}
+    has_null = len(types) < len(names)
     if types <= set(INTEGERS):
         return pa.int64() if types else None, has_null
     if not types <= set(EXACT_NUMERIC):
@@ -390,22 +387,6 @@ def types_of_values(
     from parquet_variant.inference.columns import best_column
     from parquet_variant.inference.profile import Profile
 
-    values = (extract_variant(VariantArray(chunk).storage, path) for chunk in column.chunks)
     profile = reduce(Profile.merge, map(Profile.of_array, values), Profile()).root
     best = None if profile is None else best_column(profile)  # decimals need the digits of all values
     return None if best is None or best.share < 1 else best.arrow, has_null
-
-
-def _types_at(chunk: pa.Array, path: VariantPath) -> set[VariantType]:
-    """Return the types of the values at a path."""
-    storage = VariantArray(chunk).storage
-    if VariantArray(chunk).layout == "unshredded":
-        positions = ValuePositions.of_storage(storage)
-        for step in path.segments:
-            assert isinstance(step, (str, int))
-            positions = positions.key(step) if isinstance(step, str) else positions.index(step)
-        kinds = {kind for kind in np.unique(positions.slots().kinds).tolist() if kind != get.MISSING}
-        nested = {KIND.ARRAY: VariantType.ARRAY, KIND.OBJECT: VariantType.OBJECT}
-        return {nested[kind] if kind in nested else TYPE_OF_ID[PrimitiveId(kind)].type for kind in kinds}
-    names = pc.unique(variant_type(extract_variant(storage, path))).to_pylist()
-    return {VariantType(name) for name in names if name is not None}

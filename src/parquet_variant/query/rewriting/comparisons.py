@@ -92,7 +92,7 @@ class ComparisonRewriter(NestedRewriter):
             return value_of(node, compared(moments))
         bounds = {side.typed_class for side in sides[1:]}
         if isinstance(node, exp.Between) and (len(bounds) > 1 or None in bounds) and not node.args.get("symmetric"):
-            return self.expanded(node, "(_0 >= _1 AND _0 <= _2)", *map(node.args.get, keys))
+            return self.expanded(node, "(_0 >= _1 AND _0 <= _2)", *(node.args[key] for key in keys))
         if isinstance(node, _BY_CLASS) and all(side.is_variant and side.typed is None for side in sides):
             # NULL where the classes of the values, the first bytes of their keys, differ.
             of_sides = [side.key() for side in sides]
