@@ -13,7 +13,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
-from parquet_variant.io.temporaries import atomic_file
+from parquet_variant.io.staging import atomic_file
 
 
 @pytest.mark.parametrize("old", [None, "old"])
@@ -98,7 +98,7 @@ def test_the_next_writer_removes_what_a_killed_writer_of_any_file_left(tmp_path:
     target = tmp_path / "page.html"
     code = f"""
 import os
-from parquet_variant.io.temporaries import atomic_file
+from parquet_variant.io.staging import atomic_file
 with atomic_file({str(target)!r}) as staged:
     staged.write_text("half")
     os._exit(9)

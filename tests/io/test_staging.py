@@ -236,7 +236,7 @@ def test_a_job_that_is_interrupted_as_it_begins_leaves_no_directory(tmp_path, mo
 
 
 def test_a_file_that_appears_while_a_failed_job_is_swept_goes_too(tmp_path, monkeypatch):
-    job = Staging.into(str(tmp_path / "t")).begin()
+    job = Staging(str(tmp_path / "t"), made=True).begin()
     attempt = job.attempt(0)
 
     class Meanwhile:
@@ -265,7 +265,7 @@ def test_a_file_that_appears_while_a_failed_job_is_swept_goes_too(tmp_path, monk
 
 
 def test_a_task_whose_job_has_ended_opens_no_file(tmp_path):
-    staging = Staging.into(str(tmp_path / "t")).begin()
+    staging = Staging(str(tmp_path / "t"), made=True).begin()
     files = PartitionedFiles(staging, staging.attempt(0), 0)
     staging.abort()
     with pytest.raises(VariantFileError, match="has ended"), files:

@@ -24,8 +24,9 @@ def test_rows_are_appended_to_a_directory_and_replace_its_rows(kind, tmp_path):
     assert table.to_arrow()["id"].to_pylist() == [9] and table.read().to_pylist() == [{"a": 9}]
 
 
-def test_an_appended_file_is_shredded_as_the_first_one(tmp_path):
-    pv.write(tmp_path / "a.parquet", rows({"a": 1}), schema="a bigint")
+def test_an_appended_file_is_shredded_as_most_rows_are(tmp_path):
+    pv.write(tmp_path / "a.parquet", rows({"a": 1}, {"a": 1}), schema="a bigint")
+    pv.write(tmp_path / "0.parquet", rows({"a": "x"}), schema="a string")
     (file,) = pv.open(tmp_path).append(rows({"a": 2})).files
     assert pv.open(file).paths() == {"$.a": "bigint"}
     (file,) = pv.open(tmp_path).append(rows({"b": 2}), schema="b int").files
@@ -65,3 +66,31 @@ def test_a_single_file_is_not_appended_to(tmp_path):
     with pytest.raises(pv.VariantError, match="supported for delta, iceberg") as caught:
         pv.open(tmp_path).delete("v:a::int = 1")
     assert caught.value.reason == "unsupported-operation"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "vortex"])
+def test_files_of_partitions_count_and_staged_and_hidden_files_do_not(kind, tmp_path):
+    visible = ["a=1/1", "_a=1/2", "3"]
+    for name in (*visible, "_temporary/job/00000-0/4", "_quarantine/5", ".cache/6", ".a=1/7", "_8", ".9"):
+        pv.write(tmp_path / f"{name}.{kind}", rows({"n": int(name[-1])}))
+    for path in (tmp_path, f"{tmp_path}/**/*.{kind}"):
+        table = pv.open(path)
+        assert sorted(table.data_files()) == sorted(f"{tmp_path}/{name}.{kind}" for name in visible)
+        assert sorted(row["n"] for row in table.read().to_pylist()) == [1, 2, 3]
+    assert pv.open(f"{tmp_path}/_quarantine/*.{kind}").read().to_pylist() == [{"n": 5}]
+
+
+def test_every_file_that_is_read_is_replaced_and_published_and_no_other_file(tmp_path):
+    table, source = tmp_path / "t", tmp_path / "in.ndjson"
+    for name in ("a.parquet", "B.PARQUET", "c.parq", "d.pq", "_backup/e.parquet", ".f.parquet"):
+        pv.write(table / name, rows({"n": name}))
+    (table / ".a.parquet.crc").touch()
+    source.write_text('{"n": "new"}\n')
+    read = ["B.PARQUET", "a.parquet", "c.parq", "d.pq"]
+    assert [value["n"] for value in pv.open(table).read().to_pylist()] == read
+    pv.open(table).publish("iceberg", to=tmp_path / "published")
+    assert sorted(value["n"] for value in pv.open(tmp_path / "published").read().to_pylist()) == read
+    pv.ingest(source, table, mode="overwrite")
+    assert pv.open(table).read().to_pylist() == [{"n": "new"}]
+    kept = {path.name for path in table.rglob("*") if path.is_file() and not path.name.startswith("part-")}
+    assert kept == {"_SUCCESS", "e.parquet", ".f.parquet"}

@@ -374,7 +374,8 @@ class TableDestination(Destination):
             self._plan = self._plan.keeping_types(self.data_files)
         if stream is None:
             sweep(self.staging.dest)
-            self.staging = Staging.into(self.staging.dest)
+            is_new = info_of(*filesystem_of(self.staging.dest)).type == pafs.FileType.NotFound
+            self.staging = Staging(self.staging.dest, made=is_new)
             self._plan = replace(self._plan, job=f"{self.staging.job}-")
             self.staging = self.staging.begin()
 

@@ -19,7 +19,7 @@ from parquet_variant._version import __version__
 from parquet_variant.errors import without_secrets
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.io.temporaries import atomic_file
+from parquet_variant.io.staging import atomic_file
 
 _PRODUCER = f"https://pypi.org/project/parquet-variant/{__version__}"
 _SPEC = "https://openlineage.io/spec"

@@ -16,14 +16,14 @@ import os
 import posixpath
 import warnings
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.io.directories import PARTITION_TYPES
+from parquet_variant.io.directories import PARTITION_TYPES, is_hidden
 from parquet_variant.io.filesystems import path_text, read_errors
 from parquet_variant.io.temporaries import JobOwner
 
@@ -134,19 +134,14 @@ def visible_entries(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInf
     """
     root = root.rstrip("/")
     above = committed_directory(root)
-    for _ in range(_LISTINGS):
-        before = _stamp(filesystem, above)
-        infos = everything_below(filesystem, root)
-        journals = before[1] | {info.path for info in infos if _is_journal(info.path)}
-        hidden_by: dict[str, str] = {}
-        for job in sorted(set(map(posixpath.dirname, journals))):
-            if (state := journal_of(filesystem, job)) is not None:
-                base = posixpath.dirname(posixpath.dirname(job))
-                hidden = state[0].remove if state[1] else state[0].add
-                hidden_by |= dict.fromkeys((f"{base}/{name}" for name in hidden), job)
-        visible = [info for info in infos if info.path not in hidden_by]
-        if _stamp(filesystem, above) == before:
-            break
+    with read_errors(root or "/"):
+        for _ in range(_LISTINGS):
+            before = _stamp(filesystem, above)
+            infos = everything_below(filesystem, root)
+            hidden_by = hidden_files(filesystem, [*before[1], *(info.path for info in infos)])
+            visible = [info for info in infos if info.path not in hidden_by]
+            if _stamp(filesystem, above) == before:
+                break
     for job in {hidden_by[info.path] for info in infos if info.path in hidden_by}:
         owner = job_owner(filesystem, job)
         if owner is not None and owner.is_gone():
@@ -158,6 +153,16 @@ def visible_entries(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInf
                 stacklevel=2,
             )
     return visible
+
+
+def hidden_files(filesystem: pafs.FileSystem, paths: Iterable[str]) -> dict[str, str]:
+    """Return the files that commits hide, each with the directory of the job; `paths`: the journals, among others."""
+    hidden_by: dict[str, str] = {}
+    for job in sorted({posixpath.dirname(path) for path in paths if _is_journal(path)}):
+        if (state := journal_of(filesystem, job)) is not None:
+            base = posixpath.dirname(posixpath.dirname(job))
+            hidden_by |= {posixpath.join(base, name): job for name in (state[0].remove if state[1] else state[0].add)}
+    return hidden_by
 
 
 def job_owner(filesystem: pafs.FileSystem, job: str) -> JobOwner | None:
@@ -217,6 +222,17 @@ def glob_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
     if not names or not fnmatch.fnmatchcase(names[0], patterns[0]):
         return False
     return glob_match(names[1:], patterns[1:])
+
+
+def matching_entries(filesystem: pafs.FileSystem, pattern: str) -> list[pafs.FileInfo]:
+    """Return the visible files and directories that match a glob, by path, without those that are hidden by name."""
+    base, parts = fixed_part(pattern), posixpath.normpath(pattern).split("/")
+    return [
+        info
+        for info in sorted(visible_entries(filesystem, base), key=lambda info: str(info.path))
+        if glob_match(posixpath.normpath(info.path).split("/"), parts)
+        and not is_hidden(posixpath.relpath(info.path, base))
+    ]
 
 
 def committed_directory(root: str) -> str:

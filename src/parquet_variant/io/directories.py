@@ -152,6 +152,28 @@ def _instant(text: str) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
+def is_hidden(path: str) -> bool:
+    """Return whether readers leave a file out by its path below their directory; as in Spark, ``_a=1`` is a partition.
+
+    >>> [is_hidden(path) for path in ("a/_b.parquet", "_temporary/a.parquet", ".a=1/b.parquet", "_a=1/b.parquet")]
+    [True, True, True, False]
+    """
+    *folders, name = path.split("/")
+    hidden = (name, *(folder for folder in folders if "=" not in folder or folder.startswith(".")))
+    return any(part.startswith((".", "_")) for part in hidden)
+
+
+# The names of files that readers of directories open, whatever their case.
+PARQUET_SUFFIXES, VORTEX_SUFFIX = (".parquet", ".parq", ".pq"), ".vortex"
+
+
+def data_file_names(names: Collection[str], suffixes: str | tuple[str, ...]) -> list[str]:
+    """Return the data files among the files and directories below a directory, in order, without those of tables."""
+    tables = table_directories(names)
+    files = (name for name in names if name.lower().endswith(suffixes))
+    return sorted(name for name in files if not is_hidden(name) and not is_inside(name, tables))
+
+
 # ---- tables
 
 

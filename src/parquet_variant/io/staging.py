@@ -19,11 +19,19 @@ from typing import get_args
 
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import VariantFileError, check_choice
+from parquet_variant.errors import VariantError, VariantFileError, check_choice
 from parquet_variant.io import commit_journal, directories
 from parquet_variant.io.commit_journal import COMMITTED, OWNER, PREPARED, SUCCESS, TEMPORARY, Journal, journal_of
-from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
-from parquet_variant.io.temporaries import JobOwner, is_dead, linked_file, sweep_temporaries
+from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, read_errors, write_errors
+from parquet_variant.io.temporaries import (
+    JobOwner,
+    is_dead,
+    keep_mode,
+    linked_file,
+    sweep_temporaries,
+    sync,
+    temporary_beside,
+)
 from parquet_variant.support.choices import FileMode, Mode
 
 # Spark, pyarrow and our own scan ignore names that begin with an underscore.
@@ -32,7 +40,7 @@ BAD_RECORDS = "_bad_records"
 LOADS = "_loads"
 # Prefix of files that contain rows of other files.
 COMPACTED = "compacted"
-_DATA = (".parquet", ".parquet.crc", ".vortex")
+_DISK = pafs.LocalFileSystem()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +70,6 @@ class Staging:
     job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])  # A unique name, which is part of all file names.
     begun: bool = False  # Whether the driver recorded the owner (`begin`): tasks then write only while the job runs.
     made: bool = False  # Whether the job created the directory: it is removed if it stays empty.
-
-    @classmethod
-    def into(cls, dest: str) -> Staging:
-        """Return the staging area for a directory, which need not exist; nothing is created yet."""
-        filesystem, path = filesystem_of(dest)
-        return cls(dest, made=filesystem.get_file_info(path).type == pafs.FileType.NotFound)
 
     @property
     def directory(self) -> str:
@@ -300,20 +302,21 @@ def sweep(dest: str, *, only_journals: bool = False) -> list[str]:
     filesystem, root = filesystem_of(dest)
     temporary = f"{root.rstrip('/')}/{TEMPORARY}"
     swept = []
-    for info in filesystem.get_file_info(pafs.FileSelector(temporary, allow_not_found=True)):
-        if info.type != pafs.FileType.Directory:
-            continue
-        journal = journal_of(filesystem, info.path)
-        if journal is None and only_journals:
-            continue
-        if journal is None or not journal[1]:
-            entries = filesystem.get_file_info(pafs.FileSelector(info.path, recursive=True, allow_not_found=True))
-            changed = [file.mtime.timestamp() for file in (*entries, info) if file.mtime is not None]
-            if not is_dead(commit_journal.job_owner(filesystem, info.path), changed):
+    with write_errors(dest):
+        for info in filesystem.get_file_info(pafs.FileSelector(temporary, allow_not_found=True)):
+            if info.type != pafs.FileType.Directory:
                 continue
-        Staging(dest, job=info.base_name).abort()
-        swept.append(info.base_name)
-    _remove_empty(filesystem, temporary)
+            journal = journal_of(filesystem, info.path)
+            if journal is None and only_journals:
+                continue
+            if journal is None or not journal[1]:
+                entries = filesystem.get_file_info(pafs.FileSelector(info.path, recursive=True, allow_not_found=True))
+                changed = [file.mtime.timestamp() for file in (*entries, info) if file.mtime is not None]
+                if not is_dead(commit_journal.job_owner(filesystem, info.path), changed):
+                    continue
+            Staging(dest, job=info.base_name).abort()
+            swept.append(info.base_name)
+        _remove_empty(filesystem, temporary)
     return swept
 
 
@@ -338,6 +341,35 @@ def recover(paths: Iterable[str | os.PathLike[str]], filesystem: pafs.FileSystem
     for directory in folders:
         with suppress(VariantFileError, OSError):
             sweep(directory, only_journals=True)
+
+
+@contextmanager
+def atomic_file(target: str | os.PathLike[str], filesystem: pafs.FileSystem = _DISK) -> Iterator[Path]:
+    """Yield a temporary path next to a file, which it replaces if the block succeeds, and is removed if not.
+
+    Permissions of the file and a symbolic link to it are kept. Interrupted commits are completed first (`recover`).
+    Errors of the file system inside the block are raised as `VariantFileError`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_file(f"{folder}/a.txt") as staged:
+    ...         _ = staged.write_text("complete")
+    ...     Path(f"{folder}/a.txt").read_text(), len(os.listdir(folder))
+    ('complete', 1)
+    """
+    path = linked_file(filesystem, os.fspath(target))
+    recover([path], filesystem)
+    staged = temporary_beside(path)
+    with write_errors(path):
+        try:
+            yield Path(staged)
+            if isinstance(filesystem, pafs.LocalFileSystem):
+                sync(Path(staged))
+            keep_mode(filesystem, staged, path)
+            filesystem.move(staged, path)
+        finally:
+            with suppress(OSError):  # it was moved
+                filesystem.delete_file(staged)
 
 
 def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
@@ -379,6 +411,15 @@ def check_mode(mode: str) -> None:
     check_choice("mode", mode, get_args(Mode), VariantFileError, "bad-mode")
 
 
+def is_kept(what: str, mode: str, dest: str, error: type[VariantError] = VariantFileError) -> bool:
+    """Return whether a mode keeps a destination that exists and holds data; raise ``"exists"`` for mode ``"error"``."""
+    check_mode(mode)
+    if mode == "error":
+        problem = f"{what} already exists: use mode='append' or mode='overwrite', or choose another destination"
+        raise error(problem, reason="exists", file=dest)
+    return mode == "ignore"
+
+
 def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
     """Check a destination, clean up after dead jobs in it, and return a staging area for it.
 
@@ -398,13 +439,10 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
             problem = f"{dest} is {directories.A_TABLE[format]}: use format={format!r}"
             raise VariantFileError(problem, reason="exists", file=dest)
         sweep(dest)
-        names = [info.base_name for info in filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))]
-        if any(name != TEMPORARY for name in names):
-            if mode == "error":
-                problem = f"{dest} already exists: choose another destination, or use mode='append' or mode='overwrite'"
-                raise VariantFileError(problem, reason="exists", file=dest)
-            if mode == "ignore":
-                return None
+        with read_errors(path):
+            names = [info.base_name for info in filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))]
+        if any(name != TEMPORARY for name in names) and is_kept(dest, mode, dest):
+            return None
     return Staging(dest, overwrite=mode == "overwrite", made=kind == pafs.FileType.NotFound)
 
 
@@ -424,8 +462,9 @@ def staged_job(dest: str, mode: Mode) -> Iterator[Staging]:
 def staging_beside(file: str) -> Staging:
     """Return the staging area for a single file: a directory next to it, so that the last step is a rename.
 
-    `Staging.abort` removes it. Files of dead jobs are removed first.
+    `Staging.abort` removes it. Files of dead jobs are removed, and interrupted commits completed, first.
     """
+    recover([file])
     folder, slash, name = file.rpartition("/")
     directory = f"{folder}{slash}.{name}.parts"
     sweep(directory)
@@ -435,19 +474,12 @@ def staging_beside(file: str) -> Staging:
 def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
     """Return the data files of a directory and their companions; other files, and tables below it, are kept."""
     names = [info.path[len(root) :].strip("/") for info in commit_journal.visible_files(filesystem, root)]
-    tables = directories.table_directories(names)
-    return tuple(
-        name
-        for name in names
-        if not name.startswith(f"{TEMPORARY}/")
-        and (
-            name.endswith(_DATA)
-            or name.startswith((f"{BAD_RECORDS}/", f"{LOADS}/"))
-            or name == directories.PARTITION_TYPES
-        )
-        and not directories.is_inside(name, tables)
-        and not _is_outside(filesystem, root, name)
-    )
+    data = directories.data_file_names(names, (*directories.PARQUET_SUFFIXES, directories.VORTEX_SUFFIX))
+    # The checksums that Hadoop writes next to a file.
+    sums = {posixpath.join(folder, f".{name}.crc") for folder, name in map(posixpath.split, data)}
+    others = (name for name in names if name in sums or name.startswith((f"{BAD_RECORDS}/", f"{LOADS}/")))
+    replaced = [*data, *others, *({directories.PARTITION_TYPES} & set(names))]
+    return tuple(name for name in replaced if not _is_outside(filesystem, root, name))
 
 
 def _is_outside(filesystem: pafs.FileSystem, root: str, name: str) -> bool:

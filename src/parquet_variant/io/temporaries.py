@@ -1,7 +1,7 @@
 """Owners of jobs and unfinished files: the process that writes them, and whether it still runs.
 
 Owns identifying processes across restarts of the machine and containers, the temporary name of a file until it is
-complete, replacing a file, and the temporary files of dead writers. `staging` handles the directory of a job.
+complete, and the temporary files of dead writers. `staging` replaces files and handles the directory of a job.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import re
 import stat
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,15 +145,6 @@ def temporary_beside(path: str) -> str:
     return posixpath.join(folder, f".{_stem(name)}.{JobOwner.current().to_token()}-{uuid.uuid4().hex[:8]}.tmp")
 
 
-def is_temporary(path: str) -> bool:
-    """Return whether a path is one that `temporary_beside` gives: that of an unfinished file.
-
-    >>> is_temporary(temporary_beside("lake/a.parquet")), is_temporary("lake/a.parquet")
-    (True, False)
-    """
-    return _NAME.fullmatch(posixpath.basename(path)) is not None
-
-
 def _stem(name: str) -> str:
     """Return the part of a file name that its temporary names contain: names may have only 255 bytes."""
     return os.fsdecode(os.fsencode(name)[:_MAX_STEM])
@@ -174,36 +165,8 @@ def open_temporary(filesystem: pafs.FileSystem, temporary: str, target: str) -> 
 def keep_mode(filesystem: pafs.FileSystem, file: str, replaced: str) -> None:
     """Give a local file the permissions of the file that it will replace, if that exists."""
     if isinstance(filesystem, pafs.LocalFileSystem):
-        with suppress(FileNotFoundError):
+        with write_errors(file), suppress(FileNotFoundError):
             Path(file).chmod(stat.S_IMODE(Path(replaced).stat().st_mode))
-
-
-@contextmanager
-def atomic_file(target: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path next to a local file, which it replaces if the block succeeds, and is removed if not.
-
-    Permissions of the file and a symbolic link to it are kept. Temporary files of dead writers are removed. Errors of
-    the file system inside the block are raised as `VariantFileError`.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_file(f"{folder}/a.txt") as staged:
-    ...         _ = staged.write_text("complete")
-    ...     Path(f"{folder}/a.txt").read_text(), len(os.listdir(folder))
-    ('complete', 1)
-    """
-    disk = pafs.LocalFileSystem()
-    path = Path(linked_file(disk, os.fspath(target)))
-    sweep_temporaries(disk, [str(path)])
-    staged = Path(temporary_beside(str(path)))
-    with write_errors(path):
-        try:
-            yield staged
-            sync(staged)
-            keep_mode(disk, str(staged), str(path))
-            staged.replace(path)
-        finally:
-            staged.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

@@ -24,7 +24,7 @@ from parquet_variant.arrays.capsules import with_marks
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.io.temporaries import atomic_file
+from parquet_variant.io.staging import atomic_file
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.interop.display import (
     SHOWN_ROWS,

@@ -17,7 +17,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantFileError, bad_option, check_choice, check_names, without_secrets
 from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.io.directories import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import filesystem_of, read_errors
 from parquet_variant.ops.interop.tables import is_rows
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.storage import open_storage
@@ -149,7 +149,8 @@ def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
         return "iceberg"
     is_text = options.text.get("json_column") is not None or options.text.get("input_format", "auto") != "auto"
     if isinstance(source, str | os.PathLike):
-        return "json" if is_text else _format_of_path(source, options)
+        with read_errors(os.fspath(source)):
+            return "json" if is_text else _format_of_path(source, options)
     if isinstance(source, list | tuple) and all(isinstance(path, str | os.PathLike) for path in source):
         return "json" if is_text or (options.filesystem is None and is_json(source)) else "parquet"
     module = type(source).__module__

@@ -261,7 +261,7 @@ def _write(text: str, output: Path | None) -> None:
     if output is None:
         print(text)
         return
-    from parquet_variant.io.temporaries import atomic_file
+    from parquet_variant.io.staging import atomic_file
 
     with atomic_file(output) as staged:
         staged.write_text(f"{text}\n", "utf-8")

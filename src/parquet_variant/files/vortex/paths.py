@@ -5,18 +5,18 @@ The module does not need vortex-data, so that commands can ask about any path.
 
 from __future__ import annotations
 
-import glob
 import os
 from pathlib import Path
 from typing import Any
 
+from pyarrow.fs import LocalFileSystem
+
 from parquet_variant.errors import VariantFileError
-from parquet_variant.io.commit_journal import visible_files
+from parquet_variant.io.commit_journal import matching_entries, visible_files
+from parquet_variant.io.directories import VORTEX_SUFFIX, data_file_names
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import check_target
 from parquet_variant.support.choices import FileMode
-
-SUFFIX = ".vortex"
 
 
 def vortex_files(path: str | os.PathLike[str]) -> list[str]:
@@ -27,25 +27,25 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
     name = path_text(path).removeprefix("file://")
     if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
         infos = visible_files(*filesystem_of(name))  # "a:b" is written "./a:b" for pyarrow
-        files = sorted(info.path for info in infos if info.path.endswith(SUFFIX))
-        parts = ((file, Path(os.path.relpath(file, name)).parts) for file in files)
-        return [file for file, names in parts if not any(part.startswith(("_", ".")) for part in names)]
-    if not name.endswith(SUFFIX):
+        paths = {os.path.relpath(info.path, name): info.path for info in infos}
+        return [paths[file] for file in data_file_names(paths, VORTEX_SUFFIX)]
+    if not name.endswith(VORTEX_SUFFIX):
         return []
     if any(character in name for character in "*?[") and not Path(name).exists():
-        return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - patterns may be absolute
+        infos = [] if "://" in name else matching_entries(LocalFileSystem(), name)
+        return [os.path.normpath(info.path) for info in infos if info.is_file]
     # A missing file is returned too, so that opening it raises the error for a missing Vortex file.
     return [name]
 
 
 def local_name(path: str) -> str:
-    """Return the path of Vortex files to write without ``file://``.
+    """Return the path of Vortex files without ``file://``.
 
     Raises `VariantFileError`, reason ``"bad-option"``, for a path that is not local.
     """
     name = path.removeprefix("file://")
     if "://" in name:
-        problem = f"{name} is not on a local disk: write Vortex files to a local directory and copy them"
+        problem = f"{name} is not on a local disk, where Vortex files are read and written: copy the files"
         raise VariantFileError(problem, reason="bad-option", file=name)
     return name
 

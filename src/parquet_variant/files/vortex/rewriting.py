@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError, check_choice, check_names
+from parquet_variant.errors import check_choice, check_names
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
@@ -35,10 +35,11 @@ from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, V
 from parquet_variant.files.vortex import reader
 from parquet_variant.files.vortex.dtype import JsonColumn, compress_json, json_errors
 from parquet_variant.files.vortex.library import open_file, vortex
-from parquet_variant.files.vortex.paths import SUFFIX, local_name, some_vortex_files, vortex_files
+from parquet_variant.files.vortex.paths import local_name, some_vortex_files, vortex_files
 from parquet_variant.files.vortex.writer import VortexColumn, VortexFileInfo, check_options, write
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
+from parquet_variant.io.directories import VORTEX_SUFFIX
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -59,7 +60,7 @@ SourceFile: TypeAlias = VortexFile | ParquetSource
 class VortexFiles(FilesToOptimize):
     """Vortex files of a directory."""
 
-    extension = SUFFIX[1:]
+    extension = VORTEX_SUFFIX[1:]
 
     def __init__(self, column: str | None, write: Mapping[str, Any]) -> None:
         vortex()
@@ -67,10 +68,8 @@ class VortexFiles(FilesToOptimize):
         super().__init__(column, write)
 
     def _files(self, root: str) -> list[VortexFile]:
-        if "://" in root.removeprefix("file://"):
-            problem = f"{root} is not on a local disk: copy the Vortex files to one"
-            raise VariantFileError(problem, reason="not-found")
-        return [VortexFile(name, Path(name).stat().st_size) for name in some_vortex_files(filesystem_of(root)[1])]
+        files = some_vortex_files(filesystem_of(local_name(root))[1])
+        return [VortexFile(name, Path(name).stat().st_size) for name in files]
 
     def _describe(self, source: VortexFile) -> ShreddedFile:
         file = open_file(source.path)
@@ -120,7 +119,7 @@ def rewrite(
     dest = path_text(dest).removeprefix("file://")
     if format is not None:
         check_choice("format", format, get_args(FileFormat))
-    is_parquet = dest.endswith(".parquet") or (isinstance(files[0], ParquetSource) and not dest.endswith(SUFFIX))
+    is_parquet = dest.endswith(".parquet") or (isinstance(files[0], ParquetSource) and not dest.endswith(VORTEX_SUFFIX))
     kind: FileFormat = format or ("parquet" if is_parquet else "vortex")
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
     if layout is not None:

@@ -39,8 +39,7 @@ from parquet_variant.files.vortex.range_statistics import collect_statistics
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.filesystems import cannot_write, write_errors
-from parquet_variant.io.staging import replaces
-from parquet_variant.io.temporaries import atomic_file
+from parquet_variant.io.staging import atomic_file, replaces
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arguments import as_arrow
 from parquet_variant.ops.interop.tables import table_of

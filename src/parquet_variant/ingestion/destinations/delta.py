@@ -14,9 +14,10 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest, iso_time
-from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import check_mode
-from parquet_variant.io.temporaries import is_temporary
+from parquet_variant.io.commit_journal import everything_below
+from parquet_variant.io.directories import is_hidden
+from parquet_variant.io.filesystems import filesystem_of, info_of
+from parquet_variant.io.staging import check_mode, is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import LOAD_ID, Add, Txn, forgotten_loads
@@ -86,22 +87,15 @@ def open_delta(request: WriteRequest) -> DeltaDestination | None:
     check_mode(mode)
     current = write.existing_table(open_storage(dest))
     if current is None:
-        # A directory may have the files of an interrupted creation of a table, and the checkpoint of its stream.
+        # A directory may have the files of an interrupted creation of a table, and hidden ones, as of its stream.
         filesystem, path = filesystem_of(dest)
-        is_free = filesystem.get_file_info(path).type in (pafs.FileType.NotFound, pafs.FileType.Directory)
-        below = pafs.FileSelector(path, recursive=True, allow_not_found=True)
-        infos = filesystem.get_file_info(below) if is_free else ()
-        names = [info.path[len(path) :].strip("/") for info in infos if info.is_file]
-        names = [name for name in names if name.startswith("_delta_log/") or not name.startswith(("_", "."))]
-        if not is_free or not all(is_temporary(name) or DATA_FILE_NAME.fullmatch(name) for name in names):
+        is_file = info_of(filesystem, path).type == pafs.FileType.File
+        infos = () if is_file else everything_below(filesystem, path)
+        names = [info.path[len(path) :].strip("/").removeprefix("_delta_log/") for info in infos if info.is_file]
+        if is_file or not all(is_hidden(name) or DATA_FILE_NAME.fullmatch(name) for name in names):
             problem = f"{dest} contains files and is not a Delta table: choose another path"
             raise DeltaError(problem, reason="exists", file=dest)
-    elif mode == "error":
-        problem = (
-            f"the Delta table {dest} already exists: use mode='append' or mode='overwrite', or choose another path"
-        )
-        raise DeltaError(problem, reason="exists", file=dest)
-    elif mode == "ignore":
+    elif is_kept(f"the Delta table {dest}", mode, dest, DeltaError):
         return None
     else:
         write.check_partitioned_by(current, request.partition_by.names)

@@ -11,7 +11,7 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.io.staging import Staging, check_mode
+from parquet_variant.io.staging import Staging, check_mode, is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
@@ -92,13 +92,7 @@ def open_iceberg(request: WriteRequest) -> IcebergDestination | None:
     catalog, identifier = find_table(dest, request.catalog)
     table = catalog.find(identifier)
     if table is not None:
-        if mode == "error":
-            problem = (
-                f"the Iceberg table {dest} already exists: use mode='append' or mode='overwrite', or choose another "
-                "table"
-            )
-            raise IcebergError(problem, reason="exists", file=dest)
-        if mode == "ignore":
+        if is_kept(f"the Iceberg table {dest}", mode, dest, IcebergError):
             return None
         check_writable(table.metadata)
         names, metadata = request.partition_by.names, table.metadata

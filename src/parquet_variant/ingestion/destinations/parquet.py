@@ -27,12 +27,11 @@ from parquet_variant.io.directories import partition_texts
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging, open_staging, staged_job
 from parquet_variant.kernels.shredding.schema_table import ShreddedRows
-from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
 from parquet_variant.tables.partitions import OpenFiles, partition_directory, split_by_partition
-from parquet_variant.tables.row_input import Batch, batches_of
+from parquet_variant.tables.row_input import Batch, batches_of, kept_types
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
 
@@ -184,15 +183,11 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
 
         rows = _in_columns(data, read_vortex_schema(dest), dest)
     else:
-        source = locate(dest)[0]
-        names = [name for name, _ in source.partition]
+        sources = locate(dest)
+        names = [name for name, _ in sources[0].partition]
         rows = _in_columns(data, read_schema(dest), dest)
-        if schema is None:  # the shredding schemas of the first file
-            variants = [field.name for field in rows.schema if is_variant_field(field) and field.name not in names]
-            schemas = {
-                name: ShreddingSchema.from_parquet(source.path, name, filesystem=source.filesystem) for name in variants
-            }
-            schema = {name: of_file for name, of_file in schemas.items() if of_file.kind != "variant"}
+        if schema is None:
+            schema = kept_types(sources, [field.name for field in rows.schema if is_variant_field(field)])
         rows = with_layout(rows, schema)
     with staged_job(dest, mode) as staging:
         directory = staging.attempt(0)

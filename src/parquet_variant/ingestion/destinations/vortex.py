@@ -15,9 +15,10 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.vortex.dtype import JsonColumn
 from parquet_variant.files.vortex.library import vortex
-from parquet_variant.files.vortex.paths import SUFFIX, local_name
+from parquet_variant.files.vortex.paths import local_name
 from parquet_variant.files.vortex.writer import write
 from parquet_variant.ingestion import destination
+from parquet_variant.io.directories import VORTEX_SUFFIX
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, open_staging
 from parquet_variant.ops.columns.arguments import as_arrow
@@ -41,7 +42,7 @@ class VortexDirectory(destination.Destination):
             for other in table.column_names:
                 is_json = other == destination.JSON_TEXT
                 columns[name if is_json else other] = rows if is_json else table.column(other)
-        data = StagedFile(self.staging.attempt(task, attempt), self.staging.file_name(task, extension=SUFFIX[1:]))
+        data = StagedFile(self.staging.attempt(task, attempt), self.staging.file_name(task, extension="vortex"))
         info = write(filesystem_of(data.path)[1], columns, **request.write)
         return destination.Written((data,), info.rows, info.bytes)
 
@@ -55,7 +56,7 @@ def open_vortex(request: destination.WriteRequest) -> destination.Destination | 
     vortex()
     dest = local_name(request.dest)
     request = replace(request, dest=dest)
-    if dest.endswith(SUFFIX) and not Path(dest).is_dir():
+    if dest.endswith(VORTEX_SUFFIX) and not Path(dest).is_dir():
         return VortexFile.open(request)
     staging = open_staging(dest, request.mode)
     return None if staging is None else VortexDirectory(request, staging)

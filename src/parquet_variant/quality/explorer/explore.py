@@ -30,7 +30,7 @@ from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.batches import Pass
 from parquet_variant.ingestion.sources.splits import Split
-from parquet_variant.io.temporaries import atomic_file
+from parquet_variant.io.staging import atomic_file
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

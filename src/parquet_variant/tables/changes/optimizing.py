@@ -22,7 +22,7 @@ from parquet_variant.files.parquet.operations.rewrite import FooterChange, Optim
 from parquet_variant.inference.infer import ShreddedRows, find_drift_of_files
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.io.filesystems import write_errors
+from parquet_variant.io.filesystems import read_errors, write_errors
 from parquet_variant.layouts.layout import find_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, TableChange
@@ -148,7 +148,7 @@ def annotate_data_file(
     def choose(root: SchemaNode) -> Paths:
         return () if places is None else {node.path for node in root.walk() if is_chosen(node)}
 
-    with storage.open(path) as source:
+    with read_errors(name), storage.open(path) as source:
         change = FooterChange.plan(source, name, choose)
         if change.before == change.after:
             return FileChange(file)

@@ -8,6 +8,7 @@ are a source or a target in each format.
 from __future__ import annotations
 
 import os
+import posixpath
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import pyarrow as pa
+from pyarrow.fs import LocalFileSystem
 
 from parquet_variant.errors import TableError, VariantError, VariantFileError, check_choice
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
@@ -25,19 +27,22 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.files.vortex.library import open_file as open_vortex
-from parquet_variant.files.vortex.paths import SUFFIX, some_vortex_files, vortex_files
+from parquet_variant.files.vortex.paths import local_name, some_vortex_files, vortex_files
 from parquet_variant.files.vortex.rewriting import write_shredded_parquet
 from parquet_variant.inference.statistics import ValueBounds, shredded_bounds, typed_place
+from parquet_variant.io.commit_journal import hidden_files
 from parquet_variant.io.directories import (
+    PARQUET_SUFFIXES,
+    VORTEX_SUFFIX,
     Partition,
+    data_file_names,
     declared_types,
-    is_inside,
     partition_texts,
-    table_directories,
     typed_partitions,
 )
 from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.filesystems import path_text
+from parquet_variant.io.staging import recover
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.delta.log.snapshot import snapshot as delta_snapshot
@@ -241,17 +246,17 @@ class ParquetFilesSource(Source):
 
 
 def parquet_files(storage: Storage) -> list[StorageFile]:
-    """Return the data files of a directory, in order of their paths, without those of tables below it."""
-    files = list(storage.list(""))
-    tables = table_directories([file.path for file in files])
+    """Return the data files of a directory, in order of their paths, without those of tables below it.
 
-    def is_data_file(path: str) -> bool:
-        *directories, name = path.split("/")
-        hidden = any(part.startswith(("_", ".")) and "=" not in part for part in directories)
-        is_visible = not hidden and not name.startswith(("_", ".")) and not path.startswith(_METADATA)
-        return name.endswith(".parquet") and is_visible and not is_inside(path, tables)
-
-    return sorted((file for file in files if is_data_file(file.path)), key=lambda file: file.path)
+    Commits to the directory that were interrupted are completed or undone before.
+    """
+    filesystem, root = storage.filesystem("")
+    if isinstance(filesystem, LocalFileSystem):
+        recover([f"{root}/{_METADATA}"], filesystem)
+    files = {file.path: file for file in storage.list("")}
+    hidden = hidden_files(filesystem, [posixpath.join(root, name) for name in files])
+    names = [name for name in data_file_names(files, PARQUET_SUFFIXES) if not name.startswith(_METADATA)]
+    return [files[name] for name in names if posixpath.join(root, name) not in hidden]
 
 
 # ---- the schema of a directory
@@ -360,14 +365,11 @@ class VortexFilesSource(ParquetFilesSource):
     @property
     def default_name(self) -> str:
         """See `Source.default_name`."""
-        return absolute_location(self._path.removesuffix(SUFFIX))
+        return absolute_location(self._path.removesuffix(VORTEX_SUFFIX))
 
     @cached_property
     def _stored(self) -> list[StorageFile]:
-        if "://" in self._path:
-            problem = f"{self._path} is not on a local disk: copy the Vortex files to one"
-            raise TableError(problem, reason="bad-argument", file=self._path)
-        files = [Path(file) for file in some_vortex_files(self._path)]
+        files = [Path(file) for file in some_vortex_files(local_name(self._path))]
         if Path(self._path).is_dir():
             for directory in {file.parent for file in files}:
                 if any(directory.glob("[!_.]*.parquet")):  # Their rows would be missing.

@@ -61,8 +61,8 @@ class ChangingMethods(ReportingMethods):
         schema
             Shredding schema (object or DDL) of the only Variant column, or schemas by dotted column name. By default
             the schema is inferred from the first rows, and paths of the table keep their types; columns that arrive
-            shredded keep theirs. Parquet files get the schema of the first file of the directory. Delta tables
-            without ``delta.enableVariantShredding`` are not shredded.
+            shredded keep theirs. Files of a Parquet directory get the types that most of its rows have at each path.
+            Delta tables without ``delta.enableVariantShredding`` are not shredded.
         policy
             The policy of the inference, for tables: a name such as ``"auto"`` or a policy object.
         schema_mode

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,24 +32,24 @@ from parquet_variant.files.parquet.format.footer import (
     parse_schema,
 )
 from parquet_variant.files.parquet.format.footer_cache import Fingerprint, Handle, Reader, state_of
-from parquet_variant.io.commit_journal import committed_directory, fixed_part, glob_match, visible_entries
+from parquet_variant.io.commit_journal import committed_directory, fixed_part, matching_entries, visible_entries
 from parquet_variant.io.directories import (
     A_TABLE,
+    PARQUET_SUFFIXES,
     Partition,
+    data_file_names,
     declared_types,
-    is_inside,
     partition_texts,
     table_directories,
     typed_partitions,
 )
-from parquet_variant.io.filesystems import filesystem_of, info_of
+from parquet_variant.io.filesystems import filesystem_of, info_of, read_errors
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form
 
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
 # Bytes that one thread decodes in a few milliseconds.
 _SMALL_BYTES = 128 << 10
-_SUFFIXES = (".parquet", ".parq", ".pq")
 # Maximum number of listings of a directory that is overwritten all the time.
 _LISTINGS = 20
 # Readers of a file without a stream that are kept.
@@ -348,23 +347,14 @@ def list_files(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _R
 
 def _in_directory(system: fs.FileSystem, path: str, base: str) -> dict[str, _RelativeFile]:
     """Return the files of a directory, with their paths relative to `base`."""
-    start = len(path.rstrip("/"))
-    entries = visible_entries(system, path)
-    tables = table_directories(info.path[start + 1 :] for info in entries)
-    if (format := tables.get("")) is not None:
+    start = len(path.rstrip("/")) + 1
+    entries = {info.path[start:]: info for info in visible_entries(system, path)}
+    if (format := table_directories(entries).get("")) is not None:
         problem = f"{path} is {A_TABLE[format]}, which lists its current files: open it with pv.open"
         raise VariantFileError(problem, reason=f"{format}-table")
-    files: dict[str, _RelativeFile] = {}
-    for info in sorted(entries, key=lambda info: str(info.path)):
-        relative = info.path[start:].strip("/")
-        *folders, name = relative.split("/")
-        # As in Spark, `_a=1` is a partition.
-        is_visible = not name.startswith((".", "_")) and not any(
-            folder.startswith(".") or (folder.startswith("_") and "=" not in folder) for folder in folders
-        )
-        if info.is_file and is_visible and relative.lower().endswith(_SUFFIXES) and not is_inside(relative, tables):
-            source = ParquetSource(info.path, system, info.size)
-            files[info.path] = source, info.path[len(base.rstrip("/")) :].strip("/")
+    infos = (entries[name] for name in data_file_names(entries, PARQUET_SUFFIXES) if entries[name].is_file)
+    above = len(base.rstrip("/"))
+    files = {info.path: (ParquetSource(info.path, system, info.size), info.path[above:].strip("/")) for info in infos}
     if not files:
         problem = f"the directory {path} has no Parquet files (*.parquet): check the path"
         raise VariantFileError(problem, reason="no-files", file=path)
@@ -375,13 +365,10 @@ def _matching(system: fs.FileSystem, pattern: str) -> dict[str, _RelativeFile]:
     """Return the files that match a glob, or are in a matching directory."""
     base = fixed_part(pattern)
     files: dict[str, _RelativeFile] = {}
-    for info in sorted(visible_entries(system, base), key=lambda info: str(info.path)):
-        name = posixpath.normpath(info.path)
-        if not glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
-            continue
+    for info in matching_entries(system, pattern):
         if info.type == fs.FileType.Directory:
             files |= _in_directory(system, info.path, base)
-        elif info.type == fs.FileType.File and not posixpath.basename(name).startswith((".", "_")):
+        elif info.type == fs.FileType.File:
             source = ParquetSource(info.path, system, info.size)
             files[info.path] = source, info.path[len(base.rstrip("/")) :].strip("/")
     if not files:
@@ -432,6 +419,9 @@ def open_file(source: ParquetSource) -> OpenFile:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
         stream.close()
+        with read_errors(source.path):
+            if getattr(error, "errno", None) is not None:  # of the disk
+                raise
         problem = f"pyarrow cannot read the Parquet footer, so the file is damaged: write it again ({error})"
         raise VariantFileError(problem, reason="bad-footer", file=source.path) from None
 

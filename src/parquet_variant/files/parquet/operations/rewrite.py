@@ -35,10 +35,10 @@ from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.directories import A_TABLE, format_of_directory
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
+from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, read_errors, write_errors
 from parquet_variant.io.parallel import in_order
-from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, check_target, recover, staged_job, sweep
-from parquet_variant.io.temporaries import keep_mode, linked_file, open_temporary, temporary_beside
+from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, atomic_file, check_target, recover, staged_job
+from parquet_variant.io.temporaries import keep_mode, open_temporary
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
 from parquet_variant.support.choices import FileMode, Layout, OnConflict
@@ -92,7 +92,6 @@ def annotate(
     if not isinstance(source, str | os.PathLike):
         marked = [_annotate_file(file.path, choose, filesystem) for file in locate(source, filesystem)]
     elif info_of(*filesystem_of(source, filesystem)).type != fs.FileType.Directory:
-        recover([source], filesystem)
         marked = [_annotate_file(source, choose, filesystem)]
     elif filesystem is not None:
         raise bad_option("filesystem= is not supported by annotate for a directory: pass a URI instead")
@@ -104,22 +103,13 @@ def annotate(
 def _annotate_file(
     path: str | os.PathLike[str], choose: Callable[[footers.SchemaNode], Paths], filesystem: fs.FileSystem | None
 ) -> Paths:
-    """Write a copy of a file with another footer to a temporary file, and rename it."""
+    """Replace a file by a copy with another footer."""
     system, name = filesystem_of(path, filesystem)
-    name = linked_file(system, name)
-    temporary = temporary_beside(name)
-    with system.open_input_file(name) as source:
+    with read_errors(name), system.open_input_file(name) as source:
         change = FooterChange.plan(source, name, choose)
-        try:
-            if change.before != change.after:
-                with write_errors(name), open_temporary(system, temporary, name) as stream:
-                    change.copy(source, stream)
-                    stream.close()
-                    system.move(temporary, name)
-        except BaseException:
-            if system.get_file_info(temporary).type == fs.FileType.File:
-                system.delete_file(temporary)
-            raise
+        if change.before != change.after:
+            with atomic_file(name, system) as staged, open_temporary(system, str(staged), name) as stream:
+                change.copy(source, stream)
     return change.columns
 
 
@@ -130,7 +120,7 @@ def _annotate_directory(root: str, choose: Callable[[footers.SchemaNode], Paths]
     copies: dict[str, StagedFile] = {}  # By the name of the file that the copy replaces.
     with staged_job(root, "append") as staging:
         for task, file in enumerate(locate(root)):
-            with system.open_input_file(file.path) as source:
+            with read_errors(file.path), system.open_input_file(file.path) as source:
                 change = FooterChange.plan(source, file.path, choose)
                 marked.append(change.columns)
                 if change.before != change.after:
@@ -405,7 +395,7 @@ class FilesToOptimize(ABC):
             problem = f"{root} is {A_TABLE[table_format]}: open it with pv.open"
             raise VariantFileError(problem, reason=f"{table_format}-table", file=root)
         if not dry_run:
-            sweep(root)
+            recover([f"{root}/*"])
         sources = self._files(root)
         files = [self._describe(source) for source in sources]
         drift: DriftReport | None = None
