@@ -73,6 +73,7 @@ def test_what_cannot_be_checked_ends_with_2_and_what_to_do(data, capsys, monkeyp
 
 def test_a_contract_is_inferred_in_every_format_and_used_by_ingest(data, capsys) -> None:
     assert main(["contract", "good.ndjson", "--level", "strict", "-o", "strict.yaml"]) == 0
+    assert capsys.readouterr().err == "wrote strict.yaml\n"
     assert pv.Contract.load("strict.yaml") == pv.open("good.ndjson").contract("strict")
     assert main(["contract", "good.ndjson", "--format", "json-schema"]) == 0
     assert json.loads(capsys.readouterr().out)["properties"]["id"] == {"type": "integer", "minimum": 0}

@@ -6,6 +6,7 @@ import datetime as dt
 import uuid
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -26,6 +27,8 @@ ROWS = pv.parse_json(['{"a": 1, "s": "it\'s"}', '{"a": 2, "s": "?"}', '{"a": 3.5
         ("SELECT v:s:: string AS x FROM t WHERE v:a = ? LIMIT ?", [2, 1], ["?"]),
         ("WITH c AS (SELECT ? AS x) SELECT x FROM c WHERE x = ?", [5, 5], [5]),
         ("SELECT variant_get(v, '$.a', 'int') AS x FROM t WHERE v:s LIKE ?", ["it%"], [1]),
+        ("SELECT v:a::int AS x FROM t WHERE v:a = ?", [np.int64(2)], [2]),
+        ("SELECT v:a::int AS x FROM t WHERE list_contains(?, v:a::int)", [np.array([2, 5])], [2]),
     ],
 )
 def test_parameters_are_values(query, params, values):

@@ -73,8 +73,8 @@ class TypeSuggestion:
 
     Or at which all values are integers that count the time since 1970, by their size and the name of the path.
 
-    >>> print(TypeSuggestion("$['it''s']", "uuid!", 2))
-    all 2 strings at $['it''s'] are UUIDs: type them with --type '$['"'"'it'"'"''"'"'s'"'"']:uuid!'
+    >>> print(TypeSuggestion("$['a b']", "uuid!", 2))
+    all 2 strings at $['a b'] are UUIDs: type them with --type '$["a b"]:uuid!'
     """
 
     path: str
@@ -87,8 +87,11 @@ class TypeSuggestion:
         return self.type in _EPOCHS
 
     def __str__(self) -> str:
-        noun = {"uuid!": "UUID", "bigint!": "integer"}.get(self.type, self.type.removesuffix("!"))
-        option = f"--type {quote(f'{self.path}:{self.type}')}"
+        kind = self.type.removesuffix("!")
+        noun = {"uuid": "UUID", "bigint": "integer", "timestamp_ntz": "timestamp"}.get(kind, kind)
+        # Keys in double quotes need no escapes inside the single quotes of a shell.
+        path = self.path if '"' in self.path or "\\" in self.path else self.path.replace("'", '"')
+        option = f"--type {quote(f'{path}:{self.type}')}"
         if self.counts_time:
             unit = {6: "seconds", 3: "milliseconds", 0: "microseconds"}[_EPOCHS[self.type]]
             values = "the only number" if self.strings == 1 else f"all {self.strings:,} numbers"

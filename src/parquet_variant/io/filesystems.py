@@ -116,10 +116,11 @@ def absolute(path: str | os.PathLike[str]) -> str:
 
 def cannot_write(place: str | os.PathLike[str], why: object) -> VariantFileError:
     """Make the error for a place that cannot be written, because the disk is full or access is denied."""
-    remedies: dict[type, str] = {FileNotFoundError: "create the directory", PermissionError: "allow writing there"}
-    remedy = remedies.get(type(why), "free some space or allow writing there")
+    problem = f"{why}; free some space or allow writing there"
+    if isinstance(why, FileNotFoundError):  # whose text has the name of a temporary file
+        problem = f"{os.path.dirname(place)!r} does not exist; create the directory"  # noqa: PTH120 - or a URI
     return VariantFileError(
-        f"cannot write {os.fspath(place)}: {why}; {remedy}, and run it again",
+        f"cannot write {os.fspath(place)}: {problem}, and run it again",
         reason="cannot-write",
         file=os.fspath(place),
     )

@@ -5,7 +5,7 @@ Owns similarity. Leaves which keys and paths the data has to the readers of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from operator import attrgetter
 
@@ -19,7 +19,7 @@ def similar_key(key: str, keys: Iterable[str]) -> str | None:
     ('properties', 'user_id', None)
     """
     by_letters: dict[str, str] = {}
-    for candidate in sorted(keys):
+    for candidate in sorted(keys, key=lambda name: (name != key, name)):
         by_letters.setdefault(_letters(candidate), candidate)
     letters = _letters(key)
     if letters in by_letters:
@@ -28,49 +28,62 @@ def similar_key(key: str, keys: Iterable[str]) -> str | None:
     return by_letters[matches[0]] if matches else None
 
 
-def similar_path(path: VariantPath, paths: Collection[VariantPath]) -> VariantPath | None:
+def similar_path(path: VariantPath, paths: Iterable[VariantPath]) -> VariantPath | None:
     """Return the most similar of the paths that the data has: one with similar keys, or else one that ends alike."""
-    segments_of_paths = {known_path.segments for known_path in paths}
-    children: dict[tuple[Segment, ...], set[Segment]] = {}
-    for segments in segments_of_paths:
-        if segments:
-            children.setdefault(segments[:-1], set()).add(segments[-1])
+    known = [other.segments for other in sorted(paths, key=lambda other: (-len(other), str(other)))]
     prefix: tuple[Segment, ...] = ()
     for segment in path.segments:
-        next_segments = children.get(prefix, set())
-        step: Segment = WILDCARD if isinstance(segment, int) else segment
-        if step not in next_segments:
-            siblings = [key for key in next_segments if isinstance(key, str)]
-            similar = similar_key(step, siblings) if isinstance(step, str) else None
-            if similar is None:
-                last = path.segments[-1]
-                if not isinstance(last, str):
-                    return None
-                ends = sorted((other for other in segments_of_paths if other and isinstance(other[-1], str)), key=len)
-                keys = [str(segments[-1]) for segments in ends]
-                key = last if last in keys else similar_key(last, keys)
-                return next((VariantPath(segments) for segments in ends if segments[-1] == key), None)
-            step = similar
+        siblings = [other[-1] for other in known if other and other[:-1] == prefix]
+        step: Segment | None = WILDCARD if isinstance(segment, int) else segment
+        if step not in siblings:
+            names = [key for key in siblings if isinstance(key, str)]
+            step = similar_key(step, names) if isinstance(step, str) else None
+        if step is None:
+            break
         prefix = (*prefix, step)
-    return VariantPath(prefix)
+    else:
+        return VariantPath(prefix)
+    ends = {key: other for other in known for key in other[-1:] if isinstance(key, str)}  # the shortest path
+    last = path.segments[-1]
+    similar = similar_key(last, ends) if isinstance(last, str) else None
+    return None if similar is None else VariantPath(ends[similar])
 
 
 def missing_path_hint(
-    path: VariantPath, keys: Collection[str], write: Callable[[VariantPath], str] | None = None
+    path: VariantPath,
+    keys: Collection[str],
+    write: Callable[[VariantPath], str] | None = None,
+    elsewhere: Callable[[], VariantPath | None] = lambda: None,
 ) -> str | None:
     """Return a message if a path has a key that no object of the data has, with a similar path; else None.
 
     `keys`: every key of the data.
     `write`: returns a path as the user wrote it (default: ``$.a.b``).
+    `elsewhere`: returns the path that is meant if no similar keys are.
     """
-    missing = [segment for segment in path.segments if isinstance(segment, str) and segment not in keys]
-    if not missing:
-        return None
+    steps = _with_dotted_keys(path.segments, keys)
+    missing = [step for step in steps if isinstance(step, str) and step not in keys]
     nearest = {key: similar_key(key, keys) for key in missing}
-    better = VariantPath(tuple(nearest.get(step) or step if isinstance(step, str) else step for step in path.segments))
-    shown, suggested = map(write or attrgetter("shorthand"), (path, better))
-    hint = f"did you mean {suggested}?" if better != path else f"no object has the key {missing[0]!r}"
+    better = VariantPath(tuple(nearest.get(step) or step if isinstance(step, str) else step for step in steps))
+    meant = better if better != path else elsewhere() or path
+    if meant == path and not missing:
+        return None
+    shown, suggested = map(write or attrgetter("shorthand"), (path, meant))
+    hint = f"did you mean {suggested}?" if meant != path else f"no object has the key {missing[0]!r}"
     return f"no row has the path {shown}: {hint}"
+
+
+def _with_dotted_keys(steps: Sequence[Segment], keys: Collection[str]) -> list[Segment]:
+    """Return steps in which two neighbors are one key with a dot, if the data has it, and not the first one.
+
+    >>> _with_dotted_keys(("http", "status", "x"), {"http.status", "x"})
+    ['http.status', 'x']
+    """
+    joined: list[Segment] = []
+    for step in steps:
+        dotted = f"{joined[-1]}.{step}" if joined else ""
+        joined[-1:] = [dotted] if dotted in keys and joined[-1] not in keys else [*joined[-1:], step]
+    return joined
 
 
 def _letters(key: str) -> str:

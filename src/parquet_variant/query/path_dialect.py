@@ -205,7 +205,7 @@ def _read_path(tokens: list[Token], number: int, text: str) -> tuple[list[Any], 
         elif text.startswith(('"', "`"), token.start) or _WORD.fullmatch(token.text):  # any word, also a keyword
             steps.append(token.text)
         else:
-            raise _invalid("a key is expected: write a.b, a[0], a['b c']", token, text)
+            raise _invalid("a key is expected: write a.b, a[0], or a['b-c'] for keys with other signs", token, text)
     if tokens[number].token_type == TokenType.L_PAREN:
         raise _invalid("a path is not a function: write upper(v:a)", tokens[number], text)
     return steps, number

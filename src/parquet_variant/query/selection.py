@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.capsules import with_marks
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import VariantError, VariantFileError, check_column_name, strings_of
 from parquet_variant.layouts.type_grammar import as_target, result_type, value_target
@@ -65,10 +65,9 @@ class Selected:
 
     @property
     def field(self) -> pa.Field:
-        """The output column as an Arrow field; a Variant has the extension name in its metadata."""
-        if self.output is None:
-            return pa.field(self.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-        return pa.field(self.name, self.output)
+        """The output column as an Arrow field; Variants have the extension name in their metadata."""
+        field = pa.field(self.name, VARIANT_STORAGE if self.output is None else self.output)
+        return with_marks(field, is_variant) if self.type is None else field
 
     @property
     def output(self) -> pa.DataType | None:
@@ -321,7 +320,7 @@ class TableFacts:
         return None
 
     def path_elsewhere(self, variant: str, path: VariantPath) -> VariantPath | None:
-        """Return another path with the last key of a path that no row has; None if there is none, or not known."""
+        """Return another path that ends like one that no row has; None if there is none, or not known."""
         return None
 
     def keys(self, variant: str) -> frozenset[str] | None:

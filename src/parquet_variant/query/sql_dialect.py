@@ -75,6 +75,8 @@ def literal_text(value: Any, engine: SqlEngine = "duckdb") -> str:
     >>> [literal_text(value) for value in (None, True, -5, 2.5, "it's", [1, 2])]
     ['NULL', 'TRUE', '(-5)', '2.5e0', "'it''s'", '[1, 2]']
     """
+    if type(value).__module__ == "numpy" and type(value).__name__ != "datetime64":  # pandas has numbers as NumPy does
+        value = value.tolist()
     if value is None or isinstance(value, bool):
         return "NULL" if value is None else str(value).upper()
     if isinstance(value, float) and not math.isfinite(value):

@@ -27,7 +27,7 @@ from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import predicate_text
-from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, path_hint, unique_names
+from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, missing_path, unique_names
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, sql_type_name
 from parquet_variant.query.sql_expression import ENGINE_STORAGE, engine_message
@@ -275,7 +275,7 @@ class SqlQuery:
         for use in self.rewritten.uses:
             keys_of = cache(use.table.keys)
             paths = ((c.stored_name, c.path) for c in use.needed.values() if c.path is not None)
-            hints |= dict.fromkeys(path_hint(use.table, column, path, keys_of) for column, path in paths)
+            hints |= dict.fromkeys(missing_path(keys_of, column, path, table=use.table) for column, path in paths)
         return [hint for hint in hints if hint is not None]
 
     def _states(self) -> dict[str, Any]:

@@ -5,9 +5,10 @@ Also scans of rows without columns, and of several Variant columns. Leaves which
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -27,7 +28,7 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPES, VariantType
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
@@ -196,22 +197,16 @@ class BoundTable(TableFacts):
         """See `TableFacts.common_type`; footers prove it of shredded paths, otherwise few values are inspected."""
         from parquet_variant.files.parquet.scanning.projection import common_type
 
-        def find(*place: Any) -> pa.DataType | None:
-            read: Callable[[], Any] = lambda: types_of_values(self._few_values(*place))  # noqa: E731
-            if inside:
-                rows, below = self._once(("values", *place), lambda: self._few_values(*place)), VariantPath()
-                for number, (how, path_inside) in enumerate(inside):
-                    rows = self._once((*place, *inside[:number], how), partial(_opened, rows, below, how))
-                    below = path_inside
-                read = lambda: types_of_values(rows, "v", below)  # noqa: E731
-            elif self.values is not None:
-                read = lambda: types_of_values(self.values, *place)  # noqa: E731
-            else:
-                proved = common_type(self.parquet_files(), *place, nulls=nulls)
+        def find(column: str, stored: VariantPath) -> pa.DataType | None:
+            if not inside and self.values is None:
+                proved = common_type(self.parquet_files(), column, stored, nulls=nulls)
                 if proved is not None or (not nulls and self.json_keys is None):
                     return proved
-            kind, has_null = self._once(("type", *place, *inside), read)
-            return kind if nulls or not (has_null or inside) else None
+            steps = _steps_into_arrays(stored, inside)
+            direct = (self.values, column, stored) if self.values is not None and len(steps) == 1 else None
+            read = lambda: types_of_values(*(direct or self._values_inside(column, steps)))  # noqa: E731
+            kind, has_null = self._once(("type", column, *steps), read)
+            return kind if nulls or not (has_null or len(steps) > 1) else None
 
         return self._fact(name, path, find)
 
@@ -228,12 +223,20 @@ class BoundTable(TableFacts):
             self.found[key] = find()
         return self.found[key]
 
+    def _values_inside(self, column: str, steps: Sequence[Inside]) -> tuple[pa.Table | None, str, VariantPath]:
+        """Return the Variants that steps lead to: their table, its column, and their path in its values."""
+        *outer, (how, path) = steps
+        if not outer:
+            return self._few_values(column, path), "v", VariantPath()
+        opened = self._once((column, *outer, how), lambda: _opened(*self._values_inside(column, outer), how))
+        return opened, "v", path
+
     def _few_values(self, name: str, path: VariantPath) -> pa.Table | None:
         """Return the Variants at a path as the column ``v``; None if too many bytes of files would be read."""
         is_ordinary = name in self.columns.ordinary and name not in self.derived
         plan: Any = self.scan({"v": Selected.of(name, None if is_ordinary else path)}, None, ScanOptions())
         if self.values is None and self.json_keys is None:
-            report = plan.explain() if hasattr(plan, "explain") and not path.has_wildcard else None
+            report = plan.explain() if hasattr(plan, "explain") else None
             report = getattr(report, "inside", report)  # that of a table has the counts of its files inside
             read_bytes, most = getattr(report, "bytes_read", None), _INSPECTED_BYTES
             if read_bytes is None:  # Vortex knows the size of its files only
@@ -286,7 +289,9 @@ class BoundTable(TableFacts):
             return None
         try:
             known = [other for other, _ in self.schema_of(variant).leaves()]
-            meant = min((o for o in known if o.segments[-1:] == (key,)), key=lambda o: len(o.segments), default=None)
+            # Without quotes, SQL ends a key at a sign such as a hyphen.
+            ends = [other for other in known if re.match(rf"{re.escape(key)}(\W|$)", str(*other.segments[-1:]))]
+            meant = min(ends, key=lambda other: (other.segments[-1] != key, len(other)), default=None)
             if meant is None or path in known:
                 return None
             fields = self.fields_at(variant, VariantPath(tuple(above)))
@@ -343,10 +348,23 @@ class BoundTable(TableFacts):
         return types_of_paths((source, variant) for source in self.parquet_files())
 
 
-def _opened(rows: pa.Table | None, path: VariantPath, how: str) -> pa.Table | None:
-    """Return the elements and fields of the values at a path of the column ``v``, or their text as Variants."""
+def _steps_into_arrays(path: VariantPath, inside: Sequence[Inside]) -> list[Inside]:
+    """Return the steps into values, the first one the start of a path, in which each wildcard is a step to elements."""
+    steps: list[Inside] = []
+    for how, whole in (("elements", path), *inside):
+        steps.append((how, VariantPath()))
+        for segment in whole.segments:
+            if segment is WILDCARD:
+                steps.append(("elements", VariantPath()))
+            else:
+                steps[-1] = (steps[-1][0], steps[-1][1] / segment)
+    return steps
+
+
+def _opened(rows: pa.Table | None, name: str, path: VariantPath, how: str) -> pa.Table | None:
+    """Return the elements and fields of the values at a path of a column, or their text as Variants, as ``v``."""
     arrays: list[pa.Array] = []
-    for chunk in [] if rows is None or path.has_wildcard else rows["v"].chunks:
+    for chunk in [] if rows is None else rows[name].chunks:
         if how == "elements":
             arrays += variant_explode(extract_variant(VariantArray(chunk).storage, path))["value"].chunks
         else:
@@ -356,11 +374,7 @@ def _opened(rows: pa.Table | None, path: VariantPath, how: str) -> pa.Table | No
     return pa.table({"v": pa.chunked_array(arrays)}) if arrays else None
 
 
-def types_of_values(
-    rows: pa.Table | None,
-    name: str = "v",
-    path: VariantPath = VariantPath(),  # noqa: B008 - immutable
-) -> tuple[pa.DataType | None, bool]:
+def types_of_values(rows: pa.Table | None, name: str, path: VariantPath) -> tuple[pa.DataType | None, bool]:
     """Return the type that every value at a path has, as a shredded column would, and whether some are Variant null.
 
     The type is None if there is none.
@@ -371,8 +385,7 @@ def types_of_values(
     >>> types_of_values(rows, "v", VariantPath.parse("$.a")), types_of_values(rows, "v", VariantPath.parse("$.b"))
     ((DataType(int64), True), (None, False))
     """
-    is_simple = all(isinstance(step, (str, int)) for step in path.segments)
-    if rows is None or name not in rows.column_names or not is_simple:
+    if rows is None or name not in rows.column_names:
         return None, False
     column = rows[name]
     values = [extract_variant(VariantArray(chunk).storage, path) for chunk in column.chunks]

@@ -36,7 +36,9 @@ def infer(
     explain: bool = Option(False, help="Explain for each path why it is shredded or not."),
     top: int | None = Option(None, help="With --explain: list this number of paths.", min=1),
     sort: SortBy | None = Option(None, help="With --explain: list the paths in this order, largest first."),
-    also: common.AlsoTypes = None,
+    also: list[str] | None = Option(
+        None, metavar="PATH:TYPE", help="Show what typing this path would cost and save; repeatable."
+    ),
     diff: bool = Option(False, help="Show the difference from --policy auto without settings."),
     against: str | None = Option(
         None, metavar="SCHEMA", help="Show how the data has drifted from this schema, table or Parquet file."
@@ -66,8 +68,9 @@ def infer(
     elif diff:
         print(explain_diff(infer(data), result) or "no difference")
     elif also:
-        for path, kind in common.read_types(also, "--also"):
-            print(estimate_path(data, path, kind))
+        estimates = [estimate_path(data, path, kind) for path, kind in common.read_types(also, "--also")]
+        document = [{**asdict(e), "path": str(e.path), "saved": e.saved} for e in estimates]
+        print_result(document, estimates, as_json=as_json)
     elif explain or top or sort:
         if as_json:
             print(explain_json(result))

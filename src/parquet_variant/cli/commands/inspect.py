@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,6 @@ def inspect(
     predict_from: list[str] | None = Option(
         None, metavar="SRC", help="The original JSON: compare typed shares with the predicted ones; repeatable."
     ),
-    also: common.AlsoTypes = None,
     top: int | None = Option(None, help="Number of paths to list.", min=1),
     sort: PathOrder = Option("file", help="Order of the paths, largest first."),
     catalog: common.Catalog = None,
@@ -43,40 +41,26 @@ def inspect(
 ) -> None:
     """Show which paths are shredded, how completely, and their sizes.
 
-    Reads only footers, except for --also. For Vortex files: the layout of the column, and its typed paths.
+    Reads only footers. For Vortex files: the layout of the column, and its typed paths.
     """
     from parquet_variant.files.parquet.operations.inspect import inspect, share_text
 
     opened = open_table(path, catalog, allow_outside=allow_outside, input_format="auto")
     if opened.format == "vortex":
-        if predict_from or also:
-            option = "--predict-from" if predict_from else "--also"
-            raise BadParameter(f"{option} is not supported for Vortex files")
+        if predict_from:
+            raise BadParameter("--predict-from is not supported for Vortex files")
         _report_vortex(opened.inspect(column=column), as_json=as_json)
         return
 
     files = data_files(opened)
     report = inspect(files, column=column)
-    estimates = []
-    if also:
-        from parquet_variant.inference.columns import estimate_path
-        from parquet_variant.ingestion.ingest import profile
-
-        with ShownProgress() as progress:
-            data = profile(files, column=column, progress=progress)
-        # What typing more paths would save, from all rows.
-        estimates = [estimate_path(data, name, kind) for name, kind in common.read_types(also, "--also")]
     comparisons = _compared(files, report.columns[0], predict_from) if predict_from else {}
     if as_json:
-        shares = [(str(place), *both) for place, both in comparisons.items()]
-        predictions = [dict(zip(("path", "predicted", "actual"), row, strict=True)) for row in shares]
-        savings = [{**asdict(e), "path": str(e.path), "saved": e.saved} for e in estimates]
-        document = report.to_dict() | ({"predictions": predictions} if predict_from else {})
-        print_json(document | ({"also": savings} if also else {}))
+        shares = comparisons.items()
+        predictions = [{"path": str(place), "predicted": most, "actual": actual} for place, (most, actual) in shares]
+        print_json(report.to_dict() | ({"predictions": predictions} if predict_from else {}))
         return
     print(report.text(sort, top))
-    if estimates:
-        print("", *estimates, sep="\n")
     if predict_from:
         rows = [(place.shorthand, *map(share_text, shares)) for place, shares in comparisons.items()]
         print()

@@ -7,6 +7,7 @@ of reports to their classes.
 from __future__ import annotations
 
 import json as json_text
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -265,3 +266,4 @@ def _write(text: str, output: Path | None) -> None:
 
     with atomic_file(output) as staged:
         staged.write_text(f"{text}\n", "utf-8")
+    print(f"wrote {output}", file=sys.stderr)

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +20,7 @@ from typer import Argument, BadParameter, Option
 from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import open_table, queryable, spark_session
 from parquet_variant.cli.output import print_grid, print_json, print_json_rows, print_result, report_warning
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import VariantError
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.support.report_text import counted
@@ -103,9 +104,6 @@ def cat(
                 sys.stdout.writelines(f"{text}\n" for text in texts)
 
 
-_NOT_STRICT = {"delta": "Delta tables", "iceberg": "Iceberg tables", "vortex": "Vortex files"}
-
-
 def query(
     path: common.Path,
     sql: str | None = Argument(
@@ -142,10 +140,9 @@ def query(
         path, sql = "", path
     if sql is None and not select:
         raise BadParameter("no columns are selected: give --select 'name=$.path:type', or SQL")
-    if sql is not None and where is not None:
-        raise BadParameter("--where is not allowed with SQL: write the condition in the SQL")
-    if sql is not None and select:
-        raise BadParameter("--select is not allowed with SQL: name the columns in the SQL")
+    for option, given, part in (("where", where, "the condition"), ("select", select, "the columns")):
+        if sql is not None and given:
+            raise BadParameter(f"--{option} is not allowed with SQL: write {part} in the SQL")
     if engine == "spark" and (strict or allow_outside):
         raise BadParameter(f"--{'strict' if strict else 'allow-outside'} needs --engine local")
     if sql is not None and (copy := copy_statement(sql)) is not None:
@@ -229,8 +226,6 @@ def _answer_paths(
     table: Table, selects: dict[str, str], where: str | None, reading: dict[str, Any], output: _Output
 ) -> None:
     """Run or explain a query by paths; `reading` has options of `Table.scan`."""
-    if reading["errors"] == "raise" and table.format in _NOT_STRICT:
-        raise VariantFileError(f"--strict is not supported for {_NOT_STRICT[table.format]}", reason="bad-option")
     query = table.scan(selects, where, **reading)
     if output.explain:
         report = query.explain()
@@ -264,15 +259,12 @@ def _answer_paths(
     from parquet_variant.sql_query.binding import bind_table
 
     bound = bind_table(table, table.uri)
-    variant = table.options.column or next(iter(bound.columns.variants), None)
-    if variant is None:
-        return
-    paths = dict.fromkeys(selected.path for selected in Question.of(selects, where).columns)
-    keys = bound.keys(variant)
-    for path in paths:
-        warning = None if path is None else missing_path(lambda _: keys, variant, path, as_path=True)
-        if warning is not None:
-            report_warning(warning)
+    variant = table.options.column or next(iter(bound.columns.variants), "")
+    paths = [selected.path for selected in Question.of(selects, where).columns if selected.path is not None]
+    keys = cache(bound.keys)
+    hints = [missing_path(keys, variant, path, as_path=True, table=bound) for path in paths]
+    for hint in dict.fromkeys(filter(None, hints)):
+        report_warning(hint)
 
 
 def _answer_sql(table: Table | None, sql: str, reading: dict[str, Any], output: _Output) -> None:
@@ -289,13 +281,12 @@ def _answer_sql(table: Table | None, sql: str, reading: dict[str, Any], output: 
         text, details = explained(query, on_spark=output.on_spark)
         print_result(details, [text], as_json=output.as_json)
         return
-    is_text = not (output.as_json or output.file)
     if output.on_spark:
         from parquet_variant.spark.operations.read import run_query
 
         parts = iter([_with_spark(lambda session: run_query(session, query))])
     else:
-        parts = query.batches(as_text=is_text)
+        parts = query.batches(as_text=False)
     first = next(parts)
     replace(output, sources=[*output.sources, *query.sources({})]).show(first.schema, chain([first], parts))
     for warning in query.warnings:

@@ -103,9 +103,6 @@ Engine: TypeAlias = Literal["local", "spark"]
 AllowOutside: TypeAlias = Annotated[
     bool, Option("--allow-outside", help="Tables: also read files outside the table (shallow clones).")
 ]
-AlsoTypes: TypeAlias = Annotated[
-    list[str] | None, Option(metavar="PATH:TYPE", help="Show what typing this path would cost and save; repeatable.")
-]
 AsJson: TypeAlias = Annotated[bool, Option("--json", help="Print JSON.")]
 Column: TypeAlias = Annotated[str | None, Option(help="The Variant column, if there are several.")]
 Path: TypeAlias = Annotated[
@@ -212,8 +209,6 @@ class PolicyOptions:
         from parquet_variant.errors import VariantError, VariantFileError
         from parquet_variant.inference.infer import POLICIES, policy_named
 
-        if invalid := [text for text in self.settings or () if "=" not in text]:
-            raise VariantError(f"invalid --set {invalid[0]!r}: write constant=value", reason="bad-policy")
         options, queries, name = read_settings(self.settings, "--set"), self.queries, self.policy
         if name not in POLICIES or not (options or queries):
             return policy_named(name)

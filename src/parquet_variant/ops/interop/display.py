@@ -24,6 +24,7 @@ from parquet_variant.encoding.json_writer import time_text
 from parquet_variant.errors import CastError
 from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.parse_json import parse_json
+from parquet_variant.support.report_text import shortened
 from parquet_variant.types.forms import is_json_type
 
 SHOWN_ROWS = 20  # The first rows of a table, which notebooks and terminals show.
@@ -53,8 +54,7 @@ def shown_columns(table: pa.Table) -> list[list[str]]:
 
 def cut_text(text: str) -> str:
     """Return a text in one line, cut to the width that is shown."""
-    text = text.replace("\n", "\\n").replace("\r", "\\r")
-    return text if len(text) <= _SHOWN_WIDTH else text[: _SHOWN_WIDTH - 1] + "…"
+    return shortened(text.replace("\n", "\\n").replace("\r", "\\r"), _SHOWN_WIDTH)
 
 
 class Records(list[dict[str, Any]]):

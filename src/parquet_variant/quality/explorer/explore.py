@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -313,14 +312,12 @@ def explore(table: Table, *, compare: Any = None) -> Exploration:
 def _version(entry: dict[str, Any]) -> dict[str, Any]:
     """Return an entry of the history of a Delta or Iceberg table."""
     if "version" in entry:
-        version, time, engine = entry["version"], entry["timestamp"], entry.get("engineInfo")
-        metrics = entry.get("operationMetrics") or {}
+        version, engine, metrics = entry["version"], entry.get("engineInfo"), entry.get("operationMetrics") or {}
     else:
-        version, metrics = entry["snapshot_id"], entry["summary"]
-        time, engine = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC), metrics.get("engine-name")
+        version, engine, metrics = entry["snapshot_id"], entry["summary"].get("engine-name"), entry["summary"]
     return {
         "version": version,
-        "time": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "time": entry["timestamp"].strftime("%Y-%m-%d %H:%M:%S"),
         "operation": entry["operation"],
         "engine": engine,
         "metrics": {name: metrics[name] for name in _METRICS if name in metrics},

@@ -349,23 +349,21 @@ def merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
 KeysOf = Callable[[str], "frozenset[str] | None"]
 
 
-def missing_path(keys_of: KeysOf, column: str, path: VariantPath, *, as_path: bool = False) -> str | None:
+def missing_path(
+    keys_of: KeysOf, column: str, path: VariantPath, *, as_path: bool = False, table: TableFacts | None = None
+) -> str | None:
     """Return a message for a path with a key that no object of its Variant column has; None for other paths.
 
     `keys_of`: returns the keys of the objects in a column; None if they are unknown.
     `as_path`: write paths as ``$.a.b``, not as in SQL.
+    `table`: the table in which other paths with the last key are looked for, also if objects have all keys.
 
     >>> missing_path(lambda column: frozenset(["user", "id"]), "v", VariantPath.parse("$.usr.id"))
     'no row has the path v:usr.id: did you mean v:user.id?'
     """
     keys = keys_of(column)
+    if keys is None and table is None:
+        return None
     shown = None if as_path else (lambda path: with_steps(column, path.segments))
-    return None if keys is None else missing_path_hint(path, keys, shown)
-
-
-def path_hint(table: TableFacts, column: str, path: VariantPath, keys_of: KeysOf | None = None) -> str | None:
-    """Return a message for a path that no row has, which may name another path with its last key."""
-    if (meant := table.path_elsewhere(column, path)) is None:
-        return missing_path(keys_of or table.keys, column, path)
-    missing, suggested = (with_steps(column, shown.segments) for shown in (path, meant))
-    return f"no row has the path {missing}: did you mean {suggested}?"
+    known = [step for step in path.segments if isinstance(step, str)] if keys is None else keys
+    return missing_path_hint(path, known, shown, lambda: None if table is None else table.path_elsewhere(column, path))

@@ -99,9 +99,8 @@ class Value(scopes.HoldsVariants):
         place = self.place or self.origin
         if place is None or place.inside or not place.path.segments:
             return None
-        if elsewhere:
-            return scopes.path_hint(place.table, place.column, place.path)
-        return scopes.missing_path(place.table.keys, place.column, place.path)
+        table = place.table if elsewhere else None
+        return scopes.missing_path(place.table.keys, place.column, place.path, table=table)
 
     def typed_or_null(self) -> Value | None:
         """Return the Variant as `typed` does, and NULL for a path that no row has."""
@@ -227,7 +226,7 @@ class PathRewriter(ABC):
 
     def only_typed(self, value: Value) -> exp.Expr:
         """Return a Variant as the type of all its values; a Variant without one is refused."""
-        if value.is_variant and (typed := value.typed()) is not None:
+        if (typed := value.typed()) is not None:
             return typed.sql
         parent = value.source.parent
         function = str(parent.this).lower() if isinstance(parent, exp.Anonymous) else ""

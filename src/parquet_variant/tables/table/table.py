@@ -221,9 +221,9 @@ class Table(ChangingMethods):
         list of dict
             Delta: ``version``, ``timestamp`` (a datetime in UTC, which finds the version), ``operation``, and the other
             information that its writer recorded (``operationParameters``, ``operationMetrics``, ``engineInfo``, …).
-            Iceberg: ``snapshot_id``, ``parent_id``, ``sequence_number``, ``timestamp`` (milliseconds since 1970),
-            ``operation``, ``summary``, ``schema_id``, ``references`` (branches and tags at the snapshot) and
-            ``is_current``: whether the snapshot is the current one or one of its ancestors.
+            Iceberg: ``snapshot_id``, ``parent_id``, ``sequence_number``, ``timestamp``, ``operation``, ``summary``,
+            ``schema_id``, ``references`` (branches and tags at the snapshot) and ``is_current``: whether the snapshot
+            is the current one or one of its ancestors.
 
         Examples
         --------

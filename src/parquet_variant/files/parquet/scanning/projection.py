@@ -270,7 +270,7 @@ def common_type(
     common: pa.DataType | None = None
     for file, _, columns in _in_files(sources, column, path):
         leaf = columns.primitive
-        if leaf is None or columns.repeated or columns.needs_all:
+        if leaf is None or columns.needs_all:
             return None
         if not all(file.facts.is_empty(residual, variant_nulls=nulls) for residual in columns.residuals):
             return None

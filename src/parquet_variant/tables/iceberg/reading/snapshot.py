@@ -13,7 +13,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -249,7 +249,7 @@ def history(current: Snapshot, *, limit: int | None = None) -> list[dict[str, An
             "snapshot_id": info.id,
             "parent_id": info.parent_id,
             "sequence_number": info.sequence_number,
-            "timestamp": info.timestamp_ms,
+            "timestamp": datetime.fromtimestamp(info.timestamp_ms / 1000, UTC),
             "operation": info.operation,
             "summary": dict(info.summary),
             "schema_id": info.schema_id,

@@ -1,0 +1,40 @@
+"""Hints for paths that no row has, where the key has signs that end a key in SQL, or a dot."""
+
+from pathlib import Path
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.cli.app import main
+
+ROW = '{"http.status": 200, "log-status": "OK", "user": {"name": "x", "usr.id": 2}, "@timestamp": "2026-01-01"}'
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("v:http.status", "v:['http.status']"),
+        ("v:user.usr.id", "v:user['usr.id']"),
+        ("v:log", "v:['log-status']"),
+        ("v:usr.name", "v:user.name"),
+    ],
+)
+def test_the_key_that_exists_is_named(path: str, meant: str) -> None:
+    warnings = pv.sql(f"SELECT {path} AS x FROM t", t=pv.parse_json([ROW])).warnings
+    assert warnings == (f"no row has the path {path}: did you mean {meant}?",)
+
+
+def test_a_key_that_begins_with_a_sign_is_quoted() -> None:
+    with pytest.raises(pv.VariantError, match=r"a\['b-c'\] for keys with other signs"):
+        pv.sql("SELECT v:@timestamp FROM t", t=pv.parse_json([ROW]))
+
+
+def test_options_for_odd_keys_need_no_escapes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.ndjson").write_text('{"@timestamp": "2026-01-01T00:00:00Z", "at": "2026-01-01T00:00:00"}\n' * 3)
+    assert main(["ingest", str(tmp_path / "a.ndjson"), str(tmp_path / "t")]) == 0
+    shown = capsys.readouterr().out
+    option = """'$["@timestamp"]:timestamp!'"""
+    assert f"all 3 strings at $['@timestamp'] are timestamps: type them with --type {option}" in shown
+    assert "all 3 strings at $.at are timestamps: type them with --type '$.at:timestamp_ntz!'" in shown
+    assert main(["ingest", str(tmp_path / "a.ndjson"), str(tmp_path / "u"), "--type", option.strip("'")]) == 0
+    assert pv.open(tmp_path / "u").scan({"t": "$['@timestamp']"}).schema.field("t").type.tz == "UTC"

@@ -1,0 +1,53 @@
+"""A path with wildcards and without a type has the type of all elements, in SQL, scans and commands."""
+
+from pathlib import Path
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.cli.app import main
+
+ROWS = [
+    '{"items": [{"sku": "a", "n": 1}, {"sku": "b", "n": 2}], "tags": [["x"], ["y", "z"]], "mixed": [1, "one"]}',
+    '{"items": [], "tags": null, "mixed": [2.5]}',
+    '{"other": true}',
+]
+EXPECTED = [{"s": ["a", "b"], "n": [1, 2], "t": [["x"], ["y", "z"]]}, {"s": [], "n": [], "t": None}]
+PATHS = {"s": "$.items[*].sku", "n": "$.items[*].n", "t": "$.tags[*][*]"}
+
+
+@pytest.fixture(params=["json", "parquet", "unshredded", "delta", "memory"])
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> object:
+    values = pv.parse_json(ROWS)
+    if request.param == "memory":
+        return values
+    if request.param == "json":
+        (tmp_path / "rows.ndjson").write_text("\n".join(ROWS))
+        return tmp_path / "rows.ndjson"
+    if request.param == "delta":
+        pv.write(tmp_path / "t", {"v": values}, format="delta")
+        return tmp_path / "t"
+    schema = "items array<struct<sku: string, n: bigint>>, tags array<array<string>>"
+    pv.write(tmp_path / "a.parquet", values, schema=schema if request.param == "parquet" else None)
+    return tmp_path / "a.parquet"
+
+
+def test_elements_of_one_type_are_typed(source: object) -> None:
+    query = "SELECT v:items[*].sku AS s, v:items[*].n AS n, v:tags[*][*] AS t FROM t LIMIT 2"
+    assert pv.sql(query, t=source).to_pylist() == EXPECTED
+    assert pv.open(source).scan(PATHS).to_pylist()[:2] == EXPECTED
+
+
+def test_functions_of_lists_take_typed_elements(source: object) -> None:
+    query = "SELECT list_sum(v:items[*].n) AS n, list_contains(v:items[*].sku, 'b') AS b FROM t LIMIT 1"
+    assert pv.sql(query, t=source).to_pylist() == [{"n": 3, "b": True}]
+
+
+def test_elements_of_several_types_are_shown_as_json(source: object, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pv.sql("SELECT v:mixed[*] AS m FROM t LIMIT 1", t=source).to_pylist() == [{"m": ["1", '"one"']}]
+    if not isinstance(source, Path):
+        return
+    for words in (["--select", "m=$.mixed[*]"], ["SELECT v:mixed[*] AS m FROM t"]):
+        for option, shown in ((["--json"], '{"m":[1,"one"]}'), ([], '[1,"one"]')):
+            assert main(["query", str(source), *words, *option]) == 0
+            assert shown in capsys.readouterr().out.splitlines()
