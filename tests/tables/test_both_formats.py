@@ -403,3 +403,7 @@ def test_a_policy_shreds_the_rows_of_any_write_to_a_table(table_format, tmp_path
     assert len(list((tmp_path / "t").rglob("*.parquet"))) == 3
     pv.open(tmp_path / "t").overwrite(rows, policy=pv.ExplicitPolicy("b string"))
     assert newest_paths() == {"$.b": "string"}
+    plan = pv.open(tmp_path / "t").plan(policy=pv.ExplicitPolicy("c bigint"), job="a5c0ffee0123-")
+    pv.open(tmp_path / "t").commit_files(plan.write_files(rows))
+    assert newest_paths() == {"$.c": "bigint"}
+    assert any("a5c0ffee0123-" in path for path in pv.open(tmp_path / "t").data_files())

@@ -59,9 +59,8 @@ class IcebergDestination(TableDestination):
         self.staging = Staging(normal_location(table.metadata.location))
 
     def _plan_write(self, schema: ShreddingSchema | None, **options: Any) -> IcebergWritePlan:
-        options |= self.request.write
-        schemas, file_bytes = {} if schema is None else {self.request.column: schema}, options.pop("file_bytes", None)
-        return plan_write(self._snapshot, schema=schemas, file_bytes=file_bytes, options=options)
+        schemas = {} if schema is None else {self.request.column: schema}
+        return plan_write(self._snapshot, schema=schemas, **options, **self.request.write)
 
     def _commit_files(self, files: list[TableFile], batch: Batch | None) -> bool:
         overwrites = self.request.mode == "overwrite" and self.holds_data

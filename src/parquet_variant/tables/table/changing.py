@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from parquet_variant.arrays.capsules import is_variant_field
@@ -385,21 +386,22 @@ class ChangingMethods(ReportingMethods):
         self,
         *,
         schema: SchemaOption = None,
+        policy: Any = None,
         file_bytes: int | None = None,
         rewriting: bool = False,
-        job: str | None = None,
+        job: str = "",
         **files: Unpack[FileKeywords],
     ) -> Any:
         """Return the plan by which tasks of other processes write files for a Delta or Iceberg table.
 
         Parameters
         ----------
-        schema, file_bytes, **files
+        schema, policy, file_bytes, **files
             As for `append`.
         rewriting
             Whether the rows are in the table already, for Delta.
         job
-            Beginning of the files' names, for Iceberg.
+            Beginning of the files' names.
 
         Returns
         -------
@@ -416,8 +418,8 @@ class ChangingMethods(ReportingMethods):
         ...     table.commit_files(adds).version, len(table.read())
         (1, 3)
         """
-        options = {"schema": schema, "file_bytes": file_bytes, "rewriting": rewriting or None, "job": job, **files}
-        return self._run("plan", **options)
+        options = {"schema": schema, "policy": policy, "file_bytes": file_bytes, "rewriting": rewriting or None}
+        return replace(self._run("plan", **options, **files), job=job)
 
     def commit_files(
         self,

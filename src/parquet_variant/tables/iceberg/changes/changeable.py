@@ -101,7 +101,7 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
         """See `ChangeableTable.plan`."""
         # Rows that were in the table before keep their row ids.
         lineage = tuple(f.name for f in LINEAGE)
-        write = replace(plan_write(self.current, options=options), hidden_columns=lineage)
+        write = replace(plan_write(self.current, **options), hidden_columns=lineage)
         uses_vectors = WriteProperties(self.current.properties).is_default(f"write.{self.operation}.mode")
         return IcebergChangePlan(self.current.for_tasks(), write, uses_vectors)
 

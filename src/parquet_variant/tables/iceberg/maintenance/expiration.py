@@ -156,7 +156,7 @@ def files_of(table: LoadedTable, snapshots: Iterable[SnapshotInfo] | None = None
             if manifest.path in read:
                 continue
             read.add(manifest.path)
-            needed |= {entry.file.path for entry in current.entries(manifest, frozenset()) if entry.is_live}
+            needed |= {entry.file.path for entry in current.entries(manifest, frozenset())}
     ids = {info.id for info in snapshots}
     for name in ("statistics", "partition-statistics"):
         listed = metadata.document.get(name) or []

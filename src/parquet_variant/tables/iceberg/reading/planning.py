@@ -256,7 +256,7 @@ def plan_files(snapshot: Snapshot, query: TableScan[Any] | None = None, *, metri
     """
     planned = pruning.Pruned([])
     index = DeleteIndex.of(snapshot)
-    manifests = [m for m in snapshot.manifests if not m.is_deletes and m.may_be_live]
+    manifests = snapshot.live_manifests(deletes=False)
     needed = np.ones(len(manifests), dtype=bool)
     columns: frozenset[int] | None = None if metrics else frozenset()
     if query is not None:
@@ -269,7 +269,7 @@ def plan_files(snapshot: Snapshot, query: TableScan[Any] | None = None, *, metri
             planned.total += count
             planned.by_partition += count
             continue
-        entries = (entry for entry in snapshot.entries(manifest, columns) if entry.is_live)
+        entries = snapshot.entries(manifest, columns)
         while part := list(islice(entries, pruning.FILES_AT_ONCE)):
             planned.total += len(part)
             if query is not None:
@@ -326,9 +326,8 @@ def parquet_files(current: Snapshot, limit: int | None = None) -> tuple[ParquetS
     has_every_schema = max(schema.id for schema in schemas) == len(schemas) - 1  # unused ones may have been removed
     if not (is_constant and has_every_schema):
         return ()
-    manifests = [manifest for manifest in current.manifests if not manifest.is_deletes and manifest.may_be_live]
-    entries = [e for part in spread(manifests, limit) for e in current.entries(part, frozenset()) if e.is_live]
-    files = spread(entries, limit)
+    manifests = spread(current.live_manifests(deletes=False), limit)
+    files = spread([entry for part in manifests for entry in current.entries(part, frozenset())], limit)
     if any(file.file.format != "parquet" or file.file.key_metadata is not None for file in files):
         return ()
     places = [(current.table.files.find(entry.file.path), entry.file.size) for entry in files]

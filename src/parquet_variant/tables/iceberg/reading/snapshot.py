@@ -151,18 +151,21 @@ class Snapshot:
         return number.removeprefix("-").isdecimal() and int(number) >= batch[1] and not is_undone
 
     def entries(self, manifest: ManifestFile, columns: frozenset[int] | None = None) -> Iterator[ManifestEntry]:
-        """Yield the entries of a manifest, with the metrics of some columns (None for all)."""
-        return read_manifest(self.table.files.read(manifest.path), manifest, self.metadata, columns=columns)
+        """Yield the entries of files in the snapshot, with the metrics of some columns (None for all)."""
+        entries = read_manifest(self.table.files.read(manifest.path), manifest, self.metadata, columns=columns)
+        return (entry for entry in entries if entry.is_live)
+
+    def live_manifests(self, *, deletes: bool) -> list[ManifestFile]:
+        """Return the manifests of data files, or of delete files, that may list files in the snapshot."""
+        return [manifest for manifest in self.manifests if manifest.is_deletes == deletes and manifest.may_be_live]
 
     def live_entries(
         self, *, deletes: bool, columns: frozenset[int] | None = None
     ) -> Iterator[tuple[ManifestFile, ManifestEntry]]:
         """Yield the entries of data files, or of delete files, that are in the snapshot, with their manifests."""
-        for manifest in self.manifests:
-            if manifest.is_deletes == deletes and manifest.may_be_live:
-                for entry in self.entries(manifest, columns):
-                    if entry.is_live:
-                        yield manifest, entry
+        for manifest in self.live_manifests(deletes=deletes):
+            for entry in self.entries(manifest, columns):
+                yield manifest, entry
 
 
 # A table as operations take it: a path, a URL, a name in a catalog, or a snapshot of it.

@@ -205,8 +205,8 @@ def _check_unchanged(base: Snapshot, parent: Snapshot, change: SnapshotChange) -
             raise IcebergError(f"another commit removed the file {min(missing)}", reason="conflict")
     if change.reads_added is not None:
         listed = {manifest.path for manifest in base.manifests}
-        new = [manifest for manifest in parent.manifests if not manifest.is_deletes and manifest.path not in listed]
-        entries = [e for manifest in new if manifest.may_be_live for e in parent.entries(manifest) if e.is_live]
+        new = [manifest for manifest in parent.live_manifests(deletes=False) if manifest.path not in listed]
+        entries = [entry for manifest in new for entry in parent.entries(manifest)]
         has_existing = any(entry.status == Status.EXISTING for entry in entries)
         before = {e.file.path for _, e in base.live_entries(deletes=False)} if has_existing else set()
         added = [e for e in entries if e.status != Status.EXISTING or e.file.path not in before]
@@ -405,7 +405,7 @@ class _Attempts:
                 continue
             missing = keys[manifest.is_deletes]
             is_read = change.removes_all or bool(missing)
-            entries = [entry for entry in parent.entries(manifest) if entry.is_live] if is_read else []
+            entries = list(parent.entries(manifest)) if is_read else []
             gone = {file_key(entry.file) for entry in entries if change.removes_all or file_key(entry.file) in missing}
             if gone:
                 missing -= gone
@@ -440,7 +440,7 @@ class _Attempts:
         for (spec_id, deletes), members in groups.items():
             if len(members) < least if not is_sorted else len(members) == 1 and not members[0].deleted_files:
                 continue
-            live = (entry for manifest in members for entry in parent.entries(manifest) if entry.is_live)
+            live = (entry for manifest in members for entry in parent.entries(manifest))
             entries = [replace(entry, status=Status.EXISTING) for entry in live]
             if is_sorted:
                 entries.sort(key=lambda entry: [(value is not None, str(value)) for value in entry.file.partition])

@@ -258,19 +258,16 @@ def _write_rows(
     change: SnapshotChange,
     *,
     batch: tuple[str, int] | None = None,
-    schema: SchemaOption = None,
-    policy: Any = None,
-    file_bytes: int | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Write rows under the definition that a change gives the table, and commit it."""
+    """Write rows under the definition that a change gives the table, and commit it; `options`: see `plan_write`."""
     if base.has_recorded(batch):
         return CommitResult(base.snapshot_id, committed=False)
     planned_on = base
     if change.updates:
         metadata = updates.apply_change(base.metadata, updates.TableChange(change.updates), None)
         planned_on = replace(base, table=replace(base.table, metadata=metadata))
-    files_plan = plan_write(planned_on, schema=schema, policy=policy, file_bytes=file_bytes, options=options)
+    files_plan = plan_write(planned_on, **options)
     if change.operation == "append":
         files_plan = files_plan.keeping_types(partial(parquet_files, base, FILES_WITH_TYPES))
     files = [file for file in files_plan.write_files(data) if file.file.record_count]
@@ -307,13 +304,13 @@ def commit_files(
 
 
 def plan(
-    table: Snapshot, *, schema: SchemaOption = None, file_bytes: int | None = None, job: str = "", **options: Any
+    table: Snapshot, *, schema: SchemaOption = None, policy: Any = None, file_bytes: int | None = None, **options: Any
 ) -> IcebergWritePlan:
     """Return the plan by which tasks of other processes write files for a table; see `commit_files`.
 
     See `IcebergTable.plan`.
     """
-    return replace(plan_write(_base_snapshot(table), schema=schema, file_bytes=file_bytes, options=options), job=job)
+    return plan_write(_base_snapshot(table), schema=schema, policy=policy, file_bytes=file_bytes, **options)
 
 
 def _base_snapshot(table: Snapshot) -> Snapshot:

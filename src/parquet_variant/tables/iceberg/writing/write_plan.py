@@ -408,7 +408,7 @@ def plan_write(
     schema: SchemaOption = None,
     policy: Any = None,
     file_bytes: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> IcebergWritePlan:
     """Return the plan that writes files for a table under its current schema, spec and sort order.
 
@@ -420,7 +420,7 @@ def plan_write(
     properties.check()
     metadata.spec.check_writable()
     is_applicable = all(f.transform.is_known and f.source_id in columns.by_id for f in order.fields)
-    if not is_applicable or (options or {}).get("sort_by"):
+    if not is_applicable or options.get("sort_by"):
         order = SortOrder()
     return IcebergWritePlan(
         uri=normal_location(snapshot.table.data_location()),
@@ -432,7 +432,7 @@ def plan_write(
         policy=policy,
         file_bytes=properties.number(TARGET_BYTES, DEFAULT_FILE_BYTES) if file_bytes is None else file_bytes,
         # The specification requires the annotation of every Variant, and metadata stands before value in it.
-        options={"annotation": True, "value_first": False, **properties.writer_options(), **(options or {})},
+        options={"annotation": True, "value_first": False, **properties.writer_options(), **options},
         location=snapshot.table.data_location(),
         columns=columns,
         spec=metadata.spec,
