@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
@@ -48,6 +48,7 @@ from parquet_variant.kernels.values.scalar_slots import decimal_slots, measure_s
 from parquet_variant.kernels.values.value_nodes import canonical_nodes as kernel
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.types import BasicType, PrimitiveId
 from parquet_variant.types.path import Segment
 
@@ -111,8 +112,7 @@ class MetadataDictionaries:
         return bytes(self.array[index].as_py()) if index >= 0 else b""
 
 
-@dataclass(frozen=True, eq=False)
-class ScalarSlots:
+class ScalarSlots(Record, eq=False):
     """Decoded values: kinds and payloads as on the tape (`kernels.tapes.tape`)."""
 
     # One entry per value; the kind is ``MISSING`` where it is absent.
@@ -173,8 +173,7 @@ class ScalarSlots:
 _Keys: TypeAlias = "dict[str, tuple[Int64s, Int64s, _Keys]]"
 
 
-@dataclass(frozen=True, eq=False)
-class ValuePositions:
+class ValuePositions(Record, eq=False):
     """A column of positions of values."""
 
     # Absolute addresses of the first byte of each value and of the end of its bytes; start 0 for an absent value.

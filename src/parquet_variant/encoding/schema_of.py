@@ -9,7 +9,6 @@ no common type merge to VARIANT. Merging is commutative and associative, so that
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache, reduce
 from typing import Any
 
@@ -17,6 +16,7 @@ from parquet_variant.encoding.scalars import MAX_DIGITS
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import tree_of_events
 from parquet_variant.errors import VariantError
+from parquet_variant.support.records import Record
 from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
 from parquet_variant.types.path import quote_name
 
@@ -28,8 +28,7 @@ BIGINT_DIGITS = 20
 _DATETIMES = ("DATE", "TIMESTAMP_NTZ", "TIMESTAMP_NTZ_NANOS", "TIMESTAMP", "TIMESTAMP_NANOS")
 
 
-@dataclass(frozen=True, slots=True)
-class SparkType:
+class SparkType(Record):
     """A type as Spark spells it."""
 
     name: str  # Spark's name: ``BIGINT``, ``DECIMAL``, ``ARRAY``, ``OBJECT``, ``VOID``, ``VARIANT``, …

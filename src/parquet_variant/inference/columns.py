@@ -10,7 +10,6 @@ not parsed as dates or numbers, because the values would not be written back unc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import log2
 from operator import itemgetter
 
@@ -20,6 +19,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PRECISION, ddl_name, decimal
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import human_bytes
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType
 from parquet_variant.types.path import VariantPath
@@ -30,8 +30,7 @@ _NARROW = 18
 _OUTLIERS = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnType:
+class ColumnType(Record):
     """The best column for a path."""
 
     name: str  # A DDL name, ``"array"`` or ``"object"``.
@@ -135,8 +134,7 @@ def is_unreadable_by_spark(kind: pa.DataType) -> bool:
 _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
 
-@dataclass(frozen=True, slots=True)
-class PathEstimate:
+class PathEstimate(Record):
     """The estimated effect of typing one more path: `values` at it, of which the column would hold `typed`.
 
     `taken`, `column`: encoded bytes that would leave the residual, and bytes of the column, before compression.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPol
 from parquet_variant.inference.policies.spark import SparkPolicy
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 # The classes of the policies by name.
@@ -86,8 +87,7 @@ Change = Literal["hot", "shifted", "dead"]
 _SHIFTED = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Record):
     """A path at which the schema and the data differ; `before` and `after` are its nodes by DDL name or None.
 
     `change`: ``"hot"``: frequent but not shredded; ``"shifted"``: shredded as another type than the data has;
@@ -112,8 +112,7 @@ class Drift:
         return f"{self.change}  {self.path}: {nodes}, in {self.row_share:.1%} of rows, {shares}{saved}"
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaOrigin:
+class SchemaOrigin(Record):
     """The files whose schema the data is compared with, of all files, and the time of the oldest of them if known."""
 
     rows: int
@@ -125,8 +124,7 @@ class SchemaOrigin:
         return f"compared with the schema of {self.rows:,} of {self.total_rows:,} rows{since}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class DriftReport:
+class DriftReport(Record, repr=False):
     """The differences between a schema and new data, those that save most first, and the recommended schema.
 
     `schema`: the schema that fits the new data, by the policy.

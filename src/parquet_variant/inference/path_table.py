@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import reduce
 from itertools import pairwise
 from math import isqrt
@@ -30,6 +30,7 @@ import pyarrow as pa
 from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, from_numpy, to_numpy
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ _SKETCH = 1024
 _HASH_RANGE = 2**63
 
 
-@dataclass(frozen=True, eq=False)
-class PathTable:
+class PathTable(Record, eq=False):
     """The figures by path, ordered by depth and hash."""
 
     hashes: Int64s  # Of each path.
@@ -206,8 +206,7 @@ def unpack_array(packed: dict[str, Any]) -> npt.NDArray[Any]:
     return np.frombuffer(data, packed["dtype"]).reshape(packed["shape"])
 
 
-@dataclass(frozen=True, eq=False)
-class TapePaths:
+class TapePaths(Record, eq=False):
     """The paths of a tape as in tables: hashes, depths and names of keys."""
 
     hashes: Int64s
@@ -346,8 +345,7 @@ def capped(table: PathTable, sketch: Int64s, max_paths: int) -> PathTable:
     return table if keep.all() else table.take(np.flatnonzero(keep))
 
 
-@dataclass(frozen=True, slots=True)
-class ProfiledData:
+class ProfiledData(Record):
     """The data that some profiled rows are all of, or a `share` of; `files` is the number that will be written.
 
     `compressed_bytes`, `text_bytes`: size of the text of the rows; 0 if unknown.
@@ -380,8 +378,7 @@ _OBJECT = 22
 _EPSILON = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class RowSample:
+class RowSample(Record, eq=False):
     """The figures by path of the rows of each level from ``level`` on, one table per level.
 
     The last table includes the rows of all higher levels.

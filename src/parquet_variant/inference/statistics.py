@@ -12,7 +12,6 @@ has another), does not go through an array, is not binary, and has no NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from decimal import Context
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH, UNSHREDDED_DEPTH
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.types import (
     DECIMAL_TYPES,
     INTEGERS,
@@ -61,8 +61,7 @@ def forget_inverted(bounds: Any) -> None:
         object.__setattr__(bounds, "upper", None)
 
 
-@dataclass(frozen=True, slots=True)
-class LeafStatistics:
+class LeafStatistics(Record):
     """Statistics of a leaf column in a row group or a file."""
 
     values: int  # Number of entries, nulls included (more than rows inside lists).
@@ -108,8 +107,7 @@ _LAST_CHARACTER = 0x10FFFF
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 
 
-@dataclass(frozen=True, slots=True)
-class ValueBounds:
+class ValueBounds(Record):
     """A lower and an upper bound of the values at a path, as Variants of the type of the path.
 
     A long string whose truncated form cannot be increased has no upper bound.

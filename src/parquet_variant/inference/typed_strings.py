@@ -13,7 +13,7 @@ import re
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import pairwise
 from shlex import quote
@@ -29,6 +29,7 @@ from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
+from parquet_variant.support.records import Record
 from parquet_variant.types import INTEGER_IDS, PrimitiveId
 from parquet_variant.types.path import VariantPath, Wildcard, depth_first, parse_pattern
 
@@ -38,8 +39,7 @@ _EVERYWHERE = "any path"
 _ELEMENT = "\0[*]"
 
 
-@dataclass(frozen=True, slots=True)
-class TypedStrings:
+class TypedStrings(Record):
     """Counts of the strings at a path or pattern that was to be typed; of epochs, also of the numbers there.
 
     `untyped`: values without the form of the type, or that `to_json` would not write back unchanged.
@@ -67,8 +67,7 @@ class TypedStrings:
         return tuple(cls(*rule, counts[*rule, True], counts[*rule, False]) for rule in rules)
 
 
-@dataclass(frozen=True, slots=True)
-class TypeSuggestion:
+class TypeSuggestion(Record):
     """A path at which all strings are written in the form of another type, both in the notation of ``types=``.
 
     Or at which all values are integers that count the time since 1970, by their size and the name of the path.
@@ -161,8 +160,7 @@ def schema_and_types(schema: ShreddingSchema | str | None) -> tuple[ShreddingSch
     return None if schema is None else ShreddingSchema.of(schema), types
 
 
-@dataclass(frozen=True, slots=True)
-class StringTypes:
+class StringTypes(Record):
     """The types of strings by path.
 
     `types`: paths or patterns (``$.created_at``, ``$..*_id``, ``$.items[*].at``) and types as for `pv.ingest`, or

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import chain
 from operator import call
@@ -36,6 +36,7 @@ from parquet_variant.io.engine import check_interrupted, report_read
 from parquet_variant.io.parallel import grouped, in_order
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import VariantPath
 
 Result = TypeVar("Result")
@@ -52,8 +53,7 @@ _JSON_SUFFIXES = frozenset(
 _SHOWN_DIGITS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkResult(Generic[Result]):
+class ChunkResult(Generic[Result], Record):
     """The outcome for a chunk: results for its valid rows in order, and the table with their JSON column, if any."""
 
     results: list[Result]
@@ -62,8 +62,7 @@ class ChunkResult(Generic[Result]):
     table: pa.Table | None = None
 
 
-@dataclass(frozen=True)
-class Pass(Generic[Result]):
+class Pass(Generic[Result], Record):
     """A pass over an input: how its text is read, the work on the tape of some rows, and the share of the rows."""
 
     options: TextOptions

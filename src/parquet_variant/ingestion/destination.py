@@ -35,14 +35,14 @@ from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import Mode, OutputFormat
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.records import Record
 from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.row_input import Batch
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.write_plan import TableWritePlan
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedFile:
+class LoadedFile(Record):
     """A source file as it was when it was loaded: absolute path or URI, bytes, and times as ISO text in UTC."""
 
     path: str
@@ -163,8 +163,7 @@ class WriteRequest:
         return destination
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Record):
     """Files that a task wrote and that are not visible yet: staged files, or files as a table describes them."""
 
     files: tuple[Any, ...] = ()

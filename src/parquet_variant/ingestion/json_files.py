@@ -7,7 +7,7 @@ Owns reading the files in threads, in order. Leaves the steps to `batches`, remo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ from parquet_variant.kernels.tapes.tape import Tape, project
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.selection import PlannedQuery
 from parquet_variant.support.choices import Errors
+from parquet_variant.support.records import Record
 from parquet_variant.tables.table.files import MemoryScan, select_columns
 from parquet_variant.types.path import VariantPath
 
@@ -37,8 +38,7 @@ _COLUMN = "v"
 _HEAD_BYTES = 4096
 
 
-@dataclass(frozen=True)
-class JsonFiles:
+class JsonFiles(Record):
     """The values of JSON files."""
 
     splits: Sequence[Split]
@@ -95,8 +95,7 @@ class JsonFiles:
         return chain.from_iterable(batch.results for batch in batches)
 
 
-@dataclass(frozen=True)
-class JsonScan(PlannedQuery):
+class JsonScan(PlannedQuery, Record):
     """A planned query over JSON files that keeps only the fields of its paths. `rows` is the query over one part."""
 
     files: JsonFiles

@@ -7,7 +7,6 @@ This module parses the option (``day=$.ts:date``), extracts the columns, and spl
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.io.directories import types_to_declare
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support.choices import Errors
+from parquet_variant.support.records import Record
 from parquet_variant.tables.partitions import split_by_partition
 
 PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
@@ -25,8 +25,7 @@ PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
 _ROW_COLUMN = "/row"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionBy:
+class PartitionBy(Record):
     """The partition columns in the order of the directories: typed paths, or columns of the rows (without a path)."""
 
     columns: tuple[Selected, ...] = ()

@@ -15,6 +15,7 @@ from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import StringCounts
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted
 
 _NOTED_PATHS = 3  # The other paths share a line.
@@ -131,8 +132,7 @@ class IngestResult:
         return fields
 
 
-@dataclass(frozen=True, slots=True)
-class BadRecord:
+class BadRecord(Record):
     """A line that is not valid JSON, as the bad-records output contains it.
 
     `file`, `line`: the source file, and the 1-based number of the line, or of the element of a JSON array.
@@ -168,8 +168,7 @@ class BadRecord:
         return json.dumps(fields, ensure_ascii=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCounts:
+class ReadCounts(Record):
     """What a part of the input has; counts of several parts can be added.
 
     `text_bytes`, `stored_bytes`: size of the text that was read, decompressed, and as stored.

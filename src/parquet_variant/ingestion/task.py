@@ -40,6 +40,7 @@ from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.similar_paths import similar_path
 from parquet_variant.query.selection import read_selection
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted
 from parquet_variant.types import (
     DECIMAL_IDS,
@@ -61,8 +62,7 @@ _NAMES |= {int(kind): "number" for kind in _NUMBERS}
 Shredded: TypeAlias = ShreddedRows | VariantArray
 
 
-@dataclass(frozen=True, slots=True)
-class TaskPlan:
+class TaskPlan(Record):
     """The second pass, by which all tasks of a job write their rows. It can be pickled.
 
     `missing`: paths that options name, which the task looks for in its rows.
@@ -201,8 +201,7 @@ def _fitting(type: pa.DataType | None) -> frozenset[int]:
     return frozenset((*map(int, kinds), int(PrimitiveId.NULL)))
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenSplits:
+class WrittenSplits(Record):
     """The result of the second pass: files that are written and not committed. The results of tasks can be added.
 
     `files`: the data files; `quarantine`: the staged files of bad records.

@@ -18,7 +18,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 
 import pyarrow.fs as pafs
 
@@ -26,6 +26,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.io.directories import PARTITION_TYPES, is_hidden
 from parquet_variant.io.filesystems import path_text, read_errors
 from parquet_variant.io.temporaries import JobOwner
+from parquet_variant.support.records import Record
 
 TEMPORARY = "_temporary"
 PREPARED = "prepared.json"
@@ -36,8 +37,7 @@ OWNER = "owner.json"
 _LISTINGS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(Record):
     """The changes of a commit to a directory; all paths are relative to its root."""
 
     add: tuple[str, ...] = ()  # Files to move in.

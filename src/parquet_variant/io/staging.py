@@ -13,7 +13,7 @@ import uuid
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import get_args
 
@@ -33,6 +33,7 @@ from parquet_variant.io.temporaries import (
     temporary_beside,
 )
 from parquet_variant.support.choices import FileMode, Mode
+from parquet_variant.support.records import Record
 
 # Spark, pyarrow and our own scan ignore names that begin with an underscore.
 BAD_RECORDS = "_bad_records"
@@ -43,8 +44,7 @@ COMPACTED = "compacted"
 _DISK = pafs.LocalFileSystem()
 
 
-@dataclass(frozen=True, slots=True)
-class StagedFile:
+class StagedFile(Record):
     """A finished file that waits for the commit."""
 
     attempt: str  # The directory of the task attempt that wrote it.
@@ -56,8 +56,7 @@ class StagedFile:
         return f"{self.attempt}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Staging:
+class Staging(Record):
     """The staging area of one job in a directory; the same on the driver and, pickled, in every task.
 
     A task attempt writes to its own directory (`attempt`). `commit` moves only the files that it is given, so files of

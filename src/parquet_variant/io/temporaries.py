@@ -17,12 +17,12 @@ import time
 import uuid
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.fs as pafs
 
 from parquet_variant.io.filesystems import write_errors
+from parquet_variant.support.records import Record
 
 _NAME = re.compile(r"\.(?P<name>.+)\.(?:(?P<owner>[0-9a-f]{12}-[0-9a-f]+-[0-9a-f]+)-[0-9a-f]{8}|[0-9a-f]{32})\.tmp")
 # Bytes of a file name in its temporary names.
@@ -37,8 +37,7 @@ _MAX_PARENTS = 8
 _UNKNOWN = "0" * 12
 
 
-@dataclass(frozen=True, slots=True)
-class JobOwner:
+class JobOwner(Record):
     """A process."""
 
     machine: str  # An identifier of the machine since its start, and of the container.

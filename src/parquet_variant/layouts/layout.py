@@ -20,7 +20,6 @@ draft-object   ``untyped_value`` (binary), ``object`` (a group of such groups), 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Generic, TypeVar
 
@@ -31,6 +30,7 @@ from parquet_variant.layouts.parquet_reader import MAX_SCHEMA_DEPTH, open_parque
 from parquet_variant.layouts.storage_shape import TypeTree
 from parquet_variant.layouts.storages import OBJECT_FIELDS, ArrowGroup, ColumnGroup, known_fields, read_storage
 from parquet_variant.support.choices import Layout
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import Segment, VariantPath
 
 
@@ -55,8 +55,7 @@ def next_group(group: Columns, segment: Segment) -> tuple[Step, Columns | None]:
     return (Step.MISSING if group.child("value") is None else Step.NOT_SHREDDED), None
 
 
-@dataclass(frozen=True, slots=True)
-class PathEnd(Generic[Columns]):
+class PathEnd(Generic[Columns], Record):
     """The end of a path in a schema."""
 
     group: Columns  # The group of the value, or the last group that the path reaches.

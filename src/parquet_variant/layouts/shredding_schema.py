@@ -19,6 +19,7 @@ from parquet_variant.layouts import storage_shape
 from parquet_variant.layouts.layout import tree_of_layout, tree_of_parquet
 from parquet_variant.layouts.storages import storage_type, tree_from_arrow, tree_to_arrow
 from parquet_variant.layouts.type_grammar import parse_ddl, render_ddl, render_tree, tree_from_json, tree_to_json
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Printed
 from parquet_variant.types.path import WILDCARD, VariantPath
 
@@ -422,8 +423,7 @@ def _schema_of_ddl(text: str) -> ShreddingSchema:
     return ShreddingSchema.from_tree(parse_ddl(text))
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaChange:
+class SchemaChange(Record):
     """A difference between two schemas."""
 
     path: VariantPath  # The path of the node; ``[*]`` is every element.

@@ -19,7 +19,6 @@ common form of Arrow types and of nodes of a Parquet footer. Leaves the values t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, Self
 
@@ -35,6 +34,7 @@ from parquet_variant.layouts.storage_shape import (
     stored_primitive,
 )
 from parquet_variant.support.choices import Layout
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 ROOT = VariantPath()
@@ -72,8 +72,7 @@ class ColumnGroup(Protocol):
         """Return a field of a group by name, or None."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArrowGroup:
+class ArrowGroup(Record):
     """An Arrow type, and the names on the path to it from the top."""
 
     type: pa.DataType
@@ -131,8 +130,7 @@ def known_fields(group: ColumnGroup) -> dict[str, ColumnGroup]:
     return {name: field for name, field in group.fields.items() if not name.startswith("_")}
 
 
-@dataclass(frozen=True, slots=True)
-class StorageNode:
+class StorageNode(Record):
     """A shredded value in a storage: its columns, and its children.
 
     A group of the second draft may have several of ``typed``, ``fields`` and ``element``. In the first draft only

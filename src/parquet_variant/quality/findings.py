@@ -27,6 +27,7 @@ from parquet_variant.quality.footers import PathValues
 from parquet_variant.quality.summaries import Summary
 from parquet_variant.quality.value_figures import RANGE_KINDS, Evidence, PathSummary, type_name
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import shortened
 from parquet_variant.types import VariantType
 from parquet_variant.types.path import VariantPath, is_within
@@ -39,8 +40,7 @@ Change: TypeAlias = Literal[
 CHANGES: tuple[Change, ...] = get_args(Change)
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Record):
     """A row that shows a difference, on the side ``"before"`` or ``"after"``; rows are counted in the file, if any.
 
     `value` is the value at the path as JSON, perhaps shortened; of a missing value, the value that lacks it. None if

@@ -27,6 +27,7 @@ from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.quality.sources import RowBatch
 from parquet_variant.quality.value_figures import arrow_type_name
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
 Item = TypeVar("Item")
@@ -40,8 +41,7 @@ _BATCH_ROWS = 1024
 _BUFFER = 8 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class PathFacts:
+class PathFacts(Record):
     """Facts about the values of a path in one file; a count is None if it is unknown."""
 
     group: ShreddedGroup  # The columns of the path.
@@ -73,8 +73,7 @@ class PathFacts:
         return "array" if self.group.typed.is_list else "object"
 
 
-@dataclass(frozen=True, slots=True)
-class VariantFacts:
+class VariantFacts(Record):
     """Facts about a Variant column in one file."""
 
     file: OpenFile  # Closed: to be opened again with `OpenFile.reopened`.

@@ -32,6 +32,7 @@ from parquet_variant.io.filesystems import path_texts
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
+from parquet_variant.support.records import Record
 from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.table import Table
@@ -43,8 +44,7 @@ _ROWS, _INFERRED_ROWS = 1 << 16, 20_000
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
-@dataclass(frozen=True, slots=True)
-class RowBatch:
+class RowBatch(Record):
     """Consecutive rows of a data set."""
 
     values: VariantArray
@@ -77,8 +77,7 @@ class DataFile:
                 yield from _row_groups(file, column)
 
 
-@dataclass(frozen=True, eq=False)
-class DataSet:
+class DataSet(Record, eq=False):
     """The Variants of a table, with their places."""
 
     name: str  # The source as messages show it, such as ``events (version 3)``.

@@ -29,6 +29,7 @@ from parquet_variant.quality.value_figures import (
     ValueFigures,
     arrow_type_name,
 )
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, outer_paths
 
 # Footers of more files are not read: their number is then estimated from these.
@@ -174,8 +175,7 @@ _RESIDUALS = 0.7
 _NOT_ALL = 1 - 1e-9
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Summary:
+class Summary(Record, eq=False, repr=False):
     """The figures of a data set."""
 
     data: DataSet

@@ -23,6 +23,7 @@ from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.errors import CastError
 from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
+from parquet_variant.support.records import Record
 from parquet_variant.types import (
     DECIMAL_IDS,
     DECIMAL_TYPES,
@@ -208,8 +209,7 @@ def merged_ranges(first: Mapping[str, Range], second: Mapping[str, Range]) -> Ra
     return merged
 
 
-@dataclass(frozen=True, eq=False)
-class ValueFigures:
+class ValueFigures(Record, eq=False):
     """The profile of some rows, the ranges of their numbers and times, and the number of decimals that are integers.
 
     Decimals such as ``2.0`` count as integers, because a shredded column keeps only the value.

@@ -12,7 +12,7 @@ import math
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.inference.statistics import order_key
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">="]
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -37,8 +38,7 @@ _TESTS: dict[type, tuple[Callable[[pa.DataType], bool], ...]] = {
 FLIPPED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Record):
     """``column op literal``; unknown for null. After binding, the literal is an Arrow scalar."""
 
     column: str
@@ -46,8 +46,7 @@ class Compare:
     literal: Any
 
 
-@dataclass(frozen=True, slots=True)
-class In:
+class In(Record):
     """``column IN (values)``; unknown for null.
 
     Before binding, the values are Python values, and NULL may be among them. After it, `values` is a sorted list of
@@ -59,8 +58,7 @@ class In:
     has_null: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Like:
+class Like(Record):
     """``column LIKE pattern``; a backslash escapes ``%``, ``_`` and itself."""
 
     column: str
@@ -85,15 +83,13 @@ class Like:
         return text, self.pattern[index:]
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Record):
     """``column IS NULL``."""
 
     column: str
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Record):
     """One answer for every value of a column that is not null: a comparison whose result is the same for all values.
 
     The answer None means unknown, as in a comparison with NULL.
@@ -103,29 +99,25 @@ class Constant:
     answer: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Record):
     """``NOT part``."""
 
     part: Predicate
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(Record):
     """True if all parts are true."""
 
     parts: tuple[Predicate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(Record):
     """True if any part is true."""
 
     parts: tuple[Predicate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
+class Computed(Record):
     """A condition that an engine evaluates over columns; no row is skipped by it."""
 
     columns: tuple[str, ...]

@@ -12,7 +12,6 @@ import bisect
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from itertools import takewhile
 from typing import Any, Literal, Protocol, TypeAlias
@@ -23,6 +22,7 @@ import pyarrow as pa
 from parquet_variant.inference.statistics import forget_inverted, order_key, upper_text
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.query.predicate import And, Compare, Computed, Constant, In, IsNull, Like, Not, Or, Predicate
+from parquet_variant.support.records import Record
 
 # A bool about one part of the data, or an array of bool with one entry per part.
 MOST_LOOKUPS = 100  # The most values of an IN list that are looked up, in a bloom filter for instance.
@@ -56,8 +56,7 @@ class PruningStatistics(Protocol):
         """Return whether a value can equal one of some ascending literals, and whether every value is one of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnStatistics:
+class ColumnStatistics(Record):
     """Statistics of an extracted column in one part of the data."""
 
     # Bounds of all values except NaN, as scalars of the column's type (double for float); None if unknown.

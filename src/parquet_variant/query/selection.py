@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from dataclasses import field as dataclasses_field
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from parquet_variant.errors import VariantError, VariantFileError, check_column_
 from parquet_variant.layouts.type_grammar import as_target, result_type, value_target
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -29,8 +30,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 _PATH_BEFORE_TYPE = re.compile(r"""(\['(\\.|[^'\\])*'\]|\["(\\.|[^"\\])*"\]|[^:])*""", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(Record):
     """One output column."""
 
     name: str  # Its name.
@@ -159,8 +159,7 @@ def split_type(text: str) -> tuple[str, str | None]:
     return match[0], kind if match.end() < len(text) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Record):
     """The request of a scan.
 
     >>> question = Question.of({"mag": "$.mag:double"}, "id > 5")
@@ -257,8 +256,7 @@ Kind: TypeAlias = pa.DataType | None
 Inside: TypeAlias = tuple[Literal["elements", "text"], VariantPath]
 
 
-@dataclass(frozen=True, slots=True)
-class TableColumns:
+class TableColumns(Record):
     """The columns of a table that an expression can name."""
 
     variants: Sequence[str] = ()  # Names of the Variant columns, those of `nested` included.

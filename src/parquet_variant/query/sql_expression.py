@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -25,10 +24,10 @@ from parquet_variant.query.spark_meaning import SparkMeaning, with_earlier_insta
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class SqlExpression:
+class SqlExpression(Record):
     """An expression as DuckDB's text, with the columns that it needs."""
 
     text: str  # DuckDB's text over `columns`, each qualified by its table.

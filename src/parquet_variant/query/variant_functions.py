@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import count
 from typing import Any, TypeAlias, cast
@@ -47,6 +47,7 @@ from parquet_variant.query.duckdb_engine import engine_type, function_types
 from parquet_variant.query.selection import Selected, arrow_type
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors
+from parquet_variant.support.records import Record
 from parquet_variant.types import BasicType
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -55,8 +56,7 @@ VARIANT = "STRUCT(metadata BLOB, value BLOB)"  # DuckDB's type for Variants on t
 _ENTRIES = f"STRUCT(pos INTEGER, key VARCHAR, value {VARIANT})[]"
 
 
-@dataclass(frozen=True, slots=True)
-class VariantFunction:
+class VariantFunction(Record):
     """A function that the engine calls with Arrow arrays."""
 
     work: Callable[..., pa.Array]
@@ -195,8 +195,7 @@ def _objects(keys: Any, values: Any) -> pa.Array:
     return plain_storage(VariantArray.from_variants(rows))
 
 
-@dataclass(frozen=True, slots=True)
-class CallContext:
+class CallContext(Record):
     """The options of the calls of a query, and what they found."""
 
     errors: Errors = "null"  # Whether a failed cast is NULL or an error.
@@ -374,8 +373,7 @@ _PREFIXES: dict[str, Errors] = {"": "raise", "try_": "null"}
 EngineFunction: TypeAlias = "tuple[Callable[..., pa.Array], pa.DataType | None]"
 
 
-@dataclass(frozen=True, slots=True)
-class VariantColumns:
+class VariantColumns(Record):
     """How an engine's columns of Variants are read and made: `kind` is the Arrow type of those that `make` returns."""
 
     read: Callable[[pa.Array], VariantArray]

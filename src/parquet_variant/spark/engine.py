@@ -13,7 +13,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +25,7 @@ from parquet_variant.io.engine import Progress, ReportTasks, ThreadEngine, shown
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
+from parquet_variant.support.records import Record
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -49,8 +49,7 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-@dataclass(frozen=True, slots=True)
-class SparkEngine:
+class SparkEngine(Record):
     """An engine that runs every task as a Spark task."""
 
     spark: SparkSession  # The session.

@@ -20,13 +20,13 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.machine_code.library import own_temporary
+from parquet_variant.support.records import Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,8 +54,7 @@ _SECURITY_ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 _SECURITY_ACTION_REMOVED = 24
 
 
-@dataclass(frozen=True, slots=True)
-class JavaRuntime:
+class JavaRuntime(Record):
     """A Java runtime that Spark can use."""
 
     home: Path  # The directory of the runtime; ``home/bin/java`` is the executable.

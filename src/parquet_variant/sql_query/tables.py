@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -26,6 +26,7 @@ from parquet_variant.query.selection import Inside, Selected, TableColumns, Tabl
 from parquet_variant.query.variant_functions import FUNCTIONS, field_names
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPES, VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath
@@ -47,8 +48,7 @@ class Batches(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ScanOptions:
+class ScanOptions(Record):
     """Options for reading the tables of a query."""
 
     errors: Literal["null", "raise"] = "null"  # What a failed cast gives: NULL or an error.
@@ -58,12 +58,11 @@ class ScanOptions:
     only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
 
 
-@dataclass(frozen=True)
-class FileRows:
+class FileRows(Record):
     """The rows of files without any column; the number of rows comes from the footers."""
 
     sources: tuple[ParquetSource, ...]
-    schema: pa.Schema = pa.schema([pa.field("", pa.null())])  # noqa: RUF009 - immutable
+    schema: pa.Schema = pa.schema([pa.field("", pa.null())])
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the rows in batches."""
@@ -97,8 +96,7 @@ def side_by_side(
     return _SideBySide(plans, tuple(needed))
 
 
-@dataclass(frozen=True)
-class _SideBySide:
+class _SideBySide(Record):
     """Several scans of the same rows, with some of the columns each; none of them may skip a row."""
 
     plans: Sequence[Batches]
@@ -134,8 +132,7 @@ _INSPECTED_BYTES, _INSPECTED_VORTEX_BYTES = 8 << 20, 64 << 20
 Plan = Callable[[Mapping[str, Selected], Predicate | None, ScanOptions], Batches]
 
 
-@dataclass(frozen=True)
-class Fields:
+class Fields(Record):
     """The fields of the objects at a path."""
 
     names: tuple[str, ...]
@@ -154,8 +151,7 @@ class Fields:
         return self.names, f"{line}: select them by name, or the whole {text}" if self.unread else None
 
 
-@dataclass(frozen=True)
-class BoundTable(TableFacts):
+class BoundTable(TableFacts, Record):
     """A table that a query names."""
 
     name: str  # Its name in messages.

@@ -7,7 +7,7 @@ have. Leaves reading and writing files to the formats.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from parquet_variant.files.parquet.writing.conform import conform
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.tables.schema import (
     VARIANT,
     VOID,
@@ -173,8 +174,7 @@ def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matche
             check_known(part, f.type, match, (*place, f.name))
 
 
-@dataclass(frozen=True)
-class Alignment:
+class Alignment(Record):
     """The options of `align_table`."""
 
     match: Matcher

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from parquet_variant.errors import TableError, VariantError
+from parquet_variant.support.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class CommitResult:
+class CommitResult(Record):
     """The result of a commit.
 
     Parameters

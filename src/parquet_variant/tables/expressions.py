@@ -8,7 +8,6 @@ SQL to `query.sql_expression`, reading files to the formats, and the choice of r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from parquet_variant.query.selection import Selected, TableColumns
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.tables.columns import Alignment, by_given_name, by_logical_name, check_known
 from parquet_variant.tables.schema import VARIANT, Field, StructType, arrow_type, reachable_variants
 from parquet_variant.types.path import VariantPath
@@ -124,8 +124,7 @@ def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -
     return np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
 
 
-@dataclass(frozen=True, slots=True)
-class RowCondition:
+class RowCondition(Record):
     """The answers of a condition over the columns of one table ``t``, as `Computed` needs them."""
 
     expression: SqlExpression
@@ -138,8 +137,7 @@ class RowCondition:
         return pa.array(is_true(self.expression, "t", table, self.zone))
 
 
-@dataclass(frozen=True)
-class Assignment:
+class Assignment(Record):
     """A column, or a path inside a Variant column, and its new value."""
 
     target: str  # As the user wrote it: ``k`` or ``v:a.b``.

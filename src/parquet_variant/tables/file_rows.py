@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.tables.columns import (
     Alignment,
     align_table,
@@ -55,8 +55,7 @@ def data_file_errors(path: str, error: type[TableError]) -> Iterator[None]:
         raise problem.at(file=path) from None
 
 
-@dataclass(frozen=True)
-class DataFileColumns(ABC):
+class DataFileColumns(ABC, Record):
     """The columns of one data file, under the names and types of the table."""
 
     arrow: pa.Schema  # Of the file.

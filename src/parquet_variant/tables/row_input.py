@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
@@ -26,6 +25,7 @@ from parquet_variant.layouts.layout import tree_of_schema
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import TypeTree, common_numeric
 from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, rows_of
+from parquet_variant.support.records import Record
 from parquet_variant.tables.schema import StructType, variant_paths
 
 # A schema for the only Variant column, or schemas by dotted column name; text is DDL or JSON.
@@ -34,8 +34,7 @@ SchemaOption: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema
 Batch: TypeAlias = tuple[str, int]
 
 
-@dataclass(frozen=True)
-class ChangeOptions:
+class ChangeOptions(Record):
     """The options that all changes of rows have; see `Table.delete`."""
 
     engine: Engine

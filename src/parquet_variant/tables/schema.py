@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,6 +23,7 @@ from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.type_grammar import Grammar, TypeParser
+from parquet_variant.support.records import Record
 from parquet_variant.types import TYPES, of_arrow
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -31,8 +32,7 @@ Place: TypeAlias = "tuple[str, ...]"
 DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
-@dataclass(frozen=True, slots=True)
-class PrimitiveType:
+class PrimitiveType(Record):
     """A type without parts, by its Delta name: ``"long"``, ``"decimal(10,2)"``, ``"variant"``.
 
     >>> PrimitiveType("decimal(10,2)").family, PrimitiveType("fixed[16]").numbers
@@ -58,8 +58,7 @@ def _parsed_name(name: str) -> tuple[str, tuple[int, ...]]:
     return family, tuple(int(number) for number in re.findall(r"-?\d+", parameters[0] if parameters else ""))
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayType:
+class ArrayType(Record):
     """A list."""
 
     element: TableType
@@ -67,8 +66,7 @@ class ArrayType:
     element_id: int | None = None  # Parquet field id of the element, where the format has one.
 
 
-@dataclass(frozen=True, slots=True)
-class MapType:
+class MapType(Record):
     """A map."""
 
     key: TableType
@@ -79,8 +77,7 @@ class MapType:
     value_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StructType:
+class StructType(Record):
     """A struct, or the table itself."""
 
     fields: tuple[Field, ...]
@@ -105,8 +102,7 @@ class StructType:
 TableType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Record):
     """A column, or a field of a struct.
 
     `stored_name` is the field's name in data files if it differs from `name`; `field_id` is its Parquet field id.

@@ -17,7 +17,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -31,6 +30,7 @@ from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.io.filesystems import path_text, with_known_scheme, write_errors
 from parquet_variant.io.temporaries import sync, temporary_beside
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 
 
 def now_millis() -> int:
@@ -70,8 +70,7 @@ _CLIENT_OPTIONS = frozenset({
 _ENDPOINTS = ("endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url")
 
 
-@dataclass(frozen=True, slots=True)
-class StorageFile:
+class StorageFile(Record):
     """A file: its path relative to the table's root, size in bytes, modification time in milliseconds since 1970."""
 
     path: str

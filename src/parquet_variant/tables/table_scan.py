@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate, joined
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report
 from parquet_variant.tables.columns import align_table, by_logical_name, unshredded
 from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns
@@ -63,8 +64,7 @@ def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: s
     return tuple(typed)
 
 
-@dataclass(frozen=True)
-class TableScanReport(Report):
+class TableScanReport(Report, Record):
     """The files, row groups, columns and bytes of a table that a scan reads.
 
     Parameters
@@ -106,8 +106,7 @@ class TableScanReport(Report):
 File = TypeVar("File", bound=Any)
 
 
-@dataclass(frozen=True, slots=True)
-class TableScanTask(Generic[File]):
+class TableScanTask(Generic[File], Record):
     """Some data files of a table, small enough to send to another process."""
 
     files: tuple[File, ...]  # The descriptions of the files.
@@ -134,8 +133,7 @@ class _Part(NamedTuple):
     missing: Mapping[str, ColumnOfRows]
 
 
-@dataclass(frozen=True, repr=False)
-class TableScan(PlannedQuery, Generic[File]):
+class TableScan(PlannedQuery, Generic[File], Record, repr=False):
     """A query over a table; it reads only metadata until rows are requested."""
 
     file_columns: ClassVar[type[DataFileColumns]]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -30,6 +30,7 @@ from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_vari
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables.columns import (
     align_table,
     by_given_name,
@@ -46,8 +47,7 @@ from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type
 from parquet_variant.tables.storage import Storage, open_storage
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Record):
     """The rules of a table; can be pickled."""
 
     checks: tuple[tuple[str, str], ...] = ()  # Name and SQL of conditions that must be true for every row.
@@ -126,8 +126,7 @@ _ASSUMED_COMPRESSION = 3
 File = TypeVar("File")
 
 
-@dataclass(frozen=True)
-class TableWritePlan(ABC, Generic[File]):
+class TableWritePlan(ABC, Generic[File], Record):
     """All that a task needs to write files for a table; can be pickled."""
 
     # Location of the table, its columns, and configuration of its object store.

@@ -6,7 +6,7 @@ Owns the options and the reports. Leaves the work to `ingestion.job`, on threads
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from typer import Argument, BadParameter, Option
@@ -17,6 +17,7 @@ from parquet_variant.cli.output import print_result, report_warning
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted, human_bytes
 
 if TYPE_CHECKING:
@@ -88,8 +89,7 @@ def infer(
 _SHOWN_COLUMNS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VortexOptions:
+class VortexOptions(Record, kw_only=True):
     """Options for writing Vortex files."""
 
     layout: VortexLayout = Option(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json as json_text
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -21,6 +21,7 @@ from parquet_variant.cli.output import DATA_PROBLEM, USAGE_PROBLEM, print_result
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import ContractFormat, ContractLevel, ReportFormat
+from parquet_variant.support.records import Record
 
 _SIDES = 2
 ShowValues: TypeAlias = Annotated[
@@ -171,8 +172,7 @@ Output: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
+class SourceOptions(Record, kw_only=True):
     """Options that choose the rows of a source."""
 
     version: int | None = Option(None, help="Version of a Delta table, or snapshot id of an Iceberg table.")

@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +23,7 @@ from parquet_variant.cli.output import print_grid, print_json, print_json_rows, 
 from parquet_variant.errors import VariantError
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted
 
 if TYPE_CHECKING:
@@ -169,8 +170,7 @@ def query(
             _answer_paths(table, selects, where, reading, result)
 
 
-@dataclass(frozen=True, slots=True)
-class _Output:
+class _Output(Record):
     """Where a query runs, and how its result or plan is shown."""
 
     on_spark: bool

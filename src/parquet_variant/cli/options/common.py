@@ -20,6 +20,7 @@ from typer import Argument, BadParameter, Option
 from typer.models import OptionInfo
 
 from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort, InputFormat, OnError, OnInexact
+from parquet_variant.support.records import Record
 
 if TYPE_CHECKING:
     from parquet_variant.inference.policies.decision import Policy as ShreddingPolicy
@@ -183,8 +184,7 @@ def read_settings(texts: list[str] | None, option: str) -> dict[str, Any]:
     return options
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyOptions:
+class PolicyOptions(Record, kw_only=True):
     """Options of the shredding policy."""
 
     policy: str = Option("auto", help="Policy that chooses what to shred: auto, spark, hints, workload, explicit.")
@@ -244,8 +244,7 @@ class PolicyOptions:
         return policy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonOptions:
+class JsonOptions(Record, kw_only=True):
     """Options for reading JSON."""
 
     on_error: OnError = Option(

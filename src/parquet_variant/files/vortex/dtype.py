@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
@@ -39,6 +38,7 @@ from parquet_variant.ops.equals import equals
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.types.forms import is_json_type, without_encoding
 from parquet_variant.types.path import VariantPath
 
@@ -55,8 +55,7 @@ _NUL = "a name ends at NUL in Arrow's C interface"
 _ROOT = "vortex-data can type only fields"
 
 
-@dataclass(frozen=True, slots=True)
-class VariantDType:
+class VariantDType(Record):
     """The logical type: Variant, nullable or not.
 
     Parameters
@@ -286,8 +285,7 @@ def first_difference(written: Any, stored: pa.Array) -> int | None:
 AnyPolicy: TypeAlias = "str | Policy | ShreddingSchema"
 
 
-@dataclass(frozen=True, eq=False)
-class JsonColumn:
+class JsonColumn(Record, eq=False):
     """JSON text as Variants, with the original text where it differs from the canonical text.
 
     Parameters

@@ -26,7 +26,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -46,6 +46,7 @@ from parquet_variant.files.vortex.range_statistics import RangeStatistics
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
 
@@ -188,8 +189,7 @@ class CheckedSource:
         )
 
 
-@dataclass(frozen=True)
-class ColumnNote:
+class ColumnNote(Record):
     """The note on a Variant column of a file."""
 
     schema: ShreddingSchema | None = None  # The shredding schema, if the type of the column does not show it.
@@ -280,8 +280,7 @@ def vortex_errors(file: Any, source: CheckedSource | None = None) -> Iterator[No
         ) from None
 
 
-@dataclass(frozen=True, eq=False)
-class OpenVortexFile:
+class OpenVortexFile(Record, eq=False):
     """An open Vortex file; see `open_file`. Threads may share it."""
 
     path: str

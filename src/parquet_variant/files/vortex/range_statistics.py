@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from parquet_variant.ops.variant_get import get_variant_element
 from parquet_variant.query.predicate import Compare, Operator, Predicate, bind, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.types import TYPE_OF_ID, BasicType, PrimitiveId
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import target_of
@@ -54,8 +55,7 @@ for _basic, _kind in ((BasicType.SHORT_STRING, "STRING"), (BasicType.ARRAY, "ARR
 _STORED = ["counts", "lower", "upper", "has_nan", "in_bytes"]
 
 
-@dataclass(frozen=True, eq=False)
-class RangeStatistics:
+class RangeStatistics(Record, eq=False):
     """Statistics of the shredded children of a column, by row range.
 
     Parameters

@@ -33,6 +33,7 @@ from parquet_variant.files.vortex.dtype import (
 from parquet_variant.files.vortex.library import ColumnNote, OpenVortexFile, open_file, open_files, text_column
 from parquet_variant.files.vortex.paths import some_vortex_files
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.records import Record
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form, with_fields
 
@@ -202,8 +203,7 @@ class VortexColumnReport:
                 self.types[str(path)] = tuple(dict.fromkeys((*self.types.get(str(path), ()), node.to_ddl())))
 
 
-@dataclass(frozen=True, slots=True)
-class VortexReport:
+class VortexReport(Record):
     """A report on Vortex files; see `inspect`.
 
     Parameters

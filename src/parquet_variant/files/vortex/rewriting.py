@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -45,6 +44,7 @@ from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
+from parquet_variant.support.records import Record
 
 
 class VortexFile(NamedTuple):
@@ -169,8 +169,7 @@ def _profile(task: int, attempt: int, file: SourceFile, *, column: str | None) -
 # -- one file
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Record):
     """The new form of the files and their Variants; `rewrite` documents the options."""
 
     format: FileFormat

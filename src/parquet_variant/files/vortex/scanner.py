@@ -33,13 +33,13 @@ from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.types.forms import in_form, with_fields
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 
-@dataclass(frozen=True, slots=True)
-class TypedPart:
+class TypedPart(Record):
     """A typed field inside Vortex's own type, at whose path no value is in bytes."""
 
     levels: tuple[str, ...]  # The path.
@@ -55,8 +55,7 @@ class TypedPart:
         return pa.StructArray.from_arrays([array.cast(self.type)], names=["typed_value"])
 
 
-@dataclass(frozen=True, slots=True)
-class WholePart:
+class WholePart(Record):
     """A whole column: Variants, or JSON text, which is parsed to Variants.
 
     A Variant inside of structs is read with all fields: vortex-data 0.93 crashes if it reads the Variant alone.
@@ -79,8 +78,7 @@ class WholePart:
         return import_variant(array)[0] if len(array) else array
 
 
-@dataclass(frozen=True, slots=True)
-class StoragePart:
+class StoragePart(Record):
     """A part of a storage struct."""
 
     levels: tuple[str, ...]  # The fields along the path.
@@ -219,8 +217,7 @@ def _compare(compare: Compare, selected: Selected, column: str | None, storage: 
 _UNCAST_TYPES = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 
-@dataclass(frozen=True)
-class VortexScan(PlannedQuery):
+class VortexScan(PlannedQuery, Record):
     """A planned query over Vortex files; see `scan`."""
 
     selection: tuple[Selected, ...]  # The output columns.
@@ -288,8 +285,7 @@ class VortexScanReport(ScanReport):
         return f"{super().__str__()}\nlayouts     {', '.join(self.layouts) or 'none'}\nfilter      {filtered}"
 
 
-@dataclass(frozen=True)
-class FileScan:
+class FileScan(Record):
     """The plan of one file."""
 
     file: OpenVortexFile

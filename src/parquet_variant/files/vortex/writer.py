@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from parquet_variant.ops.columns.arguments import as_arrow
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.support.choices import FileMode, VortexLayout
+from parquet_variant.support.records import Record
 from parquet_variant.types.forms import in_form, is_json_type, plain_form, with_fields
 
 _OPTIONS = ("layout", "compact", "exact")
@@ -52,8 +53,7 @@ _OPTIONS = ("layout", "compact", "exact")
 _SYSTEM_ERROR = "(os error "
 
 
-@dataclass(frozen=True, slots=True)
-class VortexFileInfo:
+class VortexFileInfo(Record):
     """A Vortex file that was written.
 
     Parameters
@@ -76,8 +76,7 @@ class VortexFileInfo:
     in_bytes: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class VortexColumn:
+class VortexColumn(Record):
     """A column to write: a Variant, JSON text as Variants, or an Arrow array.
 
     ``layout`` is the layout of a Variant in the file, and before that the layout to use instead of the caller's.

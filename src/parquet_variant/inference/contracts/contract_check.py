@@ -34,6 +34,7 @@ from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnViolation
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.types import TYPES
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
@@ -158,8 +159,7 @@ def contract_error(report: ContractReport) -> VariantError:
     return error
 
 
-@dataclass(frozen=True, eq=False)
-class TapeViolations:
+class TapeViolations(Record, eq=False):
     """The violations in a tape: one entry per value and rule that it breaks."""
 
     check: ContractCheck

@@ -14,6 +14,7 @@ from typing import Any
 
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import RULES, repr_of
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report, shortened
 from parquet_variant.types.path import VariantPath
 
@@ -27,8 +28,7 @@ class ShownText(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Record):
     """A value that breaks a rule; None for a missing value, and if values are suppressed.
 
     `row` counts from 0, and from 1 if the `unit` is ``"line"``, or ``"element"`` of a JSON array, instead of ``"row"``.
@@ -58,8 +58,7 @@ class Example:
         return {"row": self.row, "unit": self.unit, "file": self.file, "value": value}
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Record):
     """A rule that some values break.
 
     Parameters
@@ -96,12 +95,11 @@ class Violation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the violation in types that JSON can represent."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return fields | {"path": self.path.shorthand, "examples": [one.to_dict() for one in self.examples]}
 
 
-@dataclass(frozen=True, slots=True)
-class RuleCount:
+class RuleCount(Record):
     """How often a rule was broken."""
 
     count: int
@@ -109,8 +107,7 @@ class RuleCount:
     examples: tuple[Example, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ContractCounts:
+class ContractCounts(Record):
     """The counts of some rows, which merge with those of other rows; `broken` has them by path and rule.
 
     `bad_rows`: rows that break a rule of a single row (every rule but ``"presence"``).
@@ -196,7 +193,7 @@ class ContractReport(Report):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report in types that JSON can represent."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         violations = [violation.to_dict() for violation in self.violations]
         return {"source": self.source, "ok": bool(self)} | fields | {"violations": violations}
 

@@ -39,6 +39,7 @@ from parquet_variant.inference.path_table import ROWS
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.records import Record
 from parquet_variant.types import PrimitiveId, VariantType
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath, is_within, outer_paths
 
@@ -46,8 +47,7 @@ from parquet_variant.types.path import WILDCARD, Segment, VariantPath, is_within
 _COMPARED_KEYS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class MapRules:
+class MapRules(Record):
     """The criteria for a map.
 
     `keys`: minimum number of distinct keys.

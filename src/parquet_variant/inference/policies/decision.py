@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Protocol
 
 from parquet_variant.errors import VariantError
@@ -17,11 +17,11 @@ from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_epochs, suggest_types
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Record):
     """The decision for one path, where ``[*]`` is every element of an array, and what it does to the values there.
 
     `type`: the DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a separate column without a
@@ -79,8 +79,7 @@ class Decision:
         return count / (self.count + self.missing) if self.count else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class InferenceResult:
+class InferenceResult(Record):
     """The result of `infer`.
 
     `schema`, `policy`: the shredding schema, and the policy that chose it.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,7 @@ from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
+from parquet_variant.support.records import Record
 from parquet_variant.tables.partitions import OpenFiles, partition_directory, split_by_partition
 from parquet_variant.tables.row_input import Batch, batches_of, kept_types
 from parquet_variant.types.forms import is_json_type
@@ -164,8 +165,7 @@ def open_parquet(request: destination.WriteRequest) -> destination.Destination |
     return ParquetDirectory(request, staging)
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryCommit:
+class DirectoryCommit(Record):
     """The result of a write to a directory of files; tables can also answer that a batch had been committed before."""
 
     rows: int

@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from pyarrow import csv
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import JsonError, VariantFileError, bad_option
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 
 # The largest line, value or row.
 MAX_LINE_BYTES = 256 << 20
@@ -47,8 +48,7 @@ def is_csv(path: Any) -> bool:
     return isinstance(path, (str, os.PathLike)) and _NAMES.search(os.fspath(path)) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class CsvOptions:
+class CsvOptions(Record):
     r"""Options of CSV, with the names that ``pyarrow.csv`` uses.
 
     `delimiter`, `quote_char`: one ASCII character each. None: detected from the first rows; the delimiter of ``.tsv``
@@ -136,8 +136,7 @@ def _has_header(rows: list[list[str]]) -> bool:
     return not is_typed
 
 
-@dataclass(frozen=True, slots=True)
-class CsvRows:
+class CsvRows(Record):
     """Consecutive rows of a CSV file as columns of strings, and the text and error of refused rows by their number."""
 
     table: pa.Table

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, get_args
 
 import numpy as np
@@ -20,6 +20,7 @@ from parquet_variant.errors import JsonError, VariantFileError, bad_option, chec
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.support.choices import InputFormat
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import Segment, VariantPath, Wildcard
 
 SPACE, _NEWLINE, _COMMA = 0x20, 0x0A, 0x2C
@@ -235,8 +236,7 @@ class DocumentSplitter(Splitter):
 _SPARK_NAMES = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_values"}
 
 
-@dataclass(frozen=True, slots=True)
-class TextLayout:
+class TextLayout(Record):
     """The arrangement of JSON values in a text, and the options of CSV; `root` is the path of the rows in a document.
 
     >>> layout = TextLayout(root=VariantPath.parse("$.pages[*].items[*]"))

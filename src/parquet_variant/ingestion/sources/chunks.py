@@ -26,6 +26,7 @@ from parquet_variant.ingestion.sources.input_files import InputFile, decompresse
 from parquet_variant.kernels.buffer_pool import adopt, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 
 # The unit in which positions in a text are counted.
 Unit: TypeAlias = Literal["line", "element", "document", "row"]
@@ -40,8 +41,7 @@ _INDENTATION = 16
 SPLITTER_BLOCK_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class RowTexts:
+class RowTexts(Record, eq=False):
     """The texts of some rows in one buffer, and how messages name the rows.
 
     `number`: returns the 1-based position of a row in the file, counted in `unit`.

@@ -19,7 +19,7 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import everything_below, fixed_part, glob_match
 from parquet_variant.io.filesystems import filesystem_of, path_texts, write_errors
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 
 # Enough for the magic numbers of codecs and of the table formats.
 _HEAD_BYTES = 8
@@ -40,8 +41,7 @@ _HIDDEN = re.compile(r"(^|/)[._]")
 _COMPRESSION_WORDS = ("zlib", "zstd", "bz2", "lz4", "compress", "truncated")
 
 
-@dataclass(frozen=True)
-class InputFile:
+class InputFile(Record):
     """A source file: its name as the user spelled it, and its filesystem, path, size and codec.
 
     Only the name, a size that is already known and the copy of a pipe are pickled. Every process looks up the rest on

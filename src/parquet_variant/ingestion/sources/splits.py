@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.formats.layout import DETECTED, TextLayout, detect
 from parquet_variant.ingestion.sources.input_files import InputFile
 from parquet_variant.kernels.buffer_pool import acquire, release
+from parquet_variant.support.records import Record
 
 # Bytes of text that are parsed at a time. Fewer bytes cost more calls per column, more bytes cost memory to clear.
 CHUNK_BYTES = 12 << 20
@@ -138,8 +138,7 @@ def _last_newline(text: Bytes, start: int, stop: int) -> int:
     return -1
 
 
-@dataclass(frozen=True, slots=True)
-class TablePart:
+class TablePart(Record):
     """The part of a table that one task reads: a file of a version of a Delta table, or rows in memory."""
 
     size: int
@@ -148,8 +147,7 @@ class TablePart:
     rows: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Record):
     """The lines of a file that begin in the bytes ``start`` to ``end`` (None: to the end of the file)."""
 
     file: InputFile

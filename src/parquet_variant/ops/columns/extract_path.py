@@ -10,7 +10,7 @@ reads no bytes. `value_positions` reads the bytes, `slot_casts` casts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from typing import TypeAlias
 
@@ -39,6 +39,7 @@ from parquet_variant.ops.columns.slot_casts import (
 )
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.forms import in_target_form, list_elements, plain_form
 from parquet_variant.types.path import AnyPath, Segment, VariantPath
@@ -48,8 +49,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
 Finish: TypeAlias = "Callable[[Group | ValuePositions], pa.Array]"
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class Group(Record, eq=False):
     """The columns of one shredded value in each row."""
 
     # The columns; None where the storage lacks them.
@@ -302,8 +302,7 @@ def assembled_values(group: Group) -> ValuePositions:
     return value_positions if group.rows is None else replace(value_positions, rows=group.rows)
 
 
-@dataclass(frozen=True)
-class _CastFinish:
+class _CastFinish(Record):
     """Ends a path with a cast."""
 
     target: Target

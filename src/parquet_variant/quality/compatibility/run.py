@@ -46,6 +46,7 @@ from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.quality.compatibility import engine_programs
 from parquet_variant.quality.sources import data_of
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report, counted, shortened
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.base import TableFormat
@@ -55,8 +56,7 @@ from parquet_variant.tables.table.table import Table
 MAX_COPY_BYTES = 64 << 20
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Record):
     """A copy of some files or of a table."""
 
     kind: TableFormat
@@ -177,8 +177,7 @@ _REWRITES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EngineResult:
+class EngineResult(Record):
     """What one engine does with the data. `engine` contains the version.
 
     `verdict`: ``"equal"``: Variants with equal values. ``"json"``: their JSON text. ``"struct"``: the physical columns
@@ -193,8 +192,7 @@ class EngineResult:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class CompatReport(Report):
+class CompatReport(Report, Record):
     """The results of all engines that read this kind of data."""
 
     engines: tuple[EngineResult, ...]

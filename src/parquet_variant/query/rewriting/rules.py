@@ -6,7 +6,6 @@ Owns the tables. Leaves rewriting to `expressions`, which has a reader for each 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -14,13 +13,13 @@ from sqlglot import exp
 
 from parquet_variant.query.selection import Kind, element_of, field_of
 from parquet_variant.query.sql_dialect import SqlError, written
+from parquet_variant.support.records import Record
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
 
 _KindOf = Callable[[list[Kind], exp.Expr], Kind]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Record):
     """The form in which an expression takes Variants, and the Variants in its result."""
 
     # Casts to string or JSON, points in time, sort keys, values of which only the presence counts, the Variants

@@ -21,14 +21,14 @@ from parquet_variant.query.selection import Inside, Kind, Selected, TableFacts, 
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_pushdown import Pushdown
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 USE = "table_use"  # The entry of a column's `meta` with the number of its table.
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPath:
+class StoredPath(Record):
     """A path of a column of a table, or inside of the elements, the fields, or the parsed text of the values at a path.
 
     `inside`: the path inside these, once per explosion or parsed text; none for the values themselves.
@@ -36,7 +36,7 @@ class StoredPath:
 
     table: TableFacts
     column: str
-    path: VariantPath = VariantPath()  # noqa: RUF009 - immutable
+    path: VariantPath = VariantPath()
     inside: tuple[Inside, ...] = ()
 
     def below(self, path: VariantPath) -> StoredPath:
@@ -72,8 +72,7 @@ class HoldsVariants:
         return is_variant(self.type)
 
 
-@dataclass(frozen=True, slots=True)
-class OutputColumn(HoldsVariants):
+class OutputColumn(HoldsVariants, Record):
     """An output column of a query: its name (None if the engine chooses it), and the Variants in it."""
 
     name: str | None
@@ -173,8 +172,7 @@ class Relation:
         return max(matching, key=lambda c: (len(c.names), c.names == parts[: len(c.names)]), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedColumn:
+class ResolvedColumn(Record):
     """A resolved name: the relation, its column, and the fields of a struct after it."""
 
     relation: Relation

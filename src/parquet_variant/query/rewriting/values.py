@@ -20,15 +20,15 @@ from parquet_variant.query.selection import Selected, field_of
 from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type_name, written
 from parquet_variant.query.variant_functions import call_name, unknown_function
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 
-@dataclass(frozen=True, slots=True)
-class VariantTerm:
+class VariantTerm(Record):
     """A path into a Variant, and the type that an expression casts it to."""
 
-    path: VariantPath = VariantPath()  # noqa: RUF009 - immutable
+    path: VariantPath = VariantPath()
     type: pa.DataType | None = None  # The Arrow type of the result; None for a Variant.
     cast: bool = False  # Whether there is a cast; ``::variant`` is a cast, too.
     tries: bool = False  # Whether a value that cannot be cast is NULL even where failed casts are errors.

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from parquet_variant.encoding.cast.texts import zone_of
@@ -20,6 +20,7 @@ from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.selection import read_filter, split_type
 from parquet_variant.support.choices import OutputFormat
+from parquet_variant.support.records import Record
 from parquet_variant.tables.opening import format_of_table
 from parquet_variant.tables.row_input import Batch
 
@@ -102,8 +103,7 @@ _FOR_WRITER: dict[str, Callable[[str], Any]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
+class WriteOptions(Record, kw_only=True):
     """The options of a write."""
 
     path: str  # The directory or table.
@@ -111,7 +111,7 @@ class WriteOptions:
     catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
     column: str | None = _option("column")  # The JSON or VARIANT column; by default the only one.
     # The shredding schema; by default inferred from the first rows of each file.
-    schema: ShreddingSchema | None = _option("schema", _schema)  # noqa: RUF009 - the schema is immutable
+    schema: ShreddingSchema | None = _option("schema", _schema)
     write: Mapping[str, Any] = field(default_factory=dict)  # Arguments of `VariantWriter`.
     checkpoint: str | None = _option("checkpointLocation")  # The directory of a stream, as the user named it.
     # Partition columns: names of columns, JSON paths such as ``day=$.ts:date``, or transforms of Iceberg.
@@ -167,8 +167,7 @@ class WriteOptions:
         return cls(path=path, format=format_name, catalog=texts.catalog, write=write, **values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
+class ReadOptions(Record, kw_only=True):
     """The options of a read."""
 
     sources: tuple[str, ...]  # Files, directories or globs, or a table.

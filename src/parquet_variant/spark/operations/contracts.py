@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from parquet_variant.spark.datasource.source import VariantDataSource, make_acti
 from parquet_variant.spark.engine import choose_column, is_connect, merged_batches
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 from parquet_variant.support.choices import OnViolation
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath, is_within, outer_paths
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ def _with_violations(df: DataFrame, column: str | None, rules: ContractCheck) ->
     return df.withColumn(VIOLATION_COLUMN, violations(df[name]))
 
 
-@dataclass(frozen=True, slots=True)
-class BatchDrift:
+class BatchDrift(Record):
     """What a micro-batch of a stream has that the contract does not.
 
     Parameters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import compress
 from typing import Any, ClassVar, Generic, TypeAlias
 
@@ -22,6 +22,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Constant, In, Predicate, bind, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.tables.columns import (
     align_table,
     by_logical_name,
@@ -40,8 +41,7 @@ FileSet: TypeAlias = Any
 NeededColumns: TypeAlias = "Mapping[str, Selected]"
 
 
-@dataclass(frozen=True)
-class FileChange(Generic[File]):
+class FileChange(Generic[File], Record):
     """The effect of a change on one data file."""
 
     file: File
@@ -55,8 +55,7 @@ class FileChange(Generic[File]):
     matched: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
-@dataclass(frozen=True)
-class FileLayout:
+class FileLayout(Record):
     """What decides with which other files a file is rewritten."""
 
     partition: Hashable  # Files that are rewritten together have the same one.
@@ -65,8 +64,7 @@ class FileLayout:
     millis: int | None  # The time at which it was written.
 
 
-@dataclass(frozen=True)
-class TableChange(Generic[File]):
+class TableChange(Generic[File], Record):
     """A change planned on one version of a table: the input of `ChangeableTable.commit`."""
 
     opened: FileSet  # The files that were inspected.
@@ -106,8 +104,7 @@ class _ScansVersion:
         return self.scan.plan(self.current, columns, column=variant, zone=zone)
 
 
-@dataclass(frozen=True)
-class ChangePlan(ABC, _ScansVersion, Generic[File]):
+class ChangePlan(ABC, _ScansVersion, Generic[File], Record):
     """The plan by which every task of a change changes one file; can be pickled.
 
     A plan that `erases` keeps nothing of deleted rows: it rewrites files as a whole, because dictionary pages hold

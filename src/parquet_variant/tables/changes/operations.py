@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.ops.interop.tables import rows_of
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report, counted
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, TableChange
 from parquet_variant.tables.changes.row_changes import TARGET, Clause, Join, RowChange, change_rows
@@ -29,8 +30,7 @@ from parquet_variant.tables.storage import now_millis
 from parquet_variant.tables.write_plan import File
 
 
-@dataclass(frozen=True)
-class ChangeResult:
+class ChangeResult(Record):
     """The result of a delete, update, replace or merge.
 
     Parameters
@@ -197,8 +197,7 @@ def merge(
     return Merge(target, Join(rows_of(source), condition, source_alias, target_alias), options)
 
 
-@dataclass(frozen=True)
-class Merge:
+class Merge(Record):
     """A merge that waits for its clauses and for `execute`; made by `merge`. Each method returns a new merge.
 
     Of the clauses for a row, the first one whose predicate is true applies.
@@ -289,8 +288,7 @@ def _names(columns: Iterable[str] | str) -> frozenset[str]:
 _WRITER_MILLIS = 3_600_000
 
 
-@dataclass(frozen=True)
-class EraseReport(Report):
+class EraseReport(Report, Record):
     """What an erasure did, or would do.
 
     Parameters

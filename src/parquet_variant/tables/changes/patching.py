@@ -6,7 +6,7 @@ Owns what replaces a file, and the metrics of the new file. Leaves the bytes to 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, p
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.value_edits import variant_normalize
+from parquet_variant.support.records import Record
 from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange
 from parquet_variant.tables.columns import align_table, by_logical_name, stored_schema, to_stored, with_other_columns
 from parquet_variant.tables.expressions import Assignment
@@ -28,8 +29,7 @@ from parquet_variant.tables.storage import LocalStorage
 from parquet_variant.tables.write_plan import File, Rules
 
 
-@dataclass(frozen=True)
-class FileRows(Generic[File]):
+class FileRows(Generic[File], Record):
     """The rows of one file that a change deletes or updates; all masks are by position."""
 
     plan: ChangePlan[File]

@@ -8,7 +8,7 @@ and files to `patching`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -26,6 +26,7 @@ from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.selection import Selected, TableColumns
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.records import Record
 from parquet_variant.tables import expressions
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
 from parquet_variant.tables.changes.patching import FileRows
@@ -40,8 +41,7 @@ _NO_CLAUSE = -1
 _NO_ROW = -1
 
 
-@dataclass(frozen=True)
-class Join:
+class Join(Record):
     """The source of a merge, and the condition that its rows meet with rows of the table."""
 
     source: pa.Table
@@ -58,8 +58,7 @@ class Join:
             )
 
 
-@dataclass(frozen=True)
-class Clause:
+class Clause(Record):
     """What happens to some rows: one WHEN clause of a merge, or the whole of a delete or update."""
 
     kind: RowKind  # The rows that the clause applies to; without a source, all rows are not matched by it.
@@ -118,8 +117,7 @@ def _all_columns(source: pa.Table, alias: str, schema: StructType, without: froz
     return values
 
 
-@dataclass(frozen=True)
-class RowChange:
+class RowChange(Record):
     """Parsed clauses over the rows of a table and, in a merge, over the rows of a source; sent to every task."""
 
     plan: ChangePlan[Any]

@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -30,6 +29,7 @@ from parquet_variant.inference.statistics import TEXT_LENGTH, ValueBounds, lower
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables import file_metrics, pruning
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.protocol.actions import parse_json
@@ -236,8 +236,7 @@ _OFFSET_ERROR = timedelta(minutes=1)
 _SHIFTS = {"minValues": -_OFFSET_ERROR, "maxValues": _OFFSET_ERROR}
 
 
-@dataclass(frozen=True)
-class StatsTable:
+class StatsTable(Record):
     """Statistics by column, one row per file."""
 
     # Columns ``numRecords``, ``minValues``, ``maxValues`` and ``nullCount``; the last three are structs of physical

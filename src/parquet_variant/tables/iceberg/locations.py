@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import urlparse
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.io.filesystems import with_known_scheme
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables.storage import Storage, open_storage
 
 # Iceberg's names of properties -> obstore's names of options.
@@ -73,8 +74,7 @@ def absolute_location(location: str) -> str:
     return location if "://" in location else f"file://{normal_location(location)}"
 
 
-@dataclass(frozen=True)
-class TableFiles:
+class TableFiles(Record):
     """The files of one table.
 
     `location`: the table's base location.

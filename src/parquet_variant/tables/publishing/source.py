@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from parquet_variant.errors import TableError
 from parquet_variant.inference.statistics import ValueBounds
+from parquet_variant.support.records import Record
 from parquet_variant.tables.file_metrics import ColumnMetrics
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
@@ -34,8 +35,7 @@ PUBLISHED_VERSION = "parquet-variant.published-version"
 _NAMESPACE = uuid.UUID("6f2d3a52-3a0b-4d0c-9d3e-0a6b3f7f8f11")
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFile:
+class ListedFile(Record):
     """A data file of a source, without its metrics."""
 
     location: str  # The absolute location.
@@ -49,8 +49,7 @@ class ListedFile:
         return uuid.uuid5(_NAMESPACE, f"{self.location}\0{self.vector_key}")
 
 
-@dataclass(frozen=True)
-class SourceColumns:
+class SourceColumns(Record):
     """The columns of a source."""
 
     schema: Schema  # The columns with field ids.

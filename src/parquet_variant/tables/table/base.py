@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar, get_args
@@ -23,6 +23,7 @@ from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, path_text
 from parquet_variant.support.choices import Errors, InputFormat, OnConflict, OnError, OnInexact, SqlEngine
 from parquet_variant.support.lazy_names import has_method, registered_method
+from parquet_variant.support.records import Record
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.types.path import VariantPath
 
@@ -47,8 +48,7 @@ class TextKeywords(TypedDict, total=False):
     parse: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpenOptions:
+class OpenOptions(Record, kw_only=True):
     """The options of `pv.open`, which all operations of the table use."""
 
     column: str | None = None

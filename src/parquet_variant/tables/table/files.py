@@ -7,7 +7,7 @@ Owns the classes, and `MemoryScan`, a query by path over rows in memory. Leaves 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables.table.base import OpenOptions, TableFormat
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath
@@ -31,8 +32,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 _BATCH_ROWS = 1 << 16
 
 
-@dataclass(frozen=True)
-class MemoryScan(PlannedQuery):
+class MemoryScan(PlannedQuery, Record):
     """A planned query over an Arrow table; `errors` and `zone` are as for `Table.scan`."""
 
     table: pa.Table

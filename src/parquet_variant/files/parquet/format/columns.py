@@ -8,7 +8,7 @@ to `ShreddingSchema`, and rules that only the validator checks to `validation`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.facts import leaf_type
@@ -17,11 +17,11 @@ from parquet_variant.layouts.layout import find_layout, is_lone_typed_value
 from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.layouts.storages import OBJECT_FIELDS, check_fields
 from parquet_variant.support.choices import Layout
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 
-@dataclass(frozen=True, slots=True)
-class VariantColumn:
+class VariantColumn(Record):
     """A Variant column of a file."""
 
     name: str  # The dotted path without the levels of lists and maps.
@@ -130,8 +130,7 @@ def no_variant_column(names: Sequence[str], file: str, column: str | None = None
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ShreddedGroup:
+class ShreddedGroup(Record):
     """A shredded value in the file's schema."""
 
     path: VariantPath  # The path of the value in the Variant.

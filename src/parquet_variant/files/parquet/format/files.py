@@ -44,6 +44,7 @@ from parquet_variant.io.directories import (
     typed_partitions,
 )
 from parquet_variant.io.filesystems import filesystem_of, info_of, read_errors
+from parquet_variant.support.records import Record
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form
 
@@ -63,8 +64,7 @@ _MISCOUNTING, _PADDING = "parquet-mr version 1.", 100
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetSource:
+class ParquetSource(Record):
     """A Parquet file: its path, filesystem and size."""
 
     path: str

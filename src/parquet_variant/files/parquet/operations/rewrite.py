@@ -13,7 +13,6 @@ import posixpath
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, ClassVar, NamedTuple, TypeAlias, Unpack, get_args
 
@@ -43,6 +42,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
 from parquet_variant.support.choices import FileMode, Layout, OnConflict
 from parquet_variant.support.keywords import with_keywords
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted
 
 _COPY_BYTES = 4 << 20
@@ -214,8 +214,7 @@ def profile_task(task: int, attempt: int, source: ParquetSource, *, column: str 
         return reduce(Profile.merge, (Profile.of_array(array) for _, array in arrays), Profile())
 
 
-@dataclass(frozen=True, slots=True)
-class VariantForm:
+class VariantForm(Record):
     """The new form of the Variants in a file; `rewrite` documents the options."""
 
     layout: Layout | None
@@ -279,8 +278,7 @@ def new_storage(
 DEFAULT_FILE_BYTES = 256 << 20
 
 
-@dataclass(frozen=True, repr=False)
-class OptimizeResult:
+class OptimizeResult(Record, repr=False):
     """The result of `optimize`.
 
     Parameters
@@ -314,8 +312,7 @@ class OptimizeResult:
         return f"<OptimizeResult {version}{text}{'' if self.drift is None else f'; {self.drift!r}'}>"
 
 
-@dataclass(frozen=True, slots=True)
-class ShreddedFile:
+class ShreddedFile(Record):
     """A file with its shredding schema, its rows, and its other columns, which must be equal in files to be merged."""
 
     source: Any  # The file, with its ``path`` and ``size``, as the functions of its format take it.

@@ -32,6 +32,7 @@ from parquet_variant.files.parquet.pages.leaf_values import (
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.pages.runs import most_run_bytes
+from parquet_variant.support.records import Record
 
 Bytes: TypeAlias = "bytes | pa.Buffer"
 # An array with a value or null per slot, or values without nulls.
@@ -44,8 +45,7 @@ _MIN_SAMPLE = 1_000
 _NO_INDEX = np.zeros(0, np.int32)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnOptions:
+class ColumnOptions(Record):
     """Options for writing a column."""
 
     # Whether to use a dictionary until it exceeds ``dictionary_bytes``; None: only if the first values repeat enough

@@ -24,6 +24,7 @@ from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages import values as value_kernels
 from parquet_variant.kernels.pages.levels import ByteArrays, Lists, list_levels, list_positions, optional_levels
 from parquet_variant.kernels.shredding import schema_table
+from parquet_variant.support.records import Record
 from parquet_variant.types import MAX_OFFSET
 
 Levels = npt.NDArray[np.uint8]
@@ -180,8 +181,7 @@ def node_entries(rows: schema_table.ShreddedRows) -> tuple[Entries, list[tuple[E
 _DTYPES = {Physical.INT32: np.int32, Physical.INT64: np.int64, Physical.FLOAT: np.float32, Physical.DOUBLE: np.float64}
 
 
-@dataclass(frozen=True, slots=True)
-class LeafValues:
+class LeafValues(Record):
     """Contiguous values of a leaf column, without nulls."""
 
     count: int  # Number of values.

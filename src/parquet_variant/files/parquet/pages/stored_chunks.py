@@ -10,7 +10,6 @@ values of pages to `column_values`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,6 +29,7 @@ from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.types import MAX_OFFSET
 
 # The field of a page header that describes a data page of each type.
@@ -72,8 +72,7 @@ def chunk_start(metadata: Mapping[int, Any]) -> int:
     return min(at for at in (metadata[thrift.DATA_AT], metadata.get(thrift.DICTIONARY_AT)) if at)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
+class StoredChunk(Record):
     """A column chunk of a stored file, and its data pages."""
 
     source: pa.NativeFile  # The open file.

@@ -32,6 +32,7 @@ from parquet_variant.kernels.arrow_buffers import scalar, to_numpy
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import Selected
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report, counted
 from parquet_variant.types.forms import cast_values
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -49,8 +50,7 @@ _DIRECT = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
+class GroupPlan(Record):
     """A row group that may contain matching rows."""
 
     number: int  # The number of the row group.
@@ -64,8 +64,7 @@ class GroupPlan:
         return sorted({leaf for output in outputs for leaf in self.leaves[output] or ()})
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Record):
     """A selected column in one file: the columns of a path, an ordinary column, or a partition value."""
 
     selected: Selected
@@ -218,8 +217,7 @@ def _outputs_in(
     return variant, outputs
 
 
-@dataclass(frozen=True, slots=True)
-class ScanTask:
+class ScanTask(Record):
     """Some row groups of one file: the unit of work that is sent to other processes."""
 
     source: ParquetSource  # The file.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -19,6 +18,7 @@ import pyarrow as pa
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.columns import VariantColumn, shredded_groups
+from parquet_variant.support.records import Record
 
 # From best to worst. "unknown": no rule says that the engine reads all traits of the file.
 Result: TypeAlias = Literal["reads", "json", "struct", "unknown", "differs", "null", "refuses"]
@@ -26,8 +26,7 @@ READABLE: tuple[Result, ...] = ("reads", "json", "struct")
 _DEEPEST = 98  # Levels that every reader opens.
 
 
-@dataclass(frozen=True, slots=True)
-class EngineRule:
+class EngineRule(Record):
     """What some versions of an engine do with files.
 
     `result`: ``"reads"``: Variants with equal values. ``"json"``: JSON text. ``"struct"``: the physical columns.

@@ -30,14 +30,14 @@ from parquet_variant.layouts.storages import check_fields
 from parquet_variant.ops.columns.slot_casts import faulty_slots
 from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report
 from parquet_variant.types import BasicType
 from parquet_variant.types.forms import list_elements
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 
-@dataclass(frozen=True, slots=True)
-class Violation(Report):
+class Violation(Report, Record):
     """A violation of the specification in a file.
 
     Parameters

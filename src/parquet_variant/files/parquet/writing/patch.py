@@ -8,7 +8,6 @@ new chunks to `file_writer`. Spec: ``parquet.thrift``, ``PageIndex.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, BinaryIO
 
@@ -49,6 +48,7 @@ from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.types import BasicType
 
 _CONTAINERS = {BasicType.OBJECT, BasicType.ARRAY}
@@ -150,8 +150,7 @@ class FilePatcher(PageFileWriter):
         return FileInfo(str(target), sum(rows), size, len(rows), file.annotated, may_hold_nan, footer, nulls)
 
 
-@dataclass(frozen=True)
-class FilePatch:
+class FilePatch(Record):
     """The plan, made by `plan_patch`, to change values of some rows of a file."""
 
     file: StoredFile
@@ -322,8 +321,7 @@ def _changed_leaves(before: pa.Array, after: pa.Array, rows: pa.Array) -> pa.Arr
     return pa.StructArray.from_arrays(list(parts.values()), fields=fields, mask=mask) if parts else None
 
 
-@dataclass(frozen=True)
-class FileShrink:
+class FileShrink(Record):
     """The plan, made by `plan_shrink`, to rewrite a file without some rows.
 
     `groups`: for each row group, the mask of the remaining rows, and its columns if only some rows remain.

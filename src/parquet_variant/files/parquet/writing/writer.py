@@ -15,7 +15,7 @@ import os
 import posixpath
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias, Unpack, get_args
 
 import pyarrow as pa
@@ -54,14 +54,14 @@ from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_vari
 from parquet_variant.support.choices import FileMode, Layout
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.keywords import with_keywords
+from parquet_variant.support.records import Record
 
 # Rows are written directly to pages if a row group has room for at least this many such batches.
 _MIN_BATCHES = 4
 Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
 
 
-@dataclass(frozen=True)
-class FileInfo:
+class FileInfo(Record):
     """A written Parquet file.
 
     Parameters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import quote
 
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from parquet_variant.tables.changes.operations import ChangeResult
 
 
-@dataclass(frozen=True)
 class DeltaChangePlan(ChangePlan[Add]):
     """The plan of a change to a Delta table, for every task; can be pickled."""
 

@@ -21,7 +21,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.tables.commits import CommitResult, CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.delta.log.file_actions import split_commits
 from parquet_variant.tables.delta.log.segment import commit_path, in_commit_time, later_versions
@@ -53,8 +54,7 @@ _TIME = "inCommitTimestamp"
 _IN_COMMIT = ("inCommitTimestamp", "delta.enableInCommitTimestamps")
 
 
-@dataclass(frozen=True)
-class CommitWatermarks:
+class CommitWatermarks(Record):
     """The highest row id and the latest time of the commits so far."""
 
     row_id: int | None = None  # The highest assigned row id; None if the table does not track rows.
@@ -135,8 +135,7 @@ _MAX_WAIT_SECONDS = 0.1
 Rebase: TypeAlias = "Callable[[Snapshot], Transaction]"
 
 
-@dataclass(frozen=True)
-class Transaction:
+class Transaction(Record):
     """The content of one commit."""
 
     # Recorded in the commit's `commitInfo`.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -22,6 +21,7 @@ from parquet_variant.errors import DeltaError
 from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector, parse_json
 
 _STRINGS = pa.map_(pa.string(), pa.string())
@@ -47,8 +47,7 @@ _NULLS = 1 << 16
 _IGNORED = {"extendedFileMetadata": pa.bool_()}
 
 
-@dataclass(frozen=True)
-class CommitLines:
+class CommitLines(Record):
     """The lines of concatenated commit files."""
 
     other_actions: list[dict[str, Any]]  # All actions except adds, removes and change data files, parsed, in order.

@@ -22,6 +22,7 @@ from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.tables.delta.file_locations import relative_path
 from parquet_variant.tables.delta.log.file_actions import no_files, read_checkpoint_part, split_commits
 from parquet_variant.tables.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn, parse_json
@@ -37,16 +38,14 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|[0-9a-fA-F-]{36}\.(?
 _PARTS = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Record):
     """A complete checkpoint: its version and its files (several for a multi-part checkpoint)."""
 
     version: int
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Record):
     """The files that make up a version."""
 
     version: int  # The table's version.

@@ -14,7 +14,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -27,6 +27,7 @@ from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables.delta import statistics
 from parquet_variant.tables.delta.file_locations import partition_column, relative_path
 from parquet_variant.tables.delta.log import segment as log
@@ -42,8 +43,7 @@ from parquet_variant.tables.storage import Storage, now_millis, open_storage, to
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Record):
     """A table at one version, or at a version that is to be created."""
 
     storage: Storage

@@ -9,7 +9,7 @@ rows that commits changed (PROTOCOL.md, "Add CDC File"). Leaves the query to `ta
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -144,7 +144,6 @@ def parquet_files(current: Snapshot, limit: int | None = None) -> tuple[ParquetS
     return tuple(sources)
 
 
-@dataclass(frozen=True)
 class FileColumns(DataFileColumns):
     """The columns of one data file; rows inherit partition values, and row ids where the file has none."""
 
@@ -198,8 +197,7 @@ class FileColumns(DataFileColumns):
         return f.name.lower() in {name.lower() for name in self.current.partition_columns}
 
 
-@dataclass(frozen=True, repr=False)
-class DeltaScan(TableScan[Add]):
+class DeltaScan(TableScan[Add], repr=False):
     """A query over a table, made by `scan`; it reads only the log until rows are requested."""
 
     current: Snapshot

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -138,7 +138,6 @@ DATA_FILE_NAME = re.compile(
 PartitionValues = Mapping[str, str | None]
 
 
-@dataclass(frozen=True)
 class WritePlan(TableWritePlan[Add]):
     """All that a task needs to write files for a Delta table; can be pickled.
 

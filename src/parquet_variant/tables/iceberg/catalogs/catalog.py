@@ -13,13 +13,14 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from parquet_variant.errors import IcebergError, VariantError, without_secrets
 from parquet_variant.io.directories import ICEBERG_METADATA
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.support.records import Record
 from parquet_variant.tables.iceberg.locations import TableFiles, absolute_location, normal_location, storage_options_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, apply_change, check_requirements
@@ -28,8 +29,7 @@ from parquet_variant.tables.storage import Storage
 DATA_PATH, METADATA_PATH = "write.data.path", "write.metadata.path"
 
 
-@dataclass(frozen=True)
-class LoadedTable:
+class LoadedTable(Record):
     """A table as its catalog has it now; can be pickled.
 
     `identifier`: namespace and name, or the location of a table without a catalog.
@@ -126,8 +126,7 @@ class Catalog(ABC):
         """Remove a table from the catalog; its files are kept. Raises `IcebergError`: reason ``"no-such-table"``."""
 
 
-@dataclass(frozen=True)
-class NamedCatalog(Catalog):
+class NamedCatalog(Catalog, Record):
     """A catalog of names, over PyIceberg's catalog of its kind.
 
     `properties`: PyIceberg's properties of such catalogs, such as ``uri``, ``token`` and ``credential``.
@@ -248,8 +247,7 @@ _VERSION = re.compile(r"metadata/v(\d+)((?:\.gz)?\.metadata\.json)")
 _SUFFIXES = (".metadata.json", ".gz.metadata.json")
 
 
-@dataclass(frozen=True)
-class DirectoryCatalog(DocumentCatalog):
+class DirectoryCatalog(DocumentCatalog, Record):
     """Tables by their location, which is the whole identifier; a metadata file can only be read."""
 
     store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -342,7 +340,6 @@ def _suffix(storage: Storage, number: int) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
 class SqlCatalog(NamedCatalog, DocumentCatalog):
     """Tables of a database that PyIceberg's ``SqlCatalog`` uses, or can use; it has ``uri`` and ``warehouse``."""
 

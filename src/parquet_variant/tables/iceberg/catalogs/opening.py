@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -33,7 +33,6 @@ _NAMESPACE_SEPARATOR = "%1F"
 _DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
-@dataclass(frozen=True)
 class RestCatalog(catalogs.NamedCatalog):
     """Tables of a REST catalog."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from parquet_variant.io.engine import Progress
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileLayout, TableChange
 from parquet_variant.tables.changes.optimizing import optimize
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry, Status
@@ -35,7 +36,6 @@ from parquet_variant.tables.table_scan import TableScan
 METRICS_IN_MEMORY = 20_000
 
 
-@dataclass(frozen=True)
 class IcebergChangePlan(ChangePlan[snapshots.TableFile]):
     """The plan of a change to an Iceberg table, for every task; can be pickled."""
 
@@ -193,8 +193,7 @@ def drop_shredding(
     return optimize(table, schema=schema, threads=threads, progress=progress, **options)
 
 
-@dataclass(frozen=True)
-class RewriteManifestsResult:
+class RewriteManifestsResult(Record):
     """The result of rewriting manifests.
 
     Parameters

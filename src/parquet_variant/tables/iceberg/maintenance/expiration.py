@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.io.directories import ICEBERG_METADATA, is_inside, table_directories
 from parquet_variant.io.temporaries import dead_temporaries
+from parquet_variant.support.records import Record
 from parquet_variant.tables.changes.operations import ErasableTable
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
@@ -32,8 +33,7 @@ _MAX_REF_AGE, _FOREVER = "history.expire.max-ref-age-ms", 2**63 - 1
 _ENABLED = "gc.enabled"
 
 
-@dataclass(frozen=True)
-class ExpireResult:
+class ExpireResult(Record):
     """The result of expiring snapshots.
 
     Parameters

@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.support.records import Record
 from parquet_variant.tables.iceberg.metadata import avro
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, result_types
 from parquet_variant.tables.iceberg.metadata.schema import to_bytes
@@ -105,8 +106,7 @@ class FieldSummary:
     upper_bound: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestFile:
+class ManifestFile(Record):
     """A manifest, as a manifest list describes it; counts are None where a list of version 1 lacks them."""
 
     path: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.inference.statistics import upper_text
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.tables.iceberg.metadata.schema import (
     TIMESTAMPS,
     Schema,
@@ -90,16 +91,14 @@ _NUMPY_UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRange:
+class SourceRange(Record):
     """The smallest and largest source value, as raw values, that a partition value allows; None if unbounded."""
 
     lower: Any = None
     upper: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Transform:
+class Transform(Record):
     """A partition transform; ``name`` is the whole text of a transform that this package does not know.
 
     >>> Transform.parse("bucket[16]")
@@ -258,8 +257,7 @@ _SPARK_NAMES = {"years": "year", "months": "month", "days": "day", "hours": "hou
 _ORDER = re.compile(r"\s*(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?\s*", re.IGNORECASE | re.DOTALL)
 
 
-@dataclass(frozen=True)
-class PartitionField:
+class PartitionField(Record):
     """One field of a partition spec; ``extra`` keeps JSON members that this package does not know."""
 
     source_id: int
@@ -274,8 +272,7 @@ class PartitionField:
         return named | {"transform": str(self.transform)} | dict(self.extra)
 
 
-@dataclass(frozen=True)
-class PartitionSpec:
+class PartitionSpec(Record):
     """The fields by which rows are divided into files."""
 
     id: int = 0
@@ -402,8 +399,7 @@ def spec_of(
 # ---- sort orders
 
 
-@dataclass(frozen=True)
-class SortField:
+class SortField(Record):
     """One field of a sort order."""
 
     source_id: int
@@ -412,8 +408,7 @@ class SortField:
     nulls_last: bool = False
 
 
-@dataclass(frozen=True)
-class SortOrder:
+class SortOrder(Record):
     """The fields by which the rows of a file are sorted; id 0 means unsorted."""
 
     id: int = 0

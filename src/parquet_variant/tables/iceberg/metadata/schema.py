@@ -16,7 +16,7 @@ import struct
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Context, Decimal, Inexact
 from itertools import count
 from typing import Any
@@ -27,6 +27,7 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.layouts.storage_shape import lenient_primitive
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables import schema as shared
 from parquet_variant.types import TYPE_OF_ARROW, of_arrow
 
@@ -176,8 +177,7 @@ def with_new_ids(kind: shared.TableType, ids: Iterator[int]) -> shared.TableType
 # ---- schemas
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(Record):
     """A schema of a table; ``extra`` keeps JSON members that this package does not know."""
 
     id: int

@@ -10,11 +10,12 @@ import json
 import uuid
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionSpec, SortOrder
 from parquet_variant.tables.iceberg.metadata.schema import (
     NAME_MAPPING,
@@ -42,8 +43,7 @@ _HISTORY = (
 _REQUIRED = ("format-version", "location", "last-updated-ms", "last-column-id")
 
 
-@dataclass(frozen=True)
-class SnapshotInfo:
+class SnapshotInfo(Record):
     """One snapshot of a table, as its metadata lists it."""
 
     id: int
@@ -76,8 +76,7 @@ class SnapshotInfo:
         return self.summary.get("operation", "unknown")
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(Record):
     """A branch or a tag."""
 
     snapshot_id: int
@@ -99,8 +98,7 @@ class Reference:
         return {name.replace("_", "-"): value for name, value in asdict(self).items() if value is not None}
 
 
-@dataclass(frozen=True)
-class TableMetadata:
+class TableMetadata(Record):
     """The metadata of a table: `document` is the JSON as it was read, in the form of version 2 and later."""
 
     document: Mapping[str, Any]

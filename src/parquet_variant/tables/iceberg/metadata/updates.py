@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.support.records import Record
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, spec_of
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_VERSION, TableMetadata
@@ -26,8 +27,7 @@ _DEFAULT_KEPT = 100
 LAST_ADDED = -1
 
 
-@dataclass(frozen=True)
-class TableChange:
+class TableChange(Record):
     """A change of a table's metadata: what to do, and what must still be true then."""
 
     updates: Sequence[Update] = ()

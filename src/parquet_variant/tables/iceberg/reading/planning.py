@@ -22,6 +22,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.tables import pruning
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata import partitioning
@@ -161,8 +162,7 @@ def _arrow_bounds(values: Iterable[Any], kind: PrimitiveType) -> pa.Array | None
 # ---- partition values
 
 
-@dataclass(frozen=True)
-class _PartitionValues:
+class _PartitionValues(Record):
     """The smallest and the largest value of a partition field in each file or manifest, and what else may be there."""
 
     field: partitioning.PartitionField

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,6 @@ from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arro
 from parquet_variant.tables.table_scan import TableScan
 
 
-@dataclass(frozen=True)
 class FileColumns(file_rows.DataFileColumns):
     """The columns of one data file; rows inherit row ids and sequence numbers where the file has none.
 
@@ -205,8 +203,7 @@ def _comparable_array(array: pa.Array) -> pa.Array:
 METADATA_IDS = {f.id for f in schemas.METADATA_COLUMNS.values()}
 
 
-@dataclass(frozen=True, repr=False)
-class IcebergScan(TableScan[TableFile]):
+class IcebergScan(TableScan[TableFile], repr=False):
     """A query over a table, made by `scan`; it reads only metadata until rows are requested."""
 
     current: Snapshot

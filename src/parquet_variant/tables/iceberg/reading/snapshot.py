@@ -26,6 +26,7 @@ from parquet_variant.errors import IcebergError, TableError, check_batch, check_
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.tables.iceberg.locations import TableFiles
@@ -53,8 +54,7 @@ def batch_key(application: str, branch: str) -> str:
     return f"{BATCH}{application}" if branch == MAIN else f"{_BRANCH}{name}.{application}"
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Record):
     """A table at one of its snapshots.
 
     `table`: the table as its catalog had it.
@@ -307,8 +307,7 @@ PATH_ID, POSITION_ID = 2147483546, 2147483545
 Partition = tuple[int, tuple[Any, ...]]
 
 
-@dataclass(frozen=True)
-class FileDeletes:
+class FileDeletes(Record):
     """The delete files that apply to one data file, by kind."""
 
     vector: ManifestEntry | None = None
@@ -458,8 +457,7 @@ def read_delete_file(
 NO_DELETES = FileDeletes()
 
 
-@dataclass(frozen=True)
-class TableFile:
+class TableFile(Record):
     """A data file of a snapshot, or one that was just written; can be pickled.
 
     `entry`: its manifest entry, whose status is ADDED and without numbers if no snapshot has it yet.

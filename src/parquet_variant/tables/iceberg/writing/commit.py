@@ -12,11 +12,12 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TypeAlias
 
 from parquet_variant.errors import IcebergError, VariantError
+from parquet_variant.support.records import Record
 from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.metadata import updates
@@ -51,8 +52,7 @@ from parquet_variant.tables.storage import now_millis
 ReadsAdded: TypeAlias = "Callable[[Sequence[ManifestEntry]], bool]"
 
 
-@dataclass(frozen=True)
-class SnapshotChange:
+class SnapshotChange(Record):
     """The changes that a commit makes to the files of a table."""
 
     operation: str  # Of the snapshot: append, replace, overwrite or delete.

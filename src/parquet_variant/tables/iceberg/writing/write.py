@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import count
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
@@ -18,6 +18,7 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError, check_choice, check_mapping, strings_of
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.support.keywords import with_keywords
+from parquet_variant.support.records import Record
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.commits import CommitResult
 from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable, NamedCatalog
@@ -76,8 +77,7 @@ Names = Sequence[str] | str
 _VECTORIZATION = "read.parquet.vectorization.enabled"
 
 
-@dataclass(frozen=True)
-class TableDefinition:
+class TableDefinition(Record):
     """The definition of a new table, apart from its columns."""
 
     partition_by: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -26,6 +26,7 @@ from parquet_variant.inference.statistics import lower_text, upper_text
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata import schema as schemas
@@ -72,8 +73,7 @@ _CHECKED = (
 )
 
 
-@dataclass(frozen=True)
-class WriteProperties:
+class WriteProperties(Record):
     """The properties of a table, as its writers read them."""
 
     properties: Mapping[str, str]
@@ -251,7 +251,6 @@ def parquet_places(struct: TableType, place: Place = ()) -> list[tuple[Place, in
 LINEAGE = (schemas.ROW_ID, schemas.LAST_UPDATED)
 
 
-@dataclass(frozen=True)
 class IcebergWritePlan(TableWritePlan[TableFile]):
     """All that a task needs to write files for an Iceberg table; can be pickled.
 
