@@ -37,7 +37,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_nu
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.memory import address_of, buffer_address, copy_spans
 from parquet_variant.kernels.operations.edit import least_metadata, metadata_sizes
-from parquet_variant.kernels.shredding.schema_table import FilledBuffers, S, SchemaTable, ShreddedRows, schema_table
+from parquet_variant.kernels.shredding.schema_table import FilledBuffers, SchemaTable, ShreddedRows, schema_table
 from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedColumns, assemble
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, mark_lacking, name_table
 from parquet_variant.kernels.values.value_nodes import RAW, value_array
@@ -131,28 +131,26 @@ class TypedInputs:
         return self._address(valid) if len(valid) else 0
 
     def _group(self, s: int, group: pa.StructArray, *, optional: bool = True) -> None:
-        names = {field.name: i for i, field in enumerate(group.type)}
         if optional:
             self.addresses[s, INPUT.GROUP_VALID] = self._valid_address(group)
-        if "value" in names:
-            value = group.field(names["value"])
+        if (index := group.type.get_field_index("value")) >= 0:
+            value = group.field(index)
             self.addresses[s, INPUT.VALUE_VALID] = self._valid_address(value)
             if self.addresses[s, INPUT.VALUE_VALID] != _NONE_VALID:
                 parts = binary_parts(value)
                 self._owners.append(parts.owner)
                 self.addresses[s, INPUT.VALUE_OFFSETS] = self._address(parts.offsets)
                 self.addresses[s, INPUT.VALUE_DATA] = parts.address
-        if "typed_value" in names and self._table.schemas[s].kind != "variant":
-            self._typed_column(s, group.field(names["typed_value"]))
+        index = group.type.get_field_index("typed_value")
+        if index >= 0 and self._table.schemas[s].kind != "variant":
+            self._typed_column(s, group.field(index))
 
     def _typed_column(self, s: int, typed: pa.Array) -> None:
         self.addresses[s, INPUT.TYPED_VALID] = self._valid_address(typed)
         schema = self._table.schemas[s]
         if schema.kind == "object":
-            fields = {field.name: i for i, field in enumerate(typed.type)}
-            for child in range(s + 1, int(self._table.nodes[s, S.END])):
-                if self._table.nodes[child, S.PARENT] == s:
-                    self._group(child, typed.field(fields[self._table.names[child]]))
+            for child in self._table.children[s]:
+                self._group(child, typed.field(self._table.names[child]))
         elif schema.kind == "array":
             if not (pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)):
                 typed = typed.cast(pa.large_list(typed.type.value_field))
@@ -162,7 +160,7 @@ class TypedInputs:
             self._primitive(s, typed, schema.type)
 
     def _primitive(self, s: int, typed: pa.Array, target: pa.DataType | None) -> None:
-        if self._table.nodes[s, S.WIDTH] == 0:
+        if not self._table.widths[s]:
             parts = binary_parts(typed)
             self._owners.append(parts.owner)
             self.addresses[s, INPUT.TYPED_OFFSETS] = self._address(parts.offsets)
@@ -181,7 +179,7 @@ class TypedInputs:
             slots = np.unpackbits(bits, count=typed.offset + len(typed), bitorder="little")[typed.offset :]
             self.addresses[s, INPUT.SLOTS] = self._address(slots)
         else:
-            self.addresses[s, INPUT.SLOTS] = buffer_address(data) + typed.offset * int(self._table.nodes[s, S.WIDTH])
+            self.addresses[s, INPUT.SLOTS] = buffer_address(data) + typed.offset * self._table.widths[s]
 
 
 def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:

@@ -171,8 +171,13 @@ def valid_mask(array: pa.Array) -> Mask:
     return valid != 0 if len(valid) else np.ones(len(array), np.bool_)
 
 
+_PLAIN = {pa.BinaryArray, pa.StringArray, pa.LargeBinaryArray, pa.LargeStringArray}
+
+
 def _without_encodings(array: pa.Array) -> pa.Array:
     """Return an array without dictionaries, run ends or views."""
+    if type(array) in _PLAIN:
+        return array
     array = one_chunk(array)
     array = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
     return in_form(array, plain_form(array.type))

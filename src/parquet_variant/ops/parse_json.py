@@ -190,7 +190,7 @@ def _parse_column(
             null_on_error=null_on_error,
             first_row=start,
         )
-        tape, _ = string_types.apply(parsed.tape)
+        tape = string_types.apply(parsed.tape)[0] if string_types else parsed.tape
         storage = shredded_rows(tape, schema, per_batch=per_batch, first_row=start).storage()
         parsed.tape.release()
         return storage
@@ -199,7 +199,8 @@ def _parse_column(
     is_small = threads is None and total < 2 * arguments.MIN_SLICE_BYTES
     workers = 1 if per_batch or is_small else thread_count(threads)
     chunk_bytes = min(max(-(-total // workers), arguments.MIN_SLICE_BYTES), _CHUNK_BYTES // workers)
-    storages = list(in_order(parsed, row_chunks(offsets, chunk_bytes), workers))
+    chunks = row_chunks(offsets, chunk_bytes) if total > chunk_bytes else [(0, len(text))]
+    storages = list(in_order(parsed, chunks, workers))
     return trusted_array(storages[0] if len(storages) == 1 else joined_storages(storages), fits_files=True)
 
 

@@ -40,7 +40,8 @@ def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
     Raises `SchemaError` for a single value instead of a column (a string, bytes, a mapping, a number), and for Arrow
     data whose buffers are inconsistent with each other.
     """
-    if not isinstance(values, pa.Array | pa.ChunkedArray):
+    is_made = isinstance(values, list)  # pyarrow makes arrays of Python objects that need no check
+    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         refuse_one_value(values)
         if not is_arrow(values):
             strings = _strings(values) if arrow_type == pa.string() else None
@@ -57,7 +58,8 @@ def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
             refuse_objects(values)
             values = pa.chunked_array([pa.array(values)] if hasattr(values, "__arrow_c_array__") else values)
     array = values if isinstance(values, pa.Array) else one_chunk(without_null_entries(values))
-    refuse_unsound(array)
+    if not is_made:
+        refuse_unsound(array)
     return array
 
 
@@ -105,7 +107,7 @@ def joined_slices(function: Callable[[VariantArray], pa.Array], column: VariantA
 
     Raises the function's `VariantError`, with its row in the whole column.
     """
-    count = min(column.storage.nbytes // MIN_SLICE_BYTES, len(column))
+    count = min(column.storage.nbytes // MIN_SLICE_BYTES, len(column)) if len(column) > 1 else 1
     if threads is None and count < 2:
         return function(column)
     from parquet_variant.io.parallel import in_order, thread_count
