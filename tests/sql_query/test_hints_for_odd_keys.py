@@ -38,3 +38,22 @@ def test_options_for_odd_keys_need_no_escapes(tmp_path: Path, capsys: pytest.Cap
     assert "all 3 strings at $.at are timestamps: type them with --type '$.at:timestamp_ntz!'" in shown
     assert main(["ingest", str(tmp_path / "a.ndjson"), str(tmp_path / "u"), "--type", option.strip("'")]) == 0
     assert pv.open(tmp_path / "u").scan({"t": "$['@timestamp']"}).schema.field("t").type.tz == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT t.log FROM t", "a Variant is written t.v:log|unknown column t.log.* written t.v:log"),
+        ("SELECT log FROM t", "the Variant is written v:log, and a string 'log'"),
+        ("SELECT v:log", "choose from none, since FROM is missing"),
+    ],
+)
+def test_names_that_are_not_columns(query: str, message: str) -> None:
+    with pytest.raises(pv.VariantError, match=message):
+        pv.sql(query, t=pv.parse_json([ROW]))
+
+
+def test_a_path_through_an_array_is_completed() -> None:
+    rows = pv.parse_json(['{"id": 1, "items": [{"id": 2}]}'])
+    (warning,) = pv.sql("SELECT v:items.id FROM t", t=rows).warnings
+    assert warning.endswith("did you mean v:items[*].id?")

@@ -67,26 +67,22 @@ class JsonFiles(Record):
             rows = shredded_rows(tape if paths is None else project(tape, paths), schema, per_batch=True)
             return [use(trusted_array(rows.storage(), fits_files=True))] if tape.rows else []
 
-        any_row = False
-        for results in self._each(work, threads):
-            any_row = any_row or bool(results)
-            yield from results
-        if not any_row:
-            raise VariantFileError(
-                "the sources hold no JSON value: name files that contain at least one", reason="no-rows"
-            )
+        return chain.from_iterable(self._each(work, threads))
 
     def read(self, schema: ShreddingSchema | None = None, threads: int | None = None) -> VariantArray:
-        """Return all values, in order. Raises as `arrays` does."""
+        """Return all values, in order. Raises `VariantFileError` if there are none."""
         check_choice("on_error", self.text.on_error, ("fail", "null"))
         if self.text.texts.auto:
             profile = profile_splits(self.text, thread_count(threads), 0, 0, self.splits)
             text = replace(self.text, texts=self.text.texts.resolved(profile))
             return JsonFiles(self.splits, text).read(schema, threads)
-        return VariantArray.concat(list(self.arrays(lambda array: array, schema=schema, threads=threads)))
+        if not (arrays := list(self.arrays(lambda array: array, schema=schema, threads=threads))):
+            problem = "the sources hold no JSON value: name files that contain at least one"
+            raise VariantFileError(problem, reason="no-rows")
+        return VariantArray.concat(arrays)
 
     def keys(self, threads: int | None = None) -> frozenset[str]:
-        """Return every key of the objects in the files. Raises as `arrays` does."""
+        """Return every key of the objects in the files."""
         keys = frozenset[bytes]().union(*self._each(lambda tape: frozenset(tape.key_list), threads))
         return frozenset(key.decode("utf-8", "surrogatepass") for key in keys)
 

@@ -35,7 +35,7 @@ from parquet_variant.encoding.schema_of import (
 )
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
-from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, offsets_of
+from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, from_numpy, offsets_of
 from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.memory import KIND, address_of
 from parquet_variant.kernels.operations import get
@@ -101,7 +101,8 @@ def _types(column: VariantArray) -> pa.StringArray:
     if group.typed is not None and not pa.types.is_nested(group.typed.type):
         _ = group.checked_column  # raises for faulty values
     numbers = _NUMBER_OF_KIND[_kinds(group)]
-    return pa.DictionaryArray.from_arrays(from_numpy(numbers, numbers < 0), pa.array(_NAMES)).dictionary_decode()
+    names = from_bytes([name.encode() for name in _NAMES], pa.string())  # `pa.array` would import pandas
+    return pa.DictionaryArray.from_arrays(from_numpy(numbers, numbers < 0), names).dictionary_decode()
 
 
 def _kinds(values: Group | ValuePositions) -> npt.NDArray[np.uint8]:

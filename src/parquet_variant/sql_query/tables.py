@@ -287,7 +287,8 @@ class BoundTable(TableFacts, Record):
             known = [other for other, _ in self.schema_of(variant).leaves()]
             # Without quotes, SQL ends a key at a sign such as a hyphen.
             ends = [other for other in known if re.match(rf"{re.escape(key)}(\W|$)", str(*other.segments[-1:]))]
-            meant = min(ends, key=lambda other: (other.segments[-1] != key, len(other)), default=None)
+            same = [o for o in ends if tuple(step for step in o.segments if step is not WILDCARD) == path.segments]
+            meant = min(same or ends, key=lambda other: (other.segments[-1] != key, len(other)), default=None)
             if meant is None or path in known:
                 return None
             fields = self.fields_at(variant, VariantPath(tuple(above)))

@@ -86,8 +86,8 @@ def cat(
     from parquet_variant.ops.interop.display import json_texts
     from parquet_variant.types.forms import is_json_type
 
-    options: dict[str, Any] = {"column": column, "version": version, "at": at}
-    with queryable(path, threads, catalog=catalog, allow_outside=allow_outside, **options) as table:
+    options: dict[str, Any] = {"column": column, "version": version, "at": at, "catalog": catalog}
+    with queryable(path, threads, accepts_json=True, allow_outside=allow_outside, **options) as table:
         schema, name = table.schema, column
         if name is None and table.format == "parquet":
             with open_file(locate(table.source)[0]) as file:
@@ -96,7 +96,7 @@ def cat(
         if name is None and len(schema) == 1 and (is_variant_field(schema.field(0)) or is_json_type(schema.types[0])):
             name = schema.names[0]
         selected = None if name is None else {"v": ("$", "variant")}
-        scan = table.scan(selected, column=name, threads=threads if limit is None else 1)
+        scan = table.scan(selected, column=column, threads=threads if limit is None else 1)
         for rows in _limited(scan.batches(), limit):
             if name is None:
                 print_json_rows(rows)

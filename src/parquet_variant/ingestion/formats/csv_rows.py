@@ -260,7 +260,7 @@ class CsvReader:
             duplicate = next(name for name in self.names if self.names.count(name) > 1)
             raise JsonError(
                 f"the header contains the column {duplicate!r} twice: rename one of the two, or read the file with "
-                "header=False"
+                "the parse option header=false"
             )
         return text[header.end() :]
 

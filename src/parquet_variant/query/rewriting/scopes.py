@@ -274,12 +274,15 @@ def unknown_name(scope: Scope, node: exp.Column, engine: SqlEngine) -> str:
         return f'unknown column {node.parts[0].name}; the column whose name has a dot is written "{name}"'
     variants = [column.name for relation in scope.visible() for column in relation.columns if column.is_variant]
     is_path = len(set(variants)) == 1 and not {part.name for part in node.parts} & set(scope.names())
-    hint = f"; a path into the Variant is written {variants[0]}:{name}" if is_path else ""
-    if len(node.parts) > 1 and tables and node.parts[0].name.lower() not in map(str.lower, tables):
+    is_of_table = len(node.parts) > 1 and node.parts[0].name.lower() in map(str.lower, tables)
+    table, dot, key = name.partition(".") if is_of_table else ("", "", name)
+    text = f", and a string '{name}'" * (len(node.parts) == 1)
+    hint = f"; a path into the Variant is written {table}{dot}{variants[0]}:{key}{text}" if is_path else ""
+    if len(node.parts) > 1 and tables and not is_of_table:
         return f"unknown table {node.parts[0].name}: FROM has {', '.join(tables)}{hint}"
     if node.this.quoted and engine == "duckdb":
         hint = "; a string is written in single quotes"
-    return f"unknown column {name}: choose from {', '.join(scope.names()) or 'none'}{hint}"
+    return f"unknown column {name}: choose from {', '.join(scope.names()) or 'none, since FROM is missing'}{hint}"
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
