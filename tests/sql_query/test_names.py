@@ -166,6 +166,14 @@ def test_conditions_of_changes_resolve_names_alike(tmp_path: Path) -> None:
         pv.open(tmp_path).update({"a.b": "5"})
 
 
+def test_an_assignment_takes_the_column_of_exactly_its_name(tmp_path: Path) -> None:
+    rows = pa.table({"$": [1], "$.a": [2], "v.a": [3], "v": pv.parse_json(['{"a": 4}'])})
+    pv.write(tmp_path / "t", rows, format="delta")
+    pv.open(tmp_path / "t").update({"$": "10", "$.a": '"$.a" * 10', "v.a": "30", "v:a": "40"}, '"$.a" = 2')
+    found = pv.sql('SELECT "$", "$.a", "v.a", v:a FROM t', t=tmp_path / "t").to_pylist()
+    assert found == [{"$": 10, "$.a": 20, "v.a": 30, "a": 40}]
+
+
 @pytest.mark.parametrize(
     "query", ['SELECT "" FROM t', 'SELECT v:a AS "" FROM t', 'SELECT v:a FROM t ""', 'SELECT v:a FROM t WHERE "" = 1']
 )

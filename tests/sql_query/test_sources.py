@@ -115,8 +115,6 @@ def test_where_no_column_says_it_is_one_the_shape_decides():
 
 # ---- ordinary columns whose names look like paths
 
-NAMES = ("$", "$.a", "$price", "$.a:int", "a:b")
-
 
 def test_shredded_rows_in_memory_have_paths_with_values_of_several_types(tmp_path):
     texts = ['{"a": 1, "m": 1}', '{"a": 2}', '{"m": "x"}', None]
@@ -124,6 +122,9 @@ def test_shredded_rows_in_memory_have_paths_with_values_of_several_types(tmp_pat
     rows = pv.open(tmp_path / "t.parquet").to_arrow()
     assert [row["m"] for row in pv.sql("SELECT v:m FROM t", t=rows).to_pylist()] == ["1", None, '"x"', None]
     assert pv.open(rows).scan({"a": "$.a"}, "v:m = 1").to_arrow()["a"].to_pylist() == [1]
+
+
+NAMES = ("$", "$.a", "$price", "$.a:int", "a:b")
 
 
 @pytest.mark.parametrize("form", ["parquet", "delta", "vortex", "arrow"])
@@ -141,6 +142,14 @@ def test_a_column_named_as_a_path_is_the_column(tmp_path, form):
     for number, name in enumerate(NAMES):
         query = f'SELECT "{name}" AS x, v:a::int AS a FROM t WHERE "{name}" = {number}'
         assert pv.sql(query, t=source).to_pylist() == [{"x": number, "a": 9}]
+    opened = pv.open(source)
+    whole = opened.scan().to_arrow()
+    assert whole.select(NAMES).to_pylist() == [dict(zip(NAMES, range(5), strict=True))]
+    for number, name in enumerate(NAMES):
+        quoted = f'"{name}"' if name.startswith("$") else name
+        for condition in (f'"{name}" = {number}', f'"{name}" + 0 = {number}', [(quoted, "=", number)]):
+            assert opened.scan({"x": quoted}, condition).to_arrow().to_pylist() == [{"x": number}]
+    assert opened.scan({"x": "$.a"}, "$.a = 9 AND `$.a` = 1").to_arrow().to_pylist() == [{"x": 9}]
 
 
 # ---- files that are replaced in the middle of a query

@@ -21,9 +21,9 @@ from parquet_variant.ops.conversions import cast_to_variant, from_python
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.creating import write
-from parquet_variant.tables.expressions import quoted
 from parquet_variant.tables.opening import format_of_table
 from parquet_variant.tables.opening import open as open_table
+from parquet_variant.types.path import quoted
 
 
 def destination(path: str | os.PathLike[str], *, format: Literal["delta", "iceberg"] = "delta", **options: Any) -> Any:

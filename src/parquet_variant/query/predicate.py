@@ -24,6 +24,7 @@ from parquet_variant.inference.statistics import order_key
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
+from parquet_variant.types.path import quoted
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">="]
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -204,7 +205,7 @@ def columns_of(predicate: Predicate, *, compared: bool = False) -> set[str]:
     return {name for part in parts for name in (part.columns if isinstance(part, Computed) else (part.column,))}
 
 
-def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = None) -> str:
+def predicate_text(predicate: Predicate, column: Callable[[str], str] = quoted) -> str:
     r"""Return a predicate as text that a scan reads.
 
     `predicate`: a predicate that is not bound yet, so its literals are Python values.
@@ -213,7 +214,6 @@ def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = N
     >>> predicate_text(And((Compare("a", ">", 5), Not(Or((Like("b", "x%"), IsNull("c")))))))
     '"a" > 5 and not ("b" like \'x%\' or "c" is null)'
     """
-    shown = column or (lambda name: '"' + name.replace('"', '""') + '"')
     if isinstance(predicate, (And, Or)):
         parts = [predicate_text(part, column) for part in predicate.parts]
         word = " and " if isinstance(predicate, And) else " or "
@@ -225,15 +225,15 @@ def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = N
         inner = predicate_text(predicate.part, column)
         return f"not ({inner})" if isinstance(predicate.part, (And, Or)) else f"not {inner}"
     if isinstance(predicate, IsNull):
-        return f"{shown(predicate.column)} is null"
+        return f"{column(predicate.column)} is null"
     if isinstance(predicate, Like):
-        return f"{shown(predicate.column)} like {_literal_text(predicate.pattern)}"
+        return f"{column(predicate.column)} like {_literal_text(predicate.pattern)}"
     if isinstance(predicate, In):
-        return f"{shown(predicate.column)} in ({', '.join(map(_literal_text, predicate.values))})"
+        return f"{column(predicate.column)} in ({', '.join(map(_literal_text, predicate.values))})"
     if isinstance(predicate, Computed):
         return f"({predicate.text})"
     assert not isinstance(predicate, Constant)
-    return f"{shown(predicate.column)} {predicate.op} {_literal_text(predicate.literal)}"
+    return f"{column(predicate.column)} {predicate.op} {_literal_text(predicate.literal)}"
 
 
 def _literal_text(value: Any) -> str:

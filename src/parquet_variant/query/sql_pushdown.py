@@ -21,7 +21,7 @@ from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.predicate import FLIPPED, And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, sql_type, sql_type_name, written
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.path import VariantPath, column_request, quoted
 
 # Callback: an expression -> the name and Arrow type (None for a Variant) of the scan's column that it is, or None.
 FindColumn = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]
@@ -178,14 +178,17 @@ def parse_predicate(text: str) -> Predicate:
     parquet_variant.errors.PredicateError: invalid filter: an operand is missing (near '>')
     """
 
-    def quoted(match: re.Match[str]) -> str:
+    def written_name(match: re.Match[str]) -> str:
+        text, sign = match[0], match[0][0]
         if match["hex"]:
             return f"unhex({match['hex']})"
-        return match[0] if match["kept"] else '"' + match[0].replace('"', '""') + '"'
+        if text[1:2] == "$" and sign in '"`':
+            return quoted(column_request(text[1:-1].replace(sign * 2, sign)))
+        return text if match["kept"] else quoted(text)
 
     try:  # names are quoted, because names of columns can be any words
         predicate = _Filter(_column_of_filter, "UTC").exact(
-            parse_sql(FILTER_NAMES.sub(quoted, text), what="expression")
+            parse_sql(FILTER_NAMES.sub(written_name, text), what="expression")
         )
     except SqlError as error:
         message = re.sub(r"^invalid SQL( at line \d+, column \d+)?", "invalid filter", str(error))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
-from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import PredicateError, VariantError, VariantFileError
 from parquet_variant.layouts.storage_shape import ddl_name
@@ -28,7 +27,6 @@ from parquet_variant.tables.table.files import MemoryScan
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath
-from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
@@ -101,7 +99,7 @@ def with_common_types(
     mixed = {name for name, path in paths.items() if path is not None and typed[name].type is None}
     names, tested = dict[str, str](), dict[str, str]()
     for name, (root, sign, path) in of_filter.items():
-        if not sign or name in bound.order:
+        if not sign or (root and name in bound.order):
             continue
         if root not in ("", variant):
             raise PredicateError(f"the filter has a path into {root}, and the scan reads paths into {variant}")
@@ -278,12 +276,10 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
     from parquet_variant.ingestion.request import TextOptions
 
     files = JsonFiles.of(source, TextOptions.of(**text))
-    empty = empty_table(pa.schema([("v", VARIANT_STORAGE)]))
+    empty = pa.table({"v": VariantArray.from_pylist([])})
 
     def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> Batches:
-        columns = needed or {"": _any_row("v")}
-        paths = {key: replace(column, path=column.path or VariantPath()) for key, column in columns.items()}
-        rows = MemoryScan.plan(empty, paths, errors=options.errors, zone=options.zone)
+        rows = MemoryScan.plan(empty, needed or {"": _any_row("v")}, errors=options.errors, zone=options.zone)
         return JsonScan(files, rows, options.threads)
 
     names = [split.file.name for split in files.splits]

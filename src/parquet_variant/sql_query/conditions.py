@@ -19,6 +19,7 @@ from parquet_variant.query.sql_expression import read_expression
 from parquet_variant.query.sql_pushdown import FILTER_NAMES
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.expressions import RowCondition
+from parquet_variant.types.path import column_request, quoted
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 
@@ -68,7 +69,7 @@ def sql_filter(
 def _request(column: Selected) -> str:
     """Return a column of a scan as `Table.scan` takes it."""
     if column.path is None:
-        return column.stored_name
+        return column_request(column.stored_name)
     return str(column.path) if column.output is None else f"{column.path}:{sql_type_name(column.output)}"
 
 
@@ -83,6 +84,6 @@ def _as_sql(text: str, variant: str) -> str:
         if not match["path"]:
             return match[0]
         parts = ", ".join("'" + part.replace("'", "''") + "'" for part in split_type(match[0]) if part is not None)
-        return f"""variant_get("{variant.replace('"', '""')}", {parts})"""
+        return f"variant_get({quoted(variant)}, {parts})"
 
     return FILTER_NAMES.sub(call, text)

@@ -272,9 +272,6 @@ class SqlResult(ArrowResult):
     def __len__(self) -> int:
         return self.num_rows
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
-
     def __repr__(self) -> str:
         lines = list(grid(list(map(cut_text, self.column_names)), zip(*shown_columns(self._table), strict=True)))
         lines += [f"({self.num_rows:,} rows)"] if self.num_rows > SHOWN_ROWS else []

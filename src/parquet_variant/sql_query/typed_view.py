@@ -24,9 +24,8 @@ from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.tables import BoundTable, ScanOptions
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.support.lazy_names import registered_method
-from parquet_variant.tables.expressions import quoted
 from parquet_variant.tables.table.table import Table
-from parquet_variant.types.path import VariantPath, quote_name
+from parquet_variant.types.path import VariantPath, quote_name, quoted
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 Names = Literal["short", "path"]
@@ -70,9 +69,6 @@ class TypedView(ArrowResult):
             for field, column in zip(self.schema, pa.concat_tables(parts).select(self.column_names), strict=True)
         ]
         return pa.table(columns, schema=self.schema)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return "\n".join(f"{field.name}: {field.type}" for field in self.schema)

@@ -30,7 +30,7 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.columns import Alignment, by_given_name, by_logical_name, check_known
 from parquet_variant.tables.schema import VARIANT, Field, StructType, arrow_type, reachable_variants
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.path import VariantPath, quoted
 
 
 def columns_of_table(schema: StructType) -> TableColumns:
@@ -64,15 +64,6 @@ def renumbered(table: pa.Table) -> pa.Table:
 def number_column(alias: str, table: pa.Table) -> str:
     """Return the SQL that names the column of row numbers of a `numbered` table."""
     return f"{quoted(alias)}.{quoted(table.column_names[0])}"
-
-
-def quoted(name: str) -> str:
-    """Return a name as an SQL identifier.
-
-    >>> quoted('a"b')
-    '"a""b"'
-    """
-    return '"' + name.replace('"', '""') + '"'
 
 
 def needed_table(rows: pa.Table, columns: Mapping[str, Selected]) -> pa.Table:
@@ -187,7 +178,7 @@ def read_assignments(
         name, path = text.removeprefix(f"{alias}."), None
         head, *fields = name.split(".")
         column = target.find(name)
-        if column is None or (fields and target.find(head)):
+        if column is None or (fields and pa.types.is_struct(target.ordinary.get(target.find(head) or "", pa.null()))):
             named = read_expression(name, {alias: target}, zone=zone)
             needed = list(named.columns[alias].values())
             if len(needed) != 1 or not is_plain_column(named) or needed[0].type:

@@ -42,6 +42,20 @@ def quote_name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else backquoted(name)
 
 
+def quoted(name: str) -> str:
+    """Return a name as an SQL identifier.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def column_request(name: str) -> str:
+    """Return the name of a column where names that begin with ``$`` are paths: in double quotes if it begins so."""
+    return quoted(name) if name.startswith("$") else name
+
+
 class Wildcard:
     """The segment ``[*]``, every element; ``WILDCARD`` is the only instance."""
 

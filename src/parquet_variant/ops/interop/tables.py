@@ -197,6 +197,9 @@ class ArrowResult(ABC):
     def to_arrow(self) -> pa.Table:
         """Return the rows as a pyarrow table."""
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_polars(self) -> Any:
         """Return the rows as a polars data frame; Variant columns have a ``.variant`` namespace."""
         with optional_libraries("to_polars"):

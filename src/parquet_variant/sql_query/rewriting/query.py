@@ -331,13 +331,8 @@ class Rewritten(QueryContext):
         """Rewrite a function in FROM, such as UNNEST."""
         values = ExpressionRewriter(self, scope)
         joins = {"joins": None} if "joins" in node.args else {}
-        if call is node:
-            source = _with_parts(node, joins=None) if joins else node
-            value = values.expression(source)
-            rewritten = value.sql
-        else:
-            value = values.expression(call)
-            rewritten = values.rebuild(node, this=value.sql, **joins)
+        value = values.expression(_with_parts(node, **joins) if call is node else call)
+        rewritten = value.sql if call is node else values.rebuild(node, this=value.sql, **joins)
         lists = [part for part in call.expressions if isinstance(part, exp.Cast)] if is_variant(value.type) else []
         place = values.expression(lists[0].this).place if len(lists) == len(call.expressions) == 1 else None
         columns = [OutputColumn(name, value.type, place=place and place.opened()) for name in ("unnest", node.alias)]

@@ -6,7 +6,7 @@ Owns the query in place of a set operation, and the names and facts of outputs. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -116,7 +116,7 @@ def by_position(
                 item = exp.column(f"_c{place}", table="_side")
             items.append(exp.alias_(item, name, quoted=True))
             named.append(replace(column if place is None else outputs[place], name=name))
-        rows = exp.Subquery(this=query, alias=table_alias("_side", [f"_c{number}" for number in range(len(outputs))]))
+        rows = exp.Subquery(this=query, alias=table_alias("_side", _numbered(outputs)))
         return exp.select(*items).from_(rows), named
 
     return [side(sides[0], left, [a for a, _ in pairs]), side(sides[1], right, [b for _, b in pairs])]
@@ -138,11 +138,17 @@ def _pairs(left: Sequence[str], right: Sequence[str]) -> list[tuple[int | None, 
     return pairs + [(None, number) for number in free]
 
 
-def table_alias(name: str, columns: Sequence[str] = ()) -> exp.TableAlias:
+def table_alias(name: str, columns: Iterable[str] = ()) -> exp.TableAlias:
     """Return the alias of a relation, with names for its columns."""
     return exp.TableAlias(
         this=exp.to_identifier(name, quoted=True), columns=[exp.to_identifier(c, quoted=True) for c in columns]
     )
+
+
+def _numbered(outputs: Sequence[OutputColumn]) -> dict[str, str]:
+    """Return the name of each output in the result by a name that is unique for the engine, which ignores case."""
+    names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
+    return {f"_c{number}": name for number, name in enumerate(names)}
 
 
 def by_sort_keys(
@@ -158,7 +164,7 @@ def by_sort_keys(
     `outputs`: the columns of the sides, which are rewritten.
     `key`: returns the sort key of a Variant.
     """
-    columns = [f"_c{number}" for number in range(len(outputs))]
+    columns = _numbered(outputs)
     is_all = not node.args.get("distinct")
 
     def keys(table: str) -> list[exp.Expr]:
@@ -173,11 +179,7 @@ def by_sort_keys(
         numbered = exp.select("*", exp.alias_(number, _NUMBER)).from_(rows)
         return exp.Subquery(this=numbered, alias=table_alias(name))
 
-    names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
-    items = [
-        exp.alias_(exp.column(column, table="_left"), name, quoted=True)
-        for column, name in zip(columns, names, strict=True)
-    ]
+    items = (exp.alias_(exp.column(column, table="_left"), name, quoted=True) for column, name in columns.items())
     rows = exp.select(*items)
     if isinstance(node, exp.Union):
         both = exp.Union(this=sides[0], expression=sides[1], distinct=False)
@@ -238,10 +240,9 @@ def typed_result(query: exp.Expr, outputs: Outputs, cast: Callable[[exp.Expr, pa
     """
     if outputs is None or not any(output.is_variant and output.common is not None for output in outputs):
         return query
-    names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
-    columns = [f"_c{number}" for number in range(len(names))]  # the engine ignores the case of names
+    columns = _numbered(outputs)
     items: list[exp.Expr] = []
-    for column, name, output in zip(columns, names, outputs, strict=True):
+    for (column, name), output in zip(columns.items(), outputs, strict=True):
         item: exp.Expr = exp.column(column, table="_result")
         if output.is_variant and output.common is not None:
             item = cast(item, output.common)

@@ -32,6 +32,7 @@ from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePl
 from parquet_variant.tables.changes.patching import FileRows
 from parquet_variant.tables.row_input import ChangeOptions
 from parquet_variant.tables.schema import StructType, arrow_schema
+from parquet_variant.types.path import quoted
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
 RowKind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
@@ -113,7 +114,7 @@ def _all_columns(source: pa.Table, alias: str, schema: StructType, without: froz
                 f"the source's column {name!r} is not in the table: leave it out with except_cols, or name the columns",
                 reason="unknown-column",
             )
-        values[column.name] = f"{expressions.quoted(alias)}.{expressions.quoted(name)}"
+        values[column.name] = f"{quoted(alias)}.{quoted(name)}"
     return values
 
 
@@ -254,7 +255,7 @@ class RowChange(Record):
         clause_sql = f"CASE {' '.join(branches)} ELSE {_NO_CLAUSE} END" if branches else str(_NO_CLAUSE)
         left_row = expressions.number_column(self.target, alive)
         right_row = expressions.number_column(self.source, self.keys)
-        tables = f"{expressions.quoted(self.target)} JOIN {expressions.quoted(self.source)}"
+        tables = f"{quoted(self.target)} JOIN {quoted(self.source)}"
         pairs = run_sql(
             f"SELECT {left_row} AS l, {right_row} AS r, {clause_sql} AS c FROM {tables} ON ({self.condition.text})",
             {self.target: alive, self.source: self.keys},

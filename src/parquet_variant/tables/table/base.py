@@ -25,7 +25,7 @@ from parquet_variant.support.choices import Errors, InputFormat, OnConflict, OnE
 from parquet_variant.support.lazy_names import has_method, registered_method
 from parquet_variant.support.records import Record
 from parquet_variant.tables.table.scan import Scan
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.path import VariantPath, column_request
 
 _Result = TypeVar("_Result")
 # The format of an open table. Rows in memory and Spark DataFrames have no files.
@@ -218,8 +218,8 @@ class TableBase:
         ----------
         columns
             Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, or the name of a column, which is
-            returned whole, with any Variants in it. ``"$.path"`` has the type of its values as in SQL, and is a Variant
-            if they have several types, and in Spark; ``"$.path:variant"`` always is. By default all columns.
+            returned whole, with its Variants; ``'"$x"'`` if it begins with ``$``. ``"$.path"`` has the type of its
+            values, and is a Variant if they have several, or in Spark; ``"$.path:variant"`` always is. Default: all.
         where
             A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a
             predicate. It names output columns, ordinary columns, or paths: ``$.a.b:int = 3`` or ``v:a.b = 3``, which
@@ -259,7 +259,7 @@ class TableBase:
         options |= {"cast": None if cast else False}
 
         def make_plan() -> Any:
-            selected = {f.name: f.name for f in self.schema} if columns is None else columns
+            selected = {f.name: column_request(f.name) for f in self.schema} if columns is None else columns
             selected, predicate = registered_method("Scan.with_common_types")(self, selected, where, column, zone)
             return self._run("scan", selected, predicate, column=column, zone=zone, threads=threads, **options)
 
