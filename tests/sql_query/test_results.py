@@ -134,10 +134,14 @@ def test_copy_does_not_replace_a_data_file_of_a_table(tmp_path: Path, format: st
     table = tmp_path / "t"
     pv.ingest(tmp_path / "a.ndjson", table, format=format)
     data = next(path for path in table.rglob("*") if path.suffix in (".parquet", ".vortex") and path.is_file())
-    before = data.read_bytes()
-    for query in (f"SELECT * FROM '{table}'", "SELECT v FROM t", "SELECT 1"):
-        with pytest.raises(pv.VariantError, match="is inside the table"):
-            pv.sql(f"COPY ({query}) TO '{data}' (FORMAT parquet)", t=table)
+    before, files = data.read_bytes(), f"{data.parent}/*{data.suffix}"
+    queries = [(f"SELECT * FROM '{table}'", table), ("SELECT v FROM t", table), ("SELECT 1", table)]
+    if format in ("parquet", "vortex"):
+        queries += [("SELECT v FROM t", source) for source in (files, f"{tmp_path}/t*/*{data.suffix}")]
+        queries += [("SELECT v FROM t", source) for source in ([data], f"file://{table}") if format == "parquet"]
+    for query, source in queries:
+        with pytest.raises(pv.VariantError, match=r"is inside the table|is a file that the query reads"):
+            pv.sql(f"COPY ({query}) TO '{data}' (FORMAT parquet)", t=source)
     assert data.read_bytes() == before
 
 

@@ -94,3 +94,22 @@ def test_every_file_that_is_read_is_replaced_and_published_and_no_other_file(tmp
     assert pv.open(table).read().to_pylist() == [{"n": "new"}]
     kept = {path.name for path in table.rglob("*") if path.is_file() and not path.name.startswith("part-")}
     assert kept == {"_SUCCESS", "e.parquet", ".f.parquet"}
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_data_file_of_a_table_is_not_replaced_by_a_single_file(format, tmp_path):
+    table, other, lines = tmp_path / "t", tmp_path / "other.parquet", tmp_path / "in.ndjson"
+    pv.write(table, rows({"a": 1}), format=format)
+    pv.write(other, rows({"a": 2}))
+    lines.write_text("3\n")
+    (data,) = table.rglob("*.parquet")
+    for replace in (
+        lambda: pv.write(data, rows({"a": 2}), mode="overwrite"),
+        lambda: pv.open(other).rewrite(data, mode="overwrite"),
+        lambda: pv.ingest(lines, data, mode="overwrite", one_file=True),
+        lambda: pv.open(data).annotate(),
+    ):
+        with pytest.raises(pv.VariantFileError, match="is inside the table") as caught:
+            replace()
+        assert caught.value.reason == "bad-option"
+    assert pv.open(table).read().to_pylist() == [{"a": 1}]

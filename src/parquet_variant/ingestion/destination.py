@@ -286,10 +286,7 @@ class FileDestination(Destination):
         if mode in ("append", "ignore") and info_of(filesystem, path).type == pafs.FileType.File:
             if mode == "ignore":
                 return None
-            problem = (
-                f"{dest} already exists: rows cannot be appended to a file: append to a directory, or choose another "
-                "path"
-            )
+            problem = f"{dest} already exists: rows cannot be appended to a file: name a directory or another path"
             raise VariantFileError(problem, reason="exists", file=dest)
         check_target(filesystem, path, "overwrite" if mode == "overwrite" else "error")
         return cls(request, staging_beside(dest))

@@ -227,12 +227,9 @@ def glob_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
 def matching_entries(filesystem: pafs.FileSystem, pattern: str) -> list[pafs.FileInfo]:
     """Return the visible files and directories that match a glob, by path, without those that are hidden by name."""
     base, parts = fixed_part(pattern), posixpath.normpath(pattern).split("/")
-    return [
-        info
-        for info in sorted(visible_entries(filesystem, base), key=lambda info: str(info.path))
-        if glob_match(posixpath.normpath(info.path).split("/"), parts)
-        and not is_hidden(posixpath.relpath(info.path, base))
-    ]
+    infos = sorted(visible_entries(filesystem, base), key=lambda info: str(info.path))
+    infos = [info for info in infos if glob_match(posixpath.normpath(info.path).split("/"), parts)]
+    return [info for info in infos if not is_hidden(posixpath.relpath(info.path, base))]
 
 
 def committed_directory(root: str) -> str:

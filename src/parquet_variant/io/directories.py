@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import unquote
 
@@ -209,6 +210,14 @@ def has_iceberg_metadata(path: str | os.PathLike[str]) -> bool:
     # A writer that was killed may have left the hint out.
     files = filesystem.get_file_info(pafs.FileSelector(directory, allow_not_found=True))
     return any(file.path.endswith(ICEBERG_METADATA) for file in files)
+
+
+def refuse_inside_table(file: str | os.PathLike[str]) -> None:
+    """Refuse a local file below a Delta or Iceberg table. Raises `VariantFileError`: reason ``"bad-option"``."""
+    tables = [folder for folder in Path(os.path.realpath(file)).parents if format_of_directory(folder) is not None]
+    if tables:
+        problem = f"{os.fspath(file)} is inside the table {tables[0]}: write to another directory"
+        raise VariantFileError(problem, reason="bad-option", file=os.fspath(file))
 
 
 def table_directories(paths: Iterable[str]) -> dict[str, TableFormat]:

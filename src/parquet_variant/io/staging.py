@@ -403,6 +403,8 @@ def check_target(filesystem: pafs.FileSystem, path: str, mode: FileMode) -> None
         raise VariantFileError(
             f"{path} already exists: choose another name, or use mode='overwrite'", reason="exists", file=path
         )
+    if kind == pafs.FileType.File:
+        directories.refuse_inside_table(path)
 
 
 def check_mode(mode: str) -> None:
@@ -412,7 +414,6 @@ def check_mode(mode: str) -> None:
 
 def is_kept(what: str, mode: str, dest: str, error: type[VariantError] = VariantFileError) -> bool:
     """Return whether a mode keeps a destination that exists and holds data; raise ``"exists"`` for mode ``"error"``."""
-    check_mode(mode)
     if mode == "error":
         problem = f"{what} already exists: use mode='append' or mode='overwrite', or choose another destination"
         raise error(problem, reason="exists", file=dest)

@@ -24,6 +24,8 @@ from parquet_variant.arrays.capsules import with_marks
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
+from parquet_variant.io.commit_journal import glob_match
+from parquet_variant.io.directories import refuse_inside_table
 from parquet_variant.io.staging import atomic_file
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.interop.display import (
@@ -138,14 +140,12 @@ def write_result(
 
 
 def _refuse_data_file(file: Path, sources: Iterable[Any]) -> None:
-    path = Path(os.path.realpath(file))
-    paths = [Path(os.path.realpath(source)) for source in sources if isinstance(source, (str, os.PathLike))]
-    for folder in path.parents:
-        is_table = (folder / "_delta_log").is_dir() or any((folder / "metadata").glob("*.metadata.json"))
-        if is_table or (folder in paths and path.exists()):
-            problem = f"{file} is inside the table {folder}: write the result to another directory"
-            raise VariantError(problem, reason="bad-option", file=os.fspath(file))
-    if path in paths:
+    refuse_inside_table(file)
+    paths = [path for source in sources for path in (source if isinstance(source, list | tuple) else [source])]
+    names = [os.path.realpath(str(path).removeprefix("file://")) for path in paths if isinstance(path, str | Path)]
+    parts = os.path.realpath(file).split("/")
+    patterns = [[*name.split("/"), "**"] for name in names]
+    if file.exists() and any(parts[: len(p) - 1] == p[:-1] or glob_match(parts, p) for p in patterns):
         problem = f"{file} is a file that the query reads: write the result to another file"
         raise VariantError(problem, reason="bad-option", file=os.fspath(file))
 

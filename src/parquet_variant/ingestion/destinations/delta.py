@@ -17,7 +17,7 @@ from parquet_variant.ingestion.destination import LoadedFile, TableDestination, 
 from parquet_variant.io.commit_journal import everything_below
 from parquet_variant.io.directories import is_hidden
 from parquet_variant.io.filesystems import filesystem_of, info_of
-from parquet_variant.io.staging import check_mode, is_kept
+from parquet_variant.io.staging import is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import LOAD_ID, Add, Txn, forgotten_loads
@@ -84,7 +84,6 @@ class DeltaDestination(TableDestination):
 def open_delta(request: WriteRequest) -> DeltaDestination | None:
     """Open the table; return None if it exists and the mode is ``"ignore"``."""
     dest, mode = request.dest, request.mode
-    check_mode(mode)
     current = write.existing_table(open_storage(dest))
     if current is None:
         # A directory may have the files of an interrupted creation of a table, and hidden ones, as of its stream.

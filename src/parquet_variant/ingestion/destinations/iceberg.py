@@ -11,7 +11,7 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.io.staging import Staging, check_mode, is_kept
+from parquet_variant.io.staging import Staging, is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
@@ -87,7 +87,6 @@ def recorded_loads(table: LoadedTable) -> list[LoadedFile]:
 def open_iceberg(request: WriteRequest) -> IcebergDestination | None:
     """Open the table; return None if it exists and the mode is ``"ignore"``."""
     dest, mode = request.dest, request.mode
-    check_mode(mode)
     catalog, identifier = find_table(dest, request.catalog)
     table = catalog.find(identifier)
     if table is not None:

@@ -27,7 +27,7 @@ from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sour
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
-from parquet_variant.io.staging import staging_beside
+from parquet_variant.io.staging import check_mode, staging_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.spark.engine import SparkEngine, choose_column, merged_batches
 from parquet_variant.spark.task_errors import from_spark_errors
@@ -121,6 +121,7 @@ def write(
     from parquet_variant.spark.datasource.options import WriteOptions
     from parquet_variant.spark.datasource.source import VariantDataSource, make_active
 
+    check_mode(mode)
     check_choice("format", format, ("parquet", "delta", "iceberg"))
     if catalog is not None and format != "iceberg":
         raise bad_option(f"catalog= is not supported for format {format!r}: use iceberg")

@@ -32,7 +32,6 @@ from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, V
 from parquet_variant.inference.infer import DriftReport, find_drift_of_files, infer
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
-from parquet_variant.io.directories import A_TABLE, format_of_directory
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, read_errors, write_errors
 from parquet_variant.io.parallel import in_order
@@ -105,6 +104,7 @@ def _annotate_file(
 ) -> Paths:
     """Replace a file by a copy with another footer."""
     system, name = filesystem_of(path, filesystem)
+    check_target(system, name, "overwrite")
     with read_errors(name), system.open_input_file(name) as source:
         change = FooterChange.plan(source, name, choose)
         if change.before != change.after:
@@ -388,9 +388,6 @@ class FilesToOptimize(ABC):
         if info_of(system, base).type != fs.FileType.Directory:
             problem = f"{root} is not a directory: pass a directory of Parquet files, or a Delta table"
             raise VariantFileError(problem, reason="not-found", file=root)
-        if (table_format := format_of_directory(root)) is not None:
-            problem = f"{root} is {A_TABLE[table_format]}: open it with pv.open"
-            raise VariantFileError(problem, reason=f"{table_format}-table", file=root)
         if not dry_run:
             recover([f"{root}/*"])
         sources = self._files(root)
