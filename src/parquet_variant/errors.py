@@ -162,7 +162,8 @@ def check_choice(
     """
     *first_choices, last_choice = choices
     if not isinstance(value, str) or value not in (*first_choices, last_choice):
-        raise error(f"{name} is {value!r}: use {', '.join(first_choices)} or {last_choice}", reason=reason)
+        shown = " or ".join(filter(None, (", ".join(first_choices), last_choice)))
+        raise error(f"{name} is {value!r}: use {shown}", reason=reason)
 
 
 def check_count(name: str, value: object, minimum: int = 0, maximum: int = 2**63 - 1) -> None:

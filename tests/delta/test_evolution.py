@@ -297,7 +297,7 @@ def test_write_replaces_what_a_condition_names(tmp_path: Path) -> None:
     assert caught.value.reason == "outside-condition"
     with pytest.raises(TableError, match="mode 'overwrite'"):
         pv.write(table, {"n": [3], "d": ["a"]}, format="delta", mode="append", where="d = 'a'")
-    with pytest.raises(TableError, match="txn"):
+    with pytest.raises(TableError, match="batch"):
         pv.write(table, {"n": [3]}, format="delta", mode="overwrite", where="d = 'a'", batch=("a", 1))
 
 

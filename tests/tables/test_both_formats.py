@@ -407,3 +407,16 @@ def test_a_policy_shreds_the_rows_of_any_write_to_a_table(table_format, tmp_path
     pv.open(tmp_path / "t").commit_files(plan.write_files(rows))
     assert newest_paths() == {"$.c": "bigint"}
     assert any("a5c0ffee0123-" in path for path in pv.open(tmp_path / "t").data_files())
+
+
+@FORMATS
+def test_an_append_that_merges_columns_may_also_be_the_first_write(table_format, tmp_path):
+    options = {"format": table_format, "mode": "append", "schema_mode": "merge"}
+    with pytest.raises(VariantError, match="schema_mode is 'evolve': use merge"):
+        pv.write(tmp_path / "t", {"n": [0]}, **(options | {"schema_mode": "evolve"}))
+    for rows in ({"n": [1]}, {"n": [2], "s": ["x"]}):
+        pv.write(tmp_path / "t", rows, **options)
+    with pytest.raises(VariantError, match="schema_mode is 'evolve': use merge"):
+        pv.write(tmp_path / "t", {"n": [3]}, **(options | {"schema_mode": "evolve"}))
+    found = pv.open(tmp_path / "t").to_arrow().sort_by("n").to_pylist()
+    assert found == [{"n": 1, "s": None}, {"n": 2, "s": "x"}]
