@@ -34,6 +34,10 @@ class Identity(Record, eq=False, kw_only=True):
     x: int
 
 
+class Counter(Record, frozen=False):
+    count: int = 0
+
+
 @dataclass(frozen=True)
 class Plain:
     x: int
@@ -62,6 +66,11 @@ def test_a_record_inherits_fields_and_has_its_own_options() -> None:
     one = Identity(x=1)
     assert one == one != Identity(x=1)
     assert len({one, Identity(x=1)}) == 2
+    counter = Counter()
+    counter.count += 1
+    assert counter == Counter(1)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(counter)
     with pytest.raises(TypeError):
         Identity(1)  # type: ignore[call-arg,misc]
 

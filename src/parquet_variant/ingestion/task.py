@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial, reduce
 from typing import Any, TypeAlias
 
@@ -127,8 +127,7 @@ _MAX_PATHS = 20_000
 Segments: TypeAlias = tuple[Segment, ...]
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Record, frozen=False):
     """What the rows of a task show. It can be pickled; several threads look at tapes.
 
     `missing`, `other_paths`: paths of options that no row has yet, and other paths of the rows, for suggestions.

@@ -11,7 +11,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from itertools import chain
 from typing import Any
@@ -38,6 +38,7 @@ from parquet_variant.sql_query.rewriting.query import Rewritten
 from parquet_variant.sql_query.tables import Batches, BoundTable, ScanOptions
 from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.records import Record
 from parquet_variant.types.forms import with_fields
 
 _CASTS = {"": "double", "number": "double"} | {name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz")}
@@ -192,8 +193,7 @@ def plan_sql(
     return SqlQuery(rewritten, plans, options, list(rewritten.warnings))
 
 
-@dataclass(slots=True)
-class SqlQuery:
+class SqlQuery(Record, frozen=False):
     """A planned query."""
 
     rewritten: Rewritten  # The text for the engine, and what it needs.

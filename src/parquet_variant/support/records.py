@@ -1,4 +1,4 @@
-"""`Record`: frozen data classes whose methods are made when the first object is made.
+"""`Record`: data classes whose methods are made when the first object is made.
 
 `dataclasses.dataclass` compiles the methods of a class when the class is defined, which takes twenty times as long as
 the definition. A short command imports many more data classes than it uses. Leaves the methods to `dataclass`.
@@ -24,7 +24,7 @@ class _Fields:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Record:
-    """A frozen data class; a class has the options of `dataclass` after its bases: ``class Point(Record, eq=False)``.
+    """A data class, frozen unless its options say otherwise: ``class Point(Record, frozen=False)``.
 
     >>> class Point(Record):
     ...     x: int

@@ -39,6 +39,7 @@ from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.prune import MOST_LOOKUPS, Side, Truth, cast_keeps_order, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ID, BasicType, VariantType
 from parquet_variant.types.path import VariantPath
 
@@ -219,8 +220,7 @@ class FileStatistics:
         return replace(self, files=len(numbers), **parts)
 
 
-@dataclass
-class Pruned:
+class Pruned(Record, frozen=False):
     """The data files of a table that may hold a match; the other files were ruled out before any file was opened."""
 
     files: Any  # As the format lists them.

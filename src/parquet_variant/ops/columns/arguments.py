@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
@@ -24,7 +25,7 @@ from parquet_variant.arrays.capsules import imported, is_arrow, refuse_objects
 from parquet_variant.arrays.parts import one_chunk, refuse_unsound
 from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value
 from parquet_variant.errors import SchemaError, VariantError, check_choice
-from parquet_variant.kernels.arrow_buffers import bitmap, from_bytes
+from parquet_variant.kernels.arrow_buffers import binary_array, bitmap, from_bytes
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import without_null_entries
 
@@ -67,10 +68,13 @@ def _strings(values: Any) -> pa.Array | None:
     """Convert a list of strings, for which pyarrow would import pandas; None if some value is not a string."""
     if not isinstance(values, list) or len(values) > _MAX_STRINGS or "pandas" in sys.modules or not _has_pandas():
         return None
-    try:
+    with suppress(AttributeError):  # some value is not a string
+        with suppress(TypeError):  # or is None
+            if (text := "".join(values)).isascii():
+                data = np.frombuffer(text.encode(), np.uint8)
+                return binary_array(np.fromiter(map(len, values), np.int64), data, None, pa.string())
         return from_bytes([None if string is None else string.encode() for string in values], pa.string())
-    except AttributeError:
-        return None  # some value is not a string
+    return None
 
 
 @cache

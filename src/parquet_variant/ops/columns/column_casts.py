@@ -20,13 +20,12 @@ from parquet_variant.arrays.value_positions import ScalarSlots
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap, filled_binary, from_numpy, numpy_type, to_numpy
-from parquet_variant.kernels.memory import copy_spans
+from parquet_variant.kernels.memory import KIND, copy_spans
 from parquet_variant.kernels.values.scalar_slots import iso_timestamps
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.types import INSTANT_TYPES, LOCAL_TYPES, NANOS_OF, TYPES, PrimitiveId, VariantType
+from parquet_variant.types import INSTANT_TYPES, LOCAL_TYPES, NANOS_OF, TYPES, VariantType
 from parquet_variant.types.targets import Target
 
-_P = PrimitiveId
 Column = tuple[pa.Array, Mask]
 
 _INSTANTS, _LOCALS = ({TYPES[kind].ids[0]: NANOS_OF[kind] for kind in kinds} for kinds in (INSTANT_TYPES, LOCAL_TYPES))
@@ -81,11 +80,11 @@ def _of_kinds(slots: ScalarSlots, *kinds: int) -> Mask:
 
 
 def _integers(slots: ScalarSlots) -> Mask:
-    return (slots.kinds >= _P.INT8) & (slots.kinds <= _P.INT64)
+    return (slots.kinds >= KIND.INT8) & (slots.kinds <= KIND.INT64)
 
 
 def _decimals(slots: ScalarSlots) -> Mask:
-    return (slots.kinds >= _P.DECIMAL4) & (slots.kinds <= _P.DECIMAL16)
+    return (slots.kinds >= KIND.DECIMAL4) & (slots.kinds <= KIND.DECIMAL16)
 
 
 def _number_column(values: npt.NDArray[np.generic], done: Mask, arrow: pa.DataType) -> Column:
@@ -93,17 +92,17 @@ def _number_column(values: npt.NDArray[np.generic], done: Mask, arrow: pa.DataTy
 
 
 def _boolean(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    is_bool, is_int = _of_kinds(slots, _P.TRUE, _P.FALSE), _integers(slots)
-    values = np.where(is_bool, slots.kinds == _P.TRUE, slots.a != 0)
+    is_bool, is_int = _of_kinds(slots, KIND.TRUE, KIND.FALSE), _integers(slots)
+    values = np.where(is_bool, slots.kinds == KIND.TRUE, slots.a != 0)
     return _number_column(values, is_bool | is_int, target.arrow)
 
 
 def _integer(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    is_bool, is_int, is_double = _of_kinds(slots, _P.TRUE, _P.FALSE), _integers(slots), slots.kinds == _P.DOUBLE
+    is_bool, is_int, is_double = _of_kinds(slots, KIND.TRUE, KIND.FALSE), _integers(slots), slots.kinds == KIND.DOUBLE
     values = slots.a
     done = is_int
     if is_bool.any():
-        values = np.where(is_bool, (slots.kinds == _P.TRUE).astype(np.int64), values)
+        values = np.where(is_bool, (slots.kinds == KIND.TRUE).astype(np.int64), values)
         done = done | is_bool
     if is_double.any():
         doubles = np.where(is_double, slots.a, 0).view(np.float64)
@@ -132,7 +131,7 @@ def _integer(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
 
 def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Mask]:
     """Return every number and boolean that one rounding makes a double, and a mask of them."""
-    is_int, is_double, is_decimal = _integers(slots), slots.kinds == _P.DOUBLE, _decimals(slots)
+    is_int, is_double, is_decimal = _integers(slots), slots.kinds == KIND.DOUBLE, _decimals(slots)
     values = slots.a.view(np.float64)
     if not is_double.all():
         values = np.where(is_double, values, 0.0)
@@ -149,15 +148,15 @@ def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Mask]:
         done = done | exact
         if _HAS_LONG_FLOATS and len(long := np.flatnonzero(is_decimal & ~exact)):
             values[long], done[long] = _long_quotients(slots, long)
-    is_float = slots.kinds == _P.FLOAT
+    is_float = slots.kinds == KIND.FLOAT
     if is_float.any():
         with np.errstate(invalid="ignore"):  # values that are not floats are converted, too
             floats = slots.a.astype(np.uint32).view(np.float32).astype(np.float64)
         values = np.where(is_float, floats, values)
         done = done | is_float
-    is_bool = _of_kinds(slots, _P.TRUE, _P.FALSE)
+    is_bool = _of_kinds(slots, KIND.TRUE, KIND.FALSE)
     if is_bool.any():
-        values = np.where(is_bool, (slots.kinds == _P.TRUE).astype(np.float64), values)
+        values = np.where(is_bool, (slots.kinds == KIND.TRUE).astype(np.float64), values)
         done = done | is_bool
     return values, done
 
@@ -178,7 +177,7 @@ def _numbers_in_strings(
     slots: ScalarSlots, pattern: str, arrow: pa.DataType
 ) -> tuple[Int64s, npt.NDArray[np.generic]] | None:
     """Return the positions of strings that match a pattern, and their numbers."""
-    positions = np.flatnonzero(slots.kinds == _P.STRING)
+    positions = np.flatnonzero(slots.kinds == KIND.STRING)
     if not len(positions):
         return None
     strings = bytes_of_slots(slots, positions, as_text=True)
@@ -199,7 +198,7 @@ def _with_strings(slots: ScalarSlots, values: npt.NDArray[np.generic], done: Mas
 
 def _float32(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     values, done = _doubles(slots)
-    is_double = slots.kinds == _P.DOUBLE
+    is_double = slots.kinds == KIND.DOUBLE
     # A double in the middle of two floats may be the result of a rounding: the scalar fallback rounds once.
     tie = (values.view(np.int64) & 0x1FFFFFFF) == 0x10000000
     subnormal = (np.abs(values) < 2.0**-126) & (values != 0)
@@ -218,12 +217,12 @@ def _decimal(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
 
 
 def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    kind = {"string": _P.STRING, "binary": _P.BINARY, "uuid": _P.UUID}[target.family]
+    kind = {"string": KIND.STRING, "binary": KIND.BINARY, "uuid": KIND.UUID}[target.family]
     done = slots.kinds == kind
-    if kind == _P.BINARY and target.size >= 0:
+    if kind == KIND.BINARY and target.size >= 0:
         done &= slots.b == target.size
     positions = np.flatnonzero(done)
-    taken = bytes_of_slots(slots, positions, as_text=kind == _P.STRING)
+    taken = bytes_of_slots(slots, positions, as_text=kind == KIND.STRING)
     if len(taken) == 0:
         return pa.nulls(len(slots), target.arrow), done
     if target.family == "uuid":
@@ -235,7 +234,7 @@ def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
 
 
 def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    is_string, is_int = slots.kinds == _P.STRING, _integers(slots)
+    is_string, is_int = slots.kinds == KIND.STRING, _integers(slots)
     if is_string.all():
         return _bytes(slots, target, zone)
     array, done = _bytes(slots, target._replace(arrow=pa.large_string()), zone)
@@ -245,7 +244,7 @@ def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     # JSON writes these as a cast to string does, except for quotes and the offset of instants.
     instants = _INSTANTS if zone is dt.UTC else ()
     by_json = _decimals(slots) | _of_kinds(
-        slots, _P.TRUE, _P.FALSE, _P.DOUBLE, _P.DATE, _P.TIME, _P.UUID, *_LOCALS, *instants
+        slots, KIND.TRUE, KIND.FALSE, KIND.DOUBLE, KIND.DATE, KIND.TIME, KIND.UUID, *_LOCALS, *instants
     )
     if by_json.any():
         from parquet_variant.ops.columns.json_text import json_column  # few casts need it
@@ -268,7 +267,7 @@ def _ticks(values: Int64s, done: Mask, target: Target) -> Column:
 
 
 def _date(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    done = slots.kinds == _P.DATE
+    done = slots.kinds == KIND.DATE
     values = np.where(done, slots.a, 0)
     for kind, nanos in (_LOCALS | (_INSTANTS if zone is dt.UTC else {})).items():
         if (of_kind := slots.kinds == kind).any():
@@ -278,7 +277,7 @@ def _date(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
 
 
 def _time(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    return _ticks(slots.a * 1000 // target.tick, slots.kinds == _P.TIME, target)
+    return _ticks(slots.a * 1000 // target.tick, slots.kinds == KIND.TIME, target)
 
 
 def _timestamp(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
@@ -291,7 +290,7 @@ def _timestamp(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         if (of_kind := slots.kinds == kind).any():
             ticks, fits = _rescale_ticks(slots.a, nanos, target.tick)
             values, done = np.where(of_kind, ticks, values), done | (of_kind & fits)
-    if (is_string := slots.kinds == _P.STRING).any():
+    if (is_string := slots.kinds == KIND.STRING).any():
         micros, extra = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
         read = np.zeros(len(slots), np.bool_)
         needs_zone = is_instant and zone is not dt.UTC

@@ -46,16 +46,15 @@ from parquet_variant.types import (
 from parquet_variant.types.forms import fixed_size_lists
 from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
 
-_P = PrimitiveId
-_IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
+_IN_MEMORY = (KIND.STRING, KIND.BINARY, KIND.UUID)
 Lossless: TypeAlias = bool | Literal["numbers"]
-_NUMBERS = (*INTEGER_IDS, *DECIMAL_IDS, _P.FLOAT, _P.DOUBLE)
+_NUMBERS = (*INTEGER_IDS, *DECIMAL_IDS, KIND.FLOAT, KIND.DOUBLE)
 # The kinds of the values that have the type of a target, by the target's family.
 _KINDS: defaultdict[str, tuple[int, ...]] = defaultdict(tuple)
 for _info in TYPES.values():
     if _info.arrow is not None:
         _KINDS[target_of(_info.arrow).family] += _info.ids
-_KINDS |= {"float64": (_P.FLOAT, _P.DOUBLE), "list": (KIND.ARRAY,), "struct": (KIND.OBJECT,), "map": (KIND.OBJECT,)}
+_KINDS |= {"float64": (KIND.FLOAT, KIND.DOUBLE), "list": (KIND.ARRAY,), "struct": (KIND.OBJECT,), "map": (KIND.OBJECT,)}
 
 
 def only_lossless(slots: ScalarSlots, target: Target, numbers: bool = False) -> ScalarSlots:
@@ -72,7 +71,7 @@ def only_lossless(slots: ScalarSlots, target: Target, numbers: bool = False) -> 
         is_float = target.family.startswith("float")
         same = np.isin(slots.kinds, _NUMBERS if numbers and is_float else _KINDS[target.family])
         for kind in _KINDS[target.family] if target.family in ("time", "timestamp", "timestamp_ntz") else ():
-            nanos = NANOS_OF[TYPE_OF_ID[_P(kind)].type]
+            nanos = NANOS_OF[TYPE_OF_ID[PrimitiveId(kind)].type]
             if nanos < target.tick:
                 same &= (slots.kinds != kind) | (slots.a % (target.tick // nanos) == 0)
     kinds = np.where(same, slots.kinds, get.MISSING).astype(np.uint8)
@@ -109,7 +108,7 @@ def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> 
         array, done = cast.maps(positions)
     else:
         array, done = cast_column(slots, target, options.zone)
-    done = done | (slots.kinds == get.MISSING) | (slots.kinds == _P.NULL)
+    done = done | (slots.kinds == get.MISSING) | (slots.kinds == KIND.NULL)
     return cast.by_fallback(np.flatnonzero(~done), array)
 
 
@@ -176,7 +175,7 @@ class _SlotCast(NamedTuple):
             base = self._json_texts(self.slots.value_positions, nested, base)
         elif len(nested) and self.options.safe:
             raise self._no_cast(int(nested[0]))
-        is_text = self.slots.kinds[scalars] == _P.STRING
+        is_text = self.slots.kinds[scalars] == KIND.STRING
         return self._scalars(scalars[~is_text], self._scalars(scalars[is_text], base, is_text=True), is_text=False)
 
     def _scalars(self, positions: Int64s, base: pa.Array, *, is_text: bool) -> pa.Array:
@@ -267,12 +266,12 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
     b, scales = np.zeros(len(array), np.int64), np.zeros(len(array), np.uint8)
     if pa.types.is_boolean(array.type):
         bits = to_numpy(array.fill_null(False)).view(np.uint8)
-        kinds, a = np.where(bits, _P.TRUE, _P.FALSE).astype(np.uint8), np.zeros(len(array), np.int64)
+        kinds, a = np.where(bits, KIND.TRUE, KIND.FALSE).astype(np.uint8), np.zeros(len(array), np.int64)
         owner = None
     elif pa.types.is_decimal(array.type):
         wide = array.cast(pa.decimal128(38, array.type.scale))
         pairs = np.frombuffer(wide.buffers()[1], np.int64, 2 * len(wide), 16 * wide.offset)
-        kinds, a, b = np.full(len(array), _P.DECIMAL16, np.uint8), pairs[::2].copy(), pairs[1::2].copy()
+        kinds, a, b = np.full(len(array), KIND.DECIMAL16, np.uint8), pairs[::2].copy(), pairs[1::2].copy()
         scales[:] = array.type.scale
         owner = wide
     else:
@@ -282,7 +281,7 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
             a, b, owner = parts.offsets[:-1] + parts.address, np.diff(parts.offsets), parts.owner
         else:
             width = array.type.bit_width // 8
-            dtype, offset = np.dtype(f"{'u' if kind == _P.FLOAT else 'i'}{width}"), array.offset * width
+            dtype, offset = np.dtype(f"{'u' if kind == KIND.FLOAT else 'i'}{width}"), array.offset * width
             a = np.frombuffer(array.buffers()[1] or b"", dtype, len(array), offset).astype(np.int64)
             owner = array
     if len(valid):

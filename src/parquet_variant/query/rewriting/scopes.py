@@ -6,7 +6,7 @@ Owns relations, scopes, looking up names, and hints for paths that no row has. L
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Literal, TypeAlias
 
@@ -90,8 +90,7 @@ class OutputColumn(HoldsVariants, Record):
 Outputs: TypeAlias = Sequence[OutputColumn] | None  # The columns of a query; None if only the engine knows them.
 
 
-@dataclass(slots=True)
-class TableUse:
+class TableUse(Record, frozen=False):
     """One place in a query that names a table; each is scanned separately."""
 
     number: int  # The number of the place in the query.
@@ -151,8 +150,7 @@ class TableUse:
         return max(1, len({column.column for column in self.needed.values() if column.path is not None}))
 
 
-@dataclass(slots=True)
-class Relation:
+class Relation(Record, frozen=False):
     """A table, subquery or function in FROM."""
 
     alias: str  # The name that qualifies its columns.
@@ -187,8 +185,7 @@ class ResolvedColumn(Record):
         return only_variants(kind) if self.ambiguous else kind
 
 
-@dataclass(slots=True)
-class Scope:
+class Scope(Record, frozen=False):
     """The scope of one SELECT: its relations, the aliases of its outputs, and the enclosing scope."""
 
     ctes: dict[str, Sequence[OutputColumn] | None]  # The outputs of common table expressions, by name in lower case.

@@ -10,7 +10,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -87,8 +87,7 @@ class ParquetSource(Record):
 _RelativeFile = tuple[ParquetSource, str]
 
 
-@dataclass(slots=True)
-class OpenFile:
+class OpenFile(Record, frozen=False):
     """An open Parquet file: its stream, what its footer states, and pyarrow's reader."""
 
     source: ParquetSource  # Path, filesystem and size.

@@ -7,7 +7,7 @@ and the places of pages in the file to `file_writer`. Spec: ``parquet.thrift``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from threading import get_ident
 from typing import NamedTuple, TypeAlias, TypeGuard
@@ -123,8 +123,7 @@ class Shared:
         return self.levels[key][:2]
 
 
-@dataclass(slots=True)
-class ColumnChunk:
+class ColumnChunk(Record, frozen=False):
     """A column chunk of a row group that is being written."""
 
     leaf: LeafColumn  # The leaf column.

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from parquet_variant.io.parallel import ThreadPool
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.values import set_blocks
 from parquet_variant.kernels.shredding.schema_table import ShreddedRows
+from parquet_variant.support.records import Record
 
 # Longer bounds of a chunk are omitted, and longer bounds of a page are truncated.
 _MAX_CHUNK_BOUND, _MAX_PAGE_BOUND = 4096, 64
@@ -47,8 +48,7 @@ _FIRST_CHOICE = encode_struct((1, STRUCT, b"\x00"))
 Place: TypeAlias = tuple[int | None, int | None]  # Offset and size of a part of the file.
 
 
-@dataclass(slots=True)
-class PlacedChunk:
+class PlacedChunk(Record, frozen=False):
     """A column chunk written to the file: the places of its parts, and a chunk that is not copied from another file."""
 
     start: int

@@ -10,7 +10,6 @@ bound; values that are all NaN have no bounds. Leaves encodings to `encodings`, 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -35,8 +34,7 @@ _STRUCT, _DICTIONARY, _MAP = (
 _LISTS = (pa.list_(pa.int8()).id, pa.large_list(pa.int8()).id, _MAP)
 
 
-@dataclass(slots=True, eq=False)
-class Entries:
+class Entries(Record, frozen=False, eq=False):
     """The level entries of a column, or of a group that contains it."""
 
     count: int  # Number of entries.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeAlias
 
@@ -30,6 +30,7 @@ from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.layout import Step, walk_path
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, cast_keeps_order, is_exact
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -37,8 +38,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 Statistics: TypeAlias = Callable[[SchemaNode], LeafStatistics]
 
 
-@dataclass(slots=True)
-class PathColumns:
+class PathColumns(Record, frozen=False):
     """The columns that can hold values of a path."""
 
     group: SchemaNode  # The schema group where the path ends, or the last one that it reaches.

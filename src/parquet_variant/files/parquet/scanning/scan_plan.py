@@ -124,8 +124,7 @@ class Output(Record):
         return bounds if is_exact and None not in bounds else None
 
 
-@dataclass(slots=True)
-class FilePlan:
+class FilePlan(Record, frozen=False):
     """The plan of a query over a file: its Variant column, the selected columns in it, and the row groups to read."""
 
     column: VariantColumn | None
@@ -306,8 +305,7 @@ class ScanReport(Report):
 _SMALL_DICTIONARY = 1 << 10
 
 
-@dataclass(slots=True)
-class FilePart:
+class FilePart(Record, frozen=False):
     """Row groups of an open file that are read together."""
 
     file: OpenFile

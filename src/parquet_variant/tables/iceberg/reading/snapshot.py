@@ -12,7 +12,7 @@ import os
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -322,8 +322,7 @@ class FileDeletes(Record):
         return bool(self.entries())
 
 
-@dataclass
-class DeleteIndex:
+class DeleteIndex(Record, frozen=False):
     """The delete files of a snapshot, found by data file."""
 
     vectors: dict[str, ManifestEntry] = field(default_factory=dict)
