@@ -166,7 +166,9 @@ def check_choice(
         raise error(f"{name} is {value!r}: use {shown}", reason=reason)
 
 
-def check_count(name: str, value: object, minimum: int = 0, maximum: int = 2**63 - 1) -> None:
+def check_count(
+    name: str, value: object, minimum: int = 0, maximum: int = 2**63 - 1, error: type[VariantError] = VariantError
+) -> None:
     """Raise an error if an option is not an integer in a range, both ends included.
 
     >>> check_count("max_depth", "1")
@@ -174,7 +176,7 @@ def check_count(name: str, value: object, minimum: int = 0, maximum: int = 2**63
     parquet_variant.errors.VariantError: max_depth is '1': give an integer from 0 to 9223372036854775807
     """
     if not isinstance(value, Integral) or isinstance(value, bool) or not minimum <= int(value) <= maximum:
-        raise bad_option(f"{name} is {value!r}: give an integer from {minimum} to {maximum}")
+        raise bad_option(f"{name} is {value!r}: give an integer from {minimum} to {maximum}", error)
 
 
 def check_number(name: str, value: object) -> None:

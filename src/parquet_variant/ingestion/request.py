@@ -226,8 +226,8 @@ class IngestRequest(WriteRequest):
 
             check_options(**file_options)
         else:
-            if self.format != "parquet" and (file_bytes := file_options.pop("file_bytes", 1)) < 1:
-                raise bad_option(f"file_bytes is {file_bytes}: it must be a positive number of bytes")
+            if self.format != "parquet":
+                check_count("file_bytes", file_options.pop("file_bytes", 1), 1)
             WriterOptions.of(file_options)
         if self.write.get("exact") and self.text.json_column is None:
             raise bad_option("exact= keeps the JSON text of a column of a table: name the column with json_column=")

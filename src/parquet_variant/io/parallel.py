@@ -16,7 +16,7 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import check_count
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,8 +34,7 @@ def thread_count(threads: int | None) -> int:
     """
     if threads is None:
         return available_cpus()
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise VariantError(f"threads is {threads!r}: it must be at least 1", reason="bad-option")
+    check_count("threads", threads, 1)
     return min(threads, _MAX_THREADS)
 
 

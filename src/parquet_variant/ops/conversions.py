@@ -216,9 +216,9 @@ def from_python(values: Any, *, max_depth: int = MAX_DEPTH, errors: Errors = "ra
     Parameters
     ----------
     values
-        A list, or another iterable that is not a single value, becomes a `VariantArray`, in which None is SQL NULL and
-        ``Variant.from_python(None)`` is Variant null. A single value (a dict, a string, a number, None) becomes a
-        `Variant`; use `Variant.from_python` for a list that is a single value.
+        A list, data frame or other iterable that is not a single value becomes a `VariantArray`, in which None is SQL
+        NULL and ``Variant.from_python(None)`` is Variant null. A single value (a dict, a string, a number, None)
+        becomes a `Variant`; use `Variant.from_python` for a list that is a single value.
     max_depth
         Maximum nesting depth.
     errors
@@ -247,6 +247,8 @@ def from_python(values: Any, *, max_depth: int = MAX_DEPTH, errors: Errors = "ra
     if is_one_value(values):
         convert = partial(_variant_of, values, max_depth)
         return or_none(convert) if null_on_error else convert()
+    if hasattr(values, "columns"):  # a data frame, whose rows are objects
+        return cast_to_variant(values)
     objects = list(values)
 
     def of_row(row: int) -> Variant | None:

@@ -77,6 +77,7 @@ def literal_text(value: Any, engine: SqlEngine = "duckdb") -> str:
     """
     if type(value).__module__ == "numpy" and type(value).__name__ != "datetime64":  # pandas has numbers as NumPy does
         value = value.tolist()
+    value = None if type(value).__name__ in ("NaTType", "NAType") else value  # of pandas
     if value is None or isinstance(value, bool):
         return "NULL" if value is None else str(value).upper()
     if isinstance(value, float) and not math.isfinite(value):

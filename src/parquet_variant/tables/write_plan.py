@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import SchemaError, TableError, VariantError, VariantFileError, bad_option
+from parquet_variant.errors import SchemaError, TableError, VariantError, VariantFileError, check_count
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
@@ -152,8 +152,7 @@ class TableWritePlan(ABC, Generic[File], Record):
     FILE_PREFIX: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        if isinstance(self.file_bytes, bool) or not isinstance(self.file_bytes, int) or self.file_bytes < 1:
-            raise bad_option(f"file_bytes is {self.file_bytes!r}: give a positive number of bytes", TableError)
+        check_count("file_bytes", self.file_bytes, 1, error=TableError)
 
     # ---- what a format defines
 

@@ -255,7 +255,7 @@ class TableBase:
         """
         column = column or self._options.column
         # Formats need not know options that have their default values.
-        options = {"skipping": None if skipping else False, "errors": None if errors == "null" else errors}
+        options = {"skipping": None if skipping else False, "errors": None if str(errors) == "null" else errors}
         options |= {"cast": None if cast else False}
 
         def make_plan() -> Any:

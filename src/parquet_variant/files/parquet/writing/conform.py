@@ -20,7 +20,7 @@ from parquet_variant.arrays.final_columns import with_field_names
 from parquet_variant.arrays.parts import columns_of, stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import NULL_VALUE
-from parquet_variant.errors import SchemaError, VariantFileError, bad_option, check_choice, check_names
+from parquet_variant.errors import SchemaError, VariantFileError, bad_option, check_choice, check_count, check_names
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.files.parquet.writing.encodings import UNCOMPRESSED, ColumnEncodings
 from parquet_variant.kernels.arrow_buffers import scalar
@@ -89,10 +89,7 @@ class WriterOptions:
     writer: Writer = DEFAULT_WRITER
 
     def __post_init__(self) -> None:
-        if not isinstance(self.row_group_bytes, int) or self.row_group_bytes < 1:
-            raise bad_option(
-                f"row_group_bytes is {self.row_group_bytes!r}: it must be a positive number of bytes", VariantFileError
-            )
+        check_count("row_group_bytes", self.row_group_bytes, 1, error=VariantFileError)
         if self.annotation not in (True, False, "shredded"):
             raise bad_option(f"annotation is {self.annotation!r}: use True, False or 'shredded'", VariantFileError)
         check_choice("writer", self.writer, get_args(Writer), VariantFileError)

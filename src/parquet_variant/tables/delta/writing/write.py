@@ -357,7 +357,7 @@ def planned_table(
     defaults: dict[str, Any] = {features.SHREDDING_PROPERTY: True} if shredding and variants else {}
     check_mapping("properties", properties or {}, DeltaError)
     values, needed = features.resolve_properties(defaults | dict(properties or {}))
-    partitions = strings_of("partition_by", partition_by or ())
+    partitions = strings_of("partition_by", () if partition_by is None else partition_by)
     check_schema(columns, partitions)
     merging.check_column_metadata(columns)
     merging.check_change_data_names(columns, values)
