@@ -21,7 +21,7 @@ pytest.importorskip("duckdb", reason="DuckDB is not installed")
 import parquet_variant as pv
 from parquet_variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.ops.columns.sort_keys import number_key, sort_key
+from parquet_variant.ops.columns.sort_keys import equal_forms, number_key, sort_key, sort_keys
 
 numbers = st.one_of(
     st.integers(-(10**37), 10**37),
@@ -97,6 +97,54 @@ def test_types_are_ordered_as_documented() -> None:
     keys = [sort_key(Variant.from_python(value)) for value in values]
     assert keys == sorted(key for key in keys if key is not None)
     assert len(set(keys)) == len(keys)
+
+
+_SCALARS: list[Variant | None] = [
+    value
+    for array in (
+        pa.array([1, 2, None, 10**18]),
+        pa.array([1.0, 0.1, 1e300, float("nan"), float("-inf"), -0.0]),
+        pa.array([0.1, 1.0, 3e38], pa.float32()),
+        pa.array([Decimal(f"{10**27}.1234567890"), Decimal(1), Decimal(f"{10**27}")], pa.decimal128(38, 10)),
+        pa.array([1_000, 1_001, 2**62], pa.timestamp("ns", "UTC")),
+        pa.array([1, 2**60], pa.timestamp("us", "UTC")),
+        pa.array([1_000, 1_001], pa.timestamp("ns")),
+        pa.array([1], pa.timestamp("us")),
+        pa.array(["a", "x" * 64, "\xe9"]),
+    )
+    for value in pv.cast_to_variant(array)
+]
+_VALUES = st.sampled_from(_SCALARS) | st.builds(
+    lambda a, b: Variant.from_python({"a": [a], "b": b}), *[st.sampled_from(_SCALARS)] * 2
+)
+
+
+@given(st.lists(_VALUES, min_size=2, max_size=6))
+def test_forms_have_equal_bytes_where_keys_are_equal(values: list[Variant | None]) -> None:
+    array = pv.VariantArray.from_variants(values)
+    forms = equal_forms(array)
+    keys = sort_keys(array).to_pylist()
+    assert sort_keys(forms).to_pylist() == keys
+    shown = [None if form is None else form.to_bytes() for form in forms]
+    assert [[a == b for a in shown] for b in shown] == [[a == b for a in keys] for b in keys]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([0.1, 0.1, 2.5], pa.float32()),
+        pa.array([Decimal(f"{10**27}.5")] * 2 + [Decimal("2.5")]),
+        pa.array([1, 1, 2**60 + 1], pa.timestamp("ns", "UTC")),
+        pa.array([2**60, 2**60, 1], pa.timestamp("us", "UTC")),
+        pa.array([1, 1, 2], pa.timestamp("ns")),
+    ],
+)
+def test_aggregates_of_equal_variants_return_their_values(array: pa.Array) -> None:
+    values = pv.cast_to_variant(array)
+    texts = pv.to_json(values).to_pylist()
+    query = "SELECT mode(v), list(DISTINCT v), variant_group_array(v) FROM t"
+    mode, distinct, group = _rows(query, pa.table({"v": values}))[0]
+    assert (mode, sorted(distinct), group) == (texts[0], sorted(set(texts)), f"[{','.join(texts)}]")
 
 
 MIXED = [

@@ -87,7 +87,7 @@ def _aggregates(lists: Any, of_values: Callable[[VariantArray], Any]) -> list[An
 
 
 def _array_of(values: VariantArray) -> Variant:
-    return Variant.from_python([None if value is None else value.to_python() for value in values])
+    return Variant.from_python(list(values))
 
 
 def _entries(argument: Any) -> pa.Array:

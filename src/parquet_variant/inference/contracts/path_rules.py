@@ -10,7 +10,7 @@ import datetime as dt
 import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -258,7 +258,8 @@ def as_scalar(name: str, value: Any) -> Scalar:
     if isinstance(value, Decimal):
         if not value.is_finite() or abs(value.adjusted()) > _MAX_EXPONENT:
             raise bad_contract(f"{name} is {value}: write a finite number in the range of a double")
-        return int(value) if value == value.to_integral_value() else value.normalize()
+        exact = Context(len(value.as_tuple().digits))
+        return int(value) if value == value.to_integral_value() else value.normalize(exact)
     if isinstance(value, int) and abs(value) >= 10**_MAX_EXPONENT:
         problem = f"{name} is an integer of more than {_MAX_EXPONENT} digits: write one in the range of a double"
         raise bad_contract(problem)

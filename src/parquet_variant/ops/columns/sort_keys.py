@@ -20,8 +20,9 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import metadata_of_all, storage_of, variants_of
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.encoding.walk import END, KEY, walk
+from parquet_variant.encoding.walk import END, KEY, encode_value, tree_of_events, walk
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.ops.columns.json_text import json_column
@@ -51,6 +52,7 @@ _CLASSES: dict[Any, int] = {
 # The first byte of a key -> the name of its class.
 CLASS_NAMES = {8 * number: name for number, name in enumerate(_TYPES_OF_CLASS, 1) if name != "null"}
 _STRING_CLASS = bytes([_CLASSES[_T.STRING]])
+_MICROS = {_T.TIMESTAMP_NANOS: _T.TIMESTAMP, _T.TIMESTAMP_NTZ_NANOS: _T.TIMESTAMP_NTZ}
 _NEXT, _LAST = b"\x01", b"\x00"  # before each element or field, and after all of them
 _NEGATIVE_INFINITY, _NEGATIVE, _ZERO, _POSITIVE, _INFINITY, _NAN = (bytes([byte]) for byte in range(6))
 _EXACT = Context(prec=60)
@@ -212,10 +214,8 @@ def _payload(kind: VariantType, raw: Any, is_inside: bool) -> bytes:
         return b""
     if kind == _T.BOOLEAN:
         return bytes([raw])
-    if kind == _T.FLOAT:
-        return number_key(float(str(np.float32(raw))))
-    if _CLASSES[kind] == _CLASSES[_T.INT8]:
-        return number_key(Decimal(raw[0]).scaleb(-raw[1], _EXACT) if isinstance(raw, tuple) else raw)
+    if kind in _NUMBERS:
+        return number_key(_shown_number(kind, raw))
     if kind in (_T.STRING, _T.BINARY):
         data = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else bytes(raw)
         return _with_end(data) if is_inside else data
@@ -223,6 +223,13 @@ def _payload(kind: VariantType, raw: Any, is_inside: bool) -> bytes:
         return bytes(raw)
     units = raw if kind == _T.DATE or kind == _T.TIME else raw * NANOS_OF[kind]
     return int(units + (1 << 95)).to_bytes(12, "big")
+
+
+def _shown_number(kind: VariantType, raw: Any) -> int | float | Decimal:
+    """Return the number that the JSON of a value shows."""
+    if kind == _T.FLOAT:
+        return float(str(np.float32(raw)))
+    return Decimal(raw[0]).scaleb(-raw[1], _EXACT) if isinstance(raw, tuple) else raw
 
 
 def _with_end(data: bytes) -> bytes:
@@ -237,32 +244,26 @@ def equal_forms(values: VariantArray) -> VariantArray:
     >>> pv.to_json(equal_forms(pv.parse_json(["1", "1.0", "1e0", "[1.50]", "null", '"a"']))).to_pylist()
     ['1', '1', '1', '[1.5]', None, '"a"']
     """
-    return VariantArray.from_variants(
-        [
-            None if value is None or value.type == VariantType.NULL else _form(value.metadata, value.value)
-            for value in values
-        ]
-    )
+    rows = (None if value is None or value.type == _T.NULL else value for value in values)
+    return VariantArray.from_variants([row and _form(row.metadata, row.value) for row in rows])
 
 
 @lru_cache(maxsize=1 << 16)
 def _form(metadata: bytes, value: bytes) -> Variant:
-    return Variant.from_python(_equal_object(Variant(metadata, value).to_python()))
+    def of_scalar(kind: VariantType, raw: Any, start: int, stop: int) -> bytes:
+        if kind in _NUMBERS:
+            return _equal_number(_shown_number(kind, raw))
+        if kind in _MICROS and raw % 1000 == 0:
+            return encode_scalar(_MICROS[kind], raw // 1000)
+        return encode_scalar(kind, raw) if kind == _T.STRING else value[start:stop]
+
+    return Variant(*encode_value(tree_of_events(walk(metadata, value, 0, len(value)), of_scalar)))
 
 
-def _equal_object(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_equal_object(element) for element in value]
-    if isinstance(value, dict):
-        return {key: _equal_object(part) for key, part in value.items()}
-    if isinstance(value, (float, Decimal)):
-        number = Decimal(repr(value)) if isinstance(value, float) else value
-        if not number.is_finite():
-            return value
-        exact: int | Decimal = int(number) if number == number.to_integral_value() else number.normalize()
-        try:
-            Variant.from_python(exact)
-        except VariantError:  # more digits than a decimal has
-            return float(value)
-        return exact
-    return value
+def _equal_number(shown: int | float | Decimal) -> bytes:
+    number = Decimal(repr(shown)) if isinstance(shown, float) else Decimal(shown)
+    try:
+        is_whole = number == number.to_integral_value()
+        return Variant.from_python(int(number) if is_whole else number.normalize(_EXACT)).value
+    except (VariantError, ArithmeticError):  # more digits than a decimal has, or not finite
+        return encode_scalar(_T.DOUBLE, float(number))

@@ -303,19 +303,15 @@ class Rewritten(QueryContext):
         value = values.expression(arguments[0]) if len(arguments) == 1 else None
         if value is None or not value.is_variant:
             raise SqlError(f"{written(call)}: {name} takes a Variant, such as {name}(v:items)")
-        columns = EXPLODES[name]
         entries = values.call("variant_explode", value.sql)
         if name == "variant_explode_outer":  # an entry of nulls for a value without entries
             entries = from_template("coalesce(nullif(_0, []), [NULL])", [entries])
         rows = from_template("unnest(_0, max_depth := 2)", [entries])
-        alias = node.args.get("alias")
-        shown = alias.name if isinstance(alias, exp.TableAlias) and alias.name else name
-        given = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
-        names = [*given, *columns[len(given) :]]
-        outputs = [OutputColumn(column) for column in names]
-        outputs[2] = OutputColumn(names[2], VARIANT_STORAGE, place=value.place and value.place.opened())
+        columns = [OutputColumn(column) for column in EXPLODES[name]]
+        columns[2] = replace(columns[2], type=VARIANT_STORAGE, place=value.place and value.place.opened())
+        outputs, shown = rename_outputs(columns, node.args.get("alias")) or (), node.alias or name
         scope.relations.append(Relation(shown, outputs))
-        return exp.Subquery(this=exp.select(rows), alias=table_alias(shown, names))
+        return exp.Subquery(this=exp.select(rows), alias=table_alias(shown, [output.name or "" for output in outputs]))
 
     def _lateral(self, node: exp.Expr, scope: Scope) -> exp.Expr:
         if (exploded := self._explode_relation(node, node.this, scope)) is not None:
