@@ -44,8 +44,7 @@ def similar_path(path: VariantPath, paths: Iterable[VariantPath]) -> VariantPath
     else:
         return VariantPath(prefix)
     ends = {key: other for other in known for key in other[-1:] if isinstance(key, str)}  # the shortest path
-    last = path.segments[-1]
-    similar = similar_key(last, ends) if isinstance(last, str) else None
+    similar = similar_key(last, ends) if isinstance(last := path.segments[-1], str) else None
     return None if similar is None else VariantPath(ends[similar])
 
 

@@ -192,7 +192,8 @@ def merge(
     target_alias: str = "target",
 ) -> Merge:
     """Begin a merge of rows into a table: its methods add clauses, and ``execute`` commits; see `Table.merge`."""
-    if _KEY.fullmatch(str(condition)) and not condition.startswith((f"{source_alias}.", f"{target_alias}.")):
+    aliases = (f"{source_alias}.", f"{target_alias}.")
+    if isinstance(condition, str) and _KEY.fullmatch(condition) and not condition.startswith(aliases):
         condition = f"{target_alias}.{condition} = {source_alias}.{condition}"
     return Merge(target, Join(rows_of(source), condition, source_alias, target_alias), options)
 
