@@ -53,6 +53,16 @@ def test_names_that_are_not_columns(query: str, message: str) -> None:
         pv.sql(query, t=pv.parse_json([ROW]))
 
 
+def test_columns_of_csv_are_not_paths(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,kind\n1,x\n")
+    with pytest.raises(
+        pv.VariantError, match="unknown column v: choose from id, kind; kind is a column, written without v:"
+    ):
+        pv.sql("SELECT v:kind FROM t", t=tmp_path / "a.csv")
+    with pytest.raises(pv.VariantError, match=r"unknown column v: choose from id, kind$"):
+        pv.sql("SELECT v:other.kind, variant_get(v, '$.kind', 'int') FROM t", t=tmp_path / "a.csv")
+
+
 def test_a_path_through_an_array_is_completed() -> None:
     rows = pv.parse_json(['{"id": 1, "items": [{"id": 2}]}'])
     (warning,) = pv.sql("SELECT v:items.id FROM t", t=rows).warnings

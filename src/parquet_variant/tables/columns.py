@@ -162,9 +162,8 @@ def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matche
             if index not in matches:
                 columns = ", ".join(".".join((*place, f.name)) for f in kind.fields)
                 name = ".".join((*place, field.name))
-                raise TableError(
-                    f"the table has no column {name!r}: its columns are {columns}", reason="unknown-column"
-                )
+                problem = f"the table has no column {name!r}: its columns are {columns}"
+                raise TableError(problem, reason="unknown-column")
             f = kind.fields[matches.index(index)]
             check_known(field.type, f.type, match, (*place, f.name))
     elif isinstance(kind, ArrayType) and _is_list(present):

@@ -72,11 +72,10 @@ def infer(
         estimates = [estimate_path(data, path, kind) for path, kind in common.read_types(also, "--also")]
         document = [{**asdict(e), "path": str(e.path), "saved": e.saved} for e in estimates]
         print_result(document, estimates, as_json=as_json)
+    elif as_json and (explain or top or sort):
+        print(explain_json(result))
     elif explain or top or sort:
-        if as_json:
-            print(explain_json(result))
-        else:
-            print(explain_table(result, sort or "saved", top) if top or sort else explain_all(result))
+        print(explain_table(result, sort or "saved", top) if top or sort else explain_all(result))
     elif as_json:
         print(result.schema.to_json())
     elif ddl:

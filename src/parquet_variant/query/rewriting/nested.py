@@ -109,7 +109,9 @@ class NestedRewriter(PathRewriter):
         if value.is_path:
             return value
         if isinstance(inner, exp.Column) and self.resolve(inner) is None and not self.scope.is_known(inner):
-            raise SqlError(unknown_name(self.scope, inner, self.engine))
+            key, names = steps_of(node)[0] if isinstance(node, exp.JSONExtract) else None, self.scope.names()
+            hint = f"; {key} is a column, written without {inner.name}:" if key in names else ""
+            raise SqlError(unknown_name(self.scope, inner, self.engine) + hint)
         if value.type is not None and pa.types.is_string(value.type):
             text = self.text(inner)
             raise SqlError(f"{text} is not a Variant, but a string: write parse_json({text}):a if it is JSON")
