@@ -321,3 +321,16 @@ def test_processes_that_append_at_once_lose_and_duplicate_nothing(table: Path) -
     assert pv.open(table).snapshot.version == writers * times
     operations = [entry["operation"] for entry in pv.open(table).history()]
     assert operations.count("WRITE") == writers * times
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_a_checkpoint_of_a_version_may_be_written_again(tmp_path: Path, policy: str) -> None:
+    pv.write(tmp_path, {"n": [1]}, format="delta")
+    pv.open(tmp_path).set_properties({"delta.checkpointPolicy": policy})
+    for _ in range(2):
+        pv.open(tmp_path).checkpoint()
+    log = {path.name.partition(".")[2] for path in (tmp_path / "_delta_log").iterdir() if path.suffix != ".json"}
+    assert not any(name.endswith(".tmp") for name in log)
+    for commit in (tmp_path / "_delta_log").glob("*.json"):
+        commit.unlink()
+    assert pv.open(tmp_path).to_arrow().to_pydict() == {"n": [1]}

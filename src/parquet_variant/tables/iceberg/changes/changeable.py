@@ -90,12 +90,8 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
     @cached_property
     def _is_small(self) -> bool:
         """Whether the metrics of all files may be in memory at the same time."""
-        counts = [
-            (manifest.added_files or 0) + (manifest.existing_files or 0)
-            for manifest in self.current.manifests
-            if not manifest.is_deletes
-        ]
-        return sum(counts) <= METRICS_IN_MEMORY
+        manifests = self.current.live_manifests(deletes=False)
+        return sum((each.added_files or 0) + (each.existing_files or 0) for each in manifests) <= METRICS_IN_MEMORY
 
     def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
         """See `ChangeableTable.plan`."""
