@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import fields
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from math import isqrt
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, from_numpy, to_numpy
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_bytes, from_numpy, to_numpy
+from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
@@ -158,11 +158,12 @@ class PathTable(Record, eq=False):
         The children of path ``n`` are entries ``bounds[n]`` to ``bounds[n + 1]``, of which those from ``stops[n]`` on
         are elements.
         """
-        by_key = to_numpy(pc.array_sort_indices(self.keys)).astype(np.int64)  # nulls last
+        keys = self.key_list
+        by_key = np.array(sorted(range(len(keys)), key=lambda n: (keys[n] is None, keys[n] or b"")), np.int64)
         parents, count = self.parent_index, len(self.parent_index)
         order = by_key[np.argsort(parents[by_key], kind="stable")]
         bounds = np.searchsorted(parents[order], np.arange(count + 1))
-        elements = np.flatnonzero(to_numpy(self.keys.is_null()))
+        elements = by_key[len(keys) - self.keys.null_count :]
         stops = bounds[1:] - np.bincount(parents[elements] + 1, minlength=count + 1)[1:]
         return order, bounds, stops.tolist()
 
@@ -207,11 +208,10 @@ def unpack_array(packed: dict[str, Any]) -> npt.NDArray[Any]:
 
 
 class TapePaths(Record, eq=False):
-    """The paths of a tape as in tables: hashes, depths and names of keys."""
+    """The paths of a tape as in tables: hashes and depths."""
 
     hashes: Int64s
     depths: Int64s
-    names: pa.BinaryArray
 
     @classmethod
     def of(cls, tape: Tape) -> TapePaths:
@@ -220,7 +220,7 @@ class TapePaths(Record, eq=False):
 
         hashes, depths = np.empty(len(tape.paths), np.int64), np.empty(len(tape.paths), np.int64)
         path_identities(tape.paths, tape.keys, hashes, depths)
-        return cls(hashes, depths, tape.key_array)
+        return cls(hashes, depths)
 
 
 def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> PathTable:
@@ -239,13 +239,14 @@ def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> P
     # Paths of other rows, and of an invalid one, have no values here.
     present = np.flatnonzero(counts[:, ROWS])
     present = present[np.lexsort((hashes[present], paths.depths[present]))]
-    key_ids = tape.paths[:, 1][present]
-    parents = tape.paths[:, 0][present]
+    parents, key_ids = tape.paths[present, :2].T
+    # Paths without a key take the zeros at the end. pyarrow would import its functions, which take longer than a row.
+    addresses, lengths = np.vstack([tape.keys[:, :2], [0, 0]])[key_ids].T.copy()
     return PathTable(
         hashes=hashes[present],
         parents=np.where(parents < 0, -1, hashes[parents]),
         depths=paths.depths[present],
-        keys=paths.names.take(from_numpy(key_ids, key_ids < 0)),
+        keys=filled_binary(lengths, partial(copy_spans, addresses, lengths), (key_ids >= 0).astype(np.uint8)),
         kinds=kinds[present],
         counts=counts[present][:, :COUNTS],
         sketches=sketches[present],
@@ -310,8 +311,8 @@ def merged_sketch(*hashes: Int64s) -> Int64s:
     together = np.concatenate(hashes)
     # A hash occurs at most once per set.
     size = _SKETCH * len(hashes)
-    smallest = np.partition(together, size)[:size] if len(together) > size else together
-    return np.unique(smallest)[:_SKETCH]
+    smallest = np.sort(np.partition(together, size)[:size] if len(together) > size else together)
+    return smallest[np.diff(smallest, prepend=-1) != 0][:_SKETCH]
 
 
 def distinct_paths(sketch: Int64s) -> int:

@@ -264,7 +264,11 @@ def fixed_size_lists(elements: pa.Array, arrow: pa.FixedSizeListType, missing: p
 def list_elements(array: pa.Array) -> pa.Array:
     """Return the concatenated elements of all lists of a column, without the elements under null lists."""
     # Flattening only nulls makes an empty array, which pyarrow cannot make for some types (uuid).
-    return array.values[:0] if array.null_count == len(array) else array.flatten()
+    if array.null_count == len(array):
+        return array.values[:0]
+    if array.null_count or type(array) not in (pa.ListArray, pa.LargeListArray):
+        return array.flatten()
+    return array.values[array.offsets[0].as_py() : array.offsets[len(array)].as_py()]
 
 
 def entry_lists(array: pa.MapArray) -> tuple[pa.ListArray, pa.ListArray]:

@@ -197,8 +197,7 @@ class AutoPolicy:
         return result_of(self, profile, walk.leaves, walk.reasons)
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Record, frozen=False):
     """The walk over the paths from the root down: the columns so far, and why a path has a column or group, or none."""
 
     policy: AutoPolicy

@@ -22,6 +22,7 @@ from parquet_variant.inference.policies.decision import InferenceResult, check_c
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PRECISION, decimal
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ class SparkPolicy:
         return result_of(self, profile, schema, walk.reasons)
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Record, frozen=False):
     policy: SparkPolicy
     profile: Profile
     left: int

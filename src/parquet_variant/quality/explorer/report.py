@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,7 @@ from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.quality.sources import DataFile
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted
 from parquet_variant.types.path import VariantPath, outer_paths
 
@@ -33,8 +34,7 @@ _EXACT = 2**53
 MAY_HOLD, ALL_NULL, VARIANT_NULLS, NO_NULLS = range(4)
 
 
-@dataclass(slots=True)
-class Leaf:
+class Leaf(Record, frozen=False):
     """A leaf column of the Variant, over all row groups that were read."""
 
     number: int
@@ -75,8 +75,7 @@ class Leaf:
         return document
 
 
-@dataclass(slots=True)
-class Shape:
+class Shape(Record, frozen=False):
     """A shredding of files of the table: the numbers of the leaf columns of each path, and the types of the paths."""
 
     layout: str
@@ -86,8 +85,7 @@ class Shape:
     metadata: int | None = None
 
 
-@dataclass(slots=True)
-class Footers:
+class Footers(Record, frozen=False):
     """The contents of all footers."""
 
     # Name, bytes and number of the shape of each file; the row groups are in `groups`.

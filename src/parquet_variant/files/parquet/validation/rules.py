@@ -8,7 +8,7 @@ Leaves the bytes of a value to `encoding.validate`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -70,8 +70,7 @@ class Violation(Report, Record):
         return f"{self.file}: {self.column}{f' ({where})' if where else ''}: {self.message} [{self.reason}]"
 
 
-@dataclass(slots=True)
-class Violations:
+class Violations(Record, frozen=False):
     """Violations of a column of a file, up to a limit; further violations are only counted."""
 
     file: str

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import unquote
 
@@ -200,8 +200,7 @@ class DamagedCheckpointError(DeltaError):
     default_reason = "broken-log"
 
 
-@dataclass
-class State:
+class State(Record, frozen=False):
     """The state of a table at a version."""
 
     # The newest of each.
