@@ -143,3 +143,13 @@ def test_json_null_is_not_a_missing_value_in_any_condition(tmp_path: Path, layou
         found = [row["id"] for row in pv.sql(f"SELECT id FROM t WHERE {condition}", t=source).to_pylist()]
         assert found == pv.open(source).scan(["id"], condition).to_arrow()["id"].to_pylist() == ids
     assert pv.open(source).scan(["id"], [("$.n", "is null")]).to_arrow()["id"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("value", ["(v:t)::date", "(v:t::date)", "((v:t))::date", "(v):t::date"])
+def test_a_value_in_parentheses_is_set(tmp_path: Path, value: str) -> None:
+    pv.write(tmp_path / "t", {"v": pv.parse_json(['{"t": "2024-01-31"}', "{}"])}, format="delta")
+    pv.open(tmp_path / "t").update({"v:d": value}, "v:t IS NOT NULL")
+    assert [row["d"] for row in pv.sql("SELECT v:d::string AS d FROM t", t=tmp_path / "t").to_pylist()] == [
+        "2024-01-31",
+        None,
+    ]

@@ -83,9 +83,10 @@ def _read(text: str, known: Mapping[str, TableFacts], zone: str, engine: SqlEngi
     condition = value.sql
     for use in uses.values():
         use.push(condition, zone)
+    shown = {(column.table, column.name) for column in condition.find_all(exp.Column)}
     return SqlExpression(
         to_sql(with_earlier_instants(condition, zone)),
-        {alias: use.needed for alias, use in uses.items()},
+        {alias: {n: c for n, c in use.needed.items() if (alias, n) in shown} for alias, use in uses.items()},
         {alias: predicate for alias, use in uses.items() if (predicate := use.predicate) is not None},
         value.is_variant,
     )

@@ -70,10 +70,9 @@ class FileRows(Record):
 
         for source in self.sources:
             with open_file(source) as file:
-                remaining = file.facts.rows()
-            while remaining > 0:
-                yield pa.table([pa.nulls(min(remaining, 1 << 20))], schema=self.schema)
-                remaining -= 1 << 20
+                rows = file.facts.rows()
+            for start in range(0, rows, 1 << 20):
+                yield pa.table([pa.nulls(min(rows - start, 1 << 20))], schema=self.schema)
 
 
 def side_by_side(
