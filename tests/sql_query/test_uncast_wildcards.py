@@ -43,6 +43,23 @@ def test_functions_of_lists_take_typed_elements(source: object) -> None:
     assert pv.sql(query, t=source).to_pylist() == [{"n": 3, "b": True}]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT v:items[*].n AS n FROM t GROUP BY v:items[*].n ORDER BY v:items[*].n DESC",
+        "SELECT DISTINCT v:items[*].n AS n FROM t ORDER BY n DESC",
+        "SELECT v:items[*].n AS n, count(*) OVER (PARTITION BY v:items[*].n) AS c FROM t ORDER BY n DESC",
+    ],
+)
+def test_lists_of_one_type_are_grouped_and_ordered(source: object, query: str) -> None:
+    assert [row["n"] for row in pv.sql(query, t=source).to_pylist()] == [[1, 2], [], None]
+
+
+def test_lists_of_one_type_are_compared(source: object) -> None:
+    query = "SELECT count(*) AS c FROM t WHERE v:items[*].n = [1, 2] OR 7 IN v:items[*].n"
+    assert pv.sql(query, t=source).to_pylist() == [{"c": 1}]
+
+
 def test_elements_of_several_types_are_shown_as_json(source: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert pv.sql("SELECT v:mixed[*] AS m FROM t LIMIT 1", t=source).to_pylist() == [{"m": ["1", '"one"']}]
     if not isinstance(source, Path):

@@ -49,11 +49,9 @@ class ComparisonRewriter(NestedRewriter):
     def comparable(self, node: exp.Expr) -> exp.Expr:
         """Rewrite an expression to one that orders and groups as its values do, Variants included."""
         value = self.expression(node)
-        if value.kind is not None and not value.is_variant:
-            raise SqlError(
-                f"{self.text(node)} holds Variants, and only Variants themselves can be compared, ordered and grouped: "
-                "give them types, as in ::array<string>"
-            )
+        if value.kind is not None and not value.is_variant and value.typed() is None:
+            problem = f"{self.text(node)} holds Variants, which cannot be compared, ordered or grouped inside it"
+            raise SqlError(f"{problem}: give them types, as in ::array<string>")
         return value.sql if value.kind is None else self.by_key(value)
 
     def read_comparison(self, node: exp.Expr, _: str) -> Value | None:
@@ -123,10 +121,11 @@ class _Side:
     """One operand of a comparison."""
 
     def __init__(self, rewriter: ComparisonRewriter, value: Value) -> None:
+        if value.kind is not None and not value.is_variant:
+            rewriter.comparable(value.source)  # raises for a list of values of several types
+            value = value.typed() or value
         self.rewriter, self.value, self.is_variant = rewriter, value, value.kind is not None
         self.literal = NO_LITERAL if self.is_variant else literal_in_zone(value.source, rewriter.context.zone)
-        if self.is_variant and not value.is_variant:
-            rewriter.comparable(value.source)  # raises
 
     @cached_property
     def typed(self) -> Value | None:
