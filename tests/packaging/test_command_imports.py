@@ -64,6 +64,29 @@ def test_small_calls_do_not_import_pandas(tmp_path):
     assert (run.returncode, run.stdout, run.stderr) == (0, "\n", "")
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "array.to_pylist()",
+        "pv.to_json(array)",
+        "pv.variant_get(array, '$.a', 'bigint')",
+        "pv.unshred_variant(pv.shred_variant(array, 'a bigint'))",
+        "pv.infer_shredding_schema(array)",
+        "pv.write('t.parquet', array), pv.open('t.parquet').scan({'a': '$.a:bigint'}).to_arrow()",
+    ],
+)
+def test_small_calls_import_neither_the_functions_of_arrow_nor_masked_arrays(use, tmp_path):
+    code = f"""
+import sys
+import parquet_variant as pv
+array = pv.parse_json(['{{"a": 1, "b": ["x", 2.5, true, null]}}'])
+{use}
+print(*{{"pyarrow.compute", "numpy.ma"}} & sys.modules.keys())
+"""
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "\n", "")
+
+
 def test_ingesting_a_line_imports_neither_the_functions_of_arrow_nor_masked_arrays(tmp_path):
     """Importing them takes a quarter of the time that the call takes."""
     (tmp_path / "a.ndjson").write_text('{"a": 1, "b": "x", "c": [{"d": 2.5}, {}]}\n')

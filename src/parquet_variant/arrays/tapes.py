@@ -22,7 +22,6 @@ from parquet_variant.kernels.memory import KIND, copy_spans
 from parquet_variant.kernels.tapes.decode import decode_values
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.kernels.values.reading import EncodedValues, name_table
-from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import DECIMAL_TYPES, INTEGER_IDS, TYPE_OF_ID, PrimitiveId, VariantType
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def scalar_objects(nodes: Int64s) -> list[Any]:
     """Return the object of each scalar node of a tape, and None for containers."""
     kinds = nodes[:, 0] & 0xFF
     items = np.full(len(kinds), None, object)
-    for kind in np.unique(kinds[kinds < KIND.ARRAY]).tolist():
+    for kind in np.flatnonzero(np.bincount(kinds)[: KIND.ARRAY]).tolist():
         at = np.flatnonzero(kinds == kind)
         scalars = np.empty(len(at), object)
         scalars[:] = _objects_of_kind(nodes[at], _P(kind))
@@ -122,9 +121,9 @@ def _objects_of_kind(nodes: Int64s, kind: _P) -> list[Any]:
         case VariantType.DOUBLE:
             return nodes[:, 1].copy().view(np.float64).tolist()
         case VariantType.STRING | VariantType.BINARY | VariantType.UUID:
-            sizes = nodes[:, 2].copy()
-            data = filled_binary(sizes, partial(copy_spans, nodes[:, 1].copy(), sizes), arrow_type=pa.large_binary())
-            raws: Iterable[Any] = (pc.cast(data, pa.large_string()) if kind == _P.STRING else data).to_pylist()
+            sizes, stored = nodes[:, 2].copy(), pa.large_string() if kind == _P.STRING else pa.large_binary()
+            data = filled_binary(sizes, partial(copy_spans, nodes[:, 1].copy(), sizes), arrow_type=stored)
+            raws: Iterable[Any] = data.to_pylist()
         case decimal if decimal in DECIMAL_TYPES:
             scales = (nodes[:, 0] >> 8 & 0xFF).tolist()
             if max(scales) > MAX_SCALE:
