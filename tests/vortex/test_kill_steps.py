@@ -72,7 +72,7 @@ def test_a_kill_at_any_step_leaves_the_old_file_or_the_new(tmp_path, mortal, is_
         assert pv.open(path).read().to_pylist() == [{"a": 2}, None]
         if is_done:
             break
-    assert len(outcomes) > 4
+    assert len(outcomes) > 3  # The rename of the complete file is a step of pyarrow, which reports none.
     assert outcomes[0] == ([{"a": 1}] if is_there else None)
     assert outcomes[-1] == [{"a": 2}, None]
 

@@ -43,7 +43,7 @@ from parquet_variant.files.parquet.format.footer_cache import Fingerprint, Foote
 from parquet_variant.files.vortex.dtype import StoredLayout, layout_of
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.files.vortex.range_statistics import RangeStatistics
-from parquet_variant.io.filesystems import path_text
+from parquet_variant.io.filesystems import path_text, read_errors
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
@@ -136,24 +136,19 @@ class CheckedSource:
     def _bytes(self, offset: int, length: int) -> bytes:
         # Opened for each read, so that a cached file keeps neither a deleted file nor a file descriptor open.
         try:
-            file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        except FileNotFoundError:
-            self.failed = VariantFileError(f"file not found: {self.path}", reason="no-such-file", file=self.path)
-            raise self.failed from None
-        try:
-            state = state_of(file)
-            if self._state not in (None, state):
-                self.failed = VariantFileError(
-                    f"{self.path} changed while it was read: read the file again",
-                    reason="files-changed",
-                    file=self.path,
-                )
-                raise self.failed
-            self._state = state
-            os.lseek(file, offset, os.SEEK_SET)
-            return os.read(file, length)
-        finally:
-            os.close(file)
+            with read_errors(self.path), open(self.path, "rb", buffering=0) as file:  # noqa: PTH123 - no path object
+                state = state_of(file.fileno())
+                if self._state not in (None, state):
+                    problem = f"{self.path} changed while it was read: read the file again"
+                    raise VariantFileError(problem, reason="files-changed", file=self.path)
+                self._state = state
+                file.seek(offset)
+                return file.read(length)
+        except VariantFileError as error:
+            if isinstance(error.__context__, FileNotFoundError):
+                error = VariantFileError(f"file not found: {self.path}", reason="no-such-file", file=self.path)
+            self.failed = error
+            raise error from None
 
     def _read_trailer(self) -> _Trailer | None:
         """Return the trailer; None for files of other writers."""

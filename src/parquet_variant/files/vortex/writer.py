@@ -277,8 +277,9 @@ def _write_first_that_fits(
         if not replaces(mode):  # Another writer may have taken the name since it was checked.
             try:
                 os.link(staged, target)
-            except OSError:  # or the filesystem has no links
-                local_target(target, mode)
+            except OSError:  # or the filesystem has no links, or its answer was lost
+                if not target.exists() or not staged.samefile(target):
+                    local_target(target, mode)
     layouts = {name: column.layout for name, column in attempt.items() if column.layout is not None}
     changed = [name for name in layouts if layouts[name] != attempts[0][name].layout]
     reasons = {} if failed is None else dict.fromkeys(changed, failed.message)

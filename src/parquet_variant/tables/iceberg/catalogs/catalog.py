@@ -351,10 +351,14 @@ class SqlCatalog(NamedCatalog, DocumentCatalog):
 
     def _newest(self, identifier: tuple[str, ...]) -> str:
         from sqlalchemy import select
+        from sqlalchemy.exc import SQLAlchemyError
 
-        tables = _tables()
-        with self._client.engine.connect() as connection:
-            row = connection.execute(select(tables.c.metadata_location).where(*self._is_row_of(identifier))).first()
+        query = select(_tables().c.metadata_location).where(*self._is_row_of(identifier))
+        try:
+            with self._client.engine.connect() as connection:
+                row = connection.execute(query).first()
+        except SQLAlchemyError as error:
+            raise IcebergError(f"the catalog cannot be read: {first_line(error)}", reason="no-connection") from None
         if row is None or row[0] is None:
             raise no_such_table(".".join(identifier))
         return str(row[0])

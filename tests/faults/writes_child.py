@@ -1,0 +1,184 @@
+"""Writes in every format while calls of the operating system fail: the process of `test_failing_calls`.
+
+Arguments: the library with the failing calls, a directory, the format, and the random seed. Prints a line per operation
+with the number of calls that failed, and one line that begins with "WRONG" per fault that was found.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import parquet_variant as pv
+
+MODES = ("once", "full", "lost")
+REASONS = {
+    "cannot-read", "cannot-write", "cannot-open", "cannot-create", "commit-failed", "unreadable", "no-connection",
+    "bad-data", "bad-data-file", "bad-footer", "missing-file", "unknown-outcome", "not-erased",
+}  # fmt: skip
+# Random calls of each operation and mode that fail, and the last ones, which are those around the commit.
+RANDOM_CALLS, LAST_CALLS = 4, 4
+_MISSING = {"no-such-file", "not-a-table", "no-such-table", "not-found", "no-files"}
+
+
+def rows(*values: str) -> dict[str, Any]:
+    return {"k": list(values), "v": pv.from_python([{"s": value} for value in values])}
+
+
+class Place:
+    """A table of a format, with three files and a file of somebody else."""
+
+    def __init__(self, root: Path, format: str) -> None:
+        self.root, self.format, self.path = root, "iceberg" if format == "sql" else format, str(root / "t")
+        self.catalog: dict[str, Any] = {}
+        if format == "sql":
+            self.path = "db.t"
+            self.catalog = {
+                "catalog": {"type": "sql", "uri": f"sqlite:///{root}/c.db", "warehouse": f"file://{root}/w"}
+            }
+
+    @property
+    def is_directory(self) -> bool:
+        return self.format in ("parquet", "vortex")
+
+    def make(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.root.mkdir(parents=True)
+        json = pa.table({"k": ["in"], "v": ['{"s": "in"}']})
+        pq.write_table(json, self.root.with_name("in.parquet"))
+        if self.catalog:
+            pv.create_namespace("db", **self.catalog)
+        for number, value in enumerate(("a", "b", "c")):
+            if self.is_directory:
+                pv.write(f"{self.path}/{number}.{self.format}", rows(value, "other"), format=self.format)
+            else:
+                mode = "append" if number else "error"
+                pv.write(self.path, rows(value, "other"), format=self.format, mode=mode, **self.catalog)
+        (self.root / "foreign.txt").write_text("x")
+
+    def open(self) -> Any:
+        return pv.open(self.path, **self.catalog)
+
+    def ingest(self, mode: str) -> None:
+        source = self.root.with_name("in.parquet")
+        pv.ingest(source, self.path, format=self.format, mode=mode, json_column="v", threads=1, **self.catalog)
+
+    def seen(self) -> list[tuple[str, str]]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            keys, values = self.open().to_arrow(["k"])["k"].to_pylist(), self.open().read("v").to_pylist()
+        return sorted(zip(keys, (value["s"] for value in values), strict=True))
+
+    def published(self) -> list[str] | None:
+        try:
+            table = pv.open(self.root / "published", format="iceberg")
+            return sorted(value["s"] for value in table.read("v").to_pylist())
+        except pv.VariantError as error:
+            if error.reason not in _MISSING:
+                raise
+            return None
+
+    def state(self) -> tuple[Any, Any, Any]:
+        return self.seen(), self.published(), self.open().schema.names
+
+
+def _merge(place: Place) -> None:
+    merge = place.open().merge(rows("b", "new"), "target.k = source.k")
+    merge.when_matched_update({"v": "source.v"}).when_not_matched_insert_all().execute()
+
+
+DIRECTORIES: dict[str, Callable[[Place], object]] = {
+    "append": lambda place: place.open().append(rows("new")),
+    "overwrite": lambda place: place.open().overwrite(rows("new")),
+    "ingest, append": lambda place: place.ingest("append"),
+    "ingest, overwrite": lambda place: place.ingest("overwrite"),
+    "optimize": lambda place: place.open().optimize(column="v"),
+    "publish": lambda place: place.open().publish("iceberg", to=place.root / "published"),
+}
+TABLES: dict[str, Callable[[Place], object]] = {
+    **{name: DIRECTORIES[name] for name in ("append", "overwrite", "ingest, append", "ingest, overwrite")},
+    "delete": lambda place: place.open().delete("k = 'b'"),
+    "update": lambda place: place.open().update({"v:s": "'new'"}, "k = 'b'"),
+    "merge": _merge,
+    "optimize": lambda place: place.open().optimize(),
+    "add columns": lambda place: place.open().add_columns("n bigint"),
+}
+DELTA = {
+    "vacuum": lambda place: place.open().vacuum(retention=timedelta(days=7)),
+    "publish": DIRECTORIES["publish"],
+}
+ICEBERG = {"expire": lambda place: place.open().expire_snapshots(older_than="2999-01-01")}
+
+
+def operations(format: str) -> dict[str, Callable[[Place], object]]:
+    if format in ("parquet", "vortex"):
+        annotate = {"annotate": lambda place: place.open().annotate()} if format == "parquet" else {}
+        return DIRECTORIES | annotate
+    return TABLES | (DELTA if format == "delta" else ICEBERG)
+
+
+def attempt(library: Any, place: Place, work: Callable[[Place], object], call: int, mode: str) -> tuple[int, Any, str]:
+    """Run an operation while a call fails; return the number of calls, the error, and the call that failed."""
+    error: BaseException | None = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        library.start_failing(str(place.root).encode(), call, MODES.index(mode))
+        try:
+            work(place)
+        except Exception as caught:
+            error = caught
+        calls = library.stop_failing()
+    return calls, error, library.first_failed().decode()
+
+
+def problem_of(place: Place, work: Callable[[Place], object], error: Any, old: Any, new: Any) -> str:
+    """Return what is wrong after an operation that a failing call may have ended; empty if nothing is."""
+    seen = place.state()
+    if not (place.root / "foreign.txt").exists():
+        return "a file of somebody else was removed"
+    if seen not in (old, new):
+        return f"neither the old rows nor the new ones: {seen}"
+    if error is None:
+        return "" if seen == new else "no error, and the old rows"
+    if not isinstance(error, pv.VariantError) or error.reason not in REASONS:
+        return f"the error is {error!r}"
+    if seen == new != old:
+        return "" if error.reason == "unknown-outcome" else "committed, and the error says otherwise"
+    work(place)
+    return "" if place.state() == new else f"repeated: {place.state()}"
+
+
+def main() -> None:
+    library = ctypes.CDLL(sys.argv[1])
+    library.start_failing.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
+    library.first_failed.restype = ctypes.c_char_p
+    place, chooser = Place(Path(sys.argv[2]) / "place", sys.argv[3]), random.Random(sys.argv[4])
+    for name, work in operations(sys.argv[3]).items():
+        place.make()
+        old = place.state()
+        calls, error, _ = attempt(library, place, work, 0, "once")
+        assert error is None, (name, error)
+        new, failures = place.state(), 0
+        for mode in MODES:
+            last = range(max(1, calls - LAST_CALLS + 1), calls + 1)
+            for call in sorted({*chooser.sample(range(1, calls + 1), min(RANDOM_CALLS, calls)), *last}):
+                place.make()
+                _, error, failed = attempt(library, place, work, call, mode)
+                failures += bool(failed)
+                if problem := problem_of(place, work, error, old, new):
+                    print(f"WRONG {name}, {mode}, call {call} of {calls} ({failed}): {problem}")
+        print(f"{name}: {failures} failures")
+
+
+if __name__ == "__main__":
+    main()
