@@ -17,6 +17,7 @@ from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.writing.conform import conform_table
 from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch, plan_shrink
 from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.io.filesystems import read_errors
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.support.records import Record
@@ -55,11 +56,10 @@ class FileRows(Generic[File], Record):
         # Options may ask for an order of rows, or for another writer.
         is_whole = self.plan.erases or self.plan.uses_vectors or moves_rows or write.options or write.hidden_columns
         patched = None
-        if not is_whole and self.live.all():
-            if not updates:
-                patched = self._without_rows()
-            elif not deletes:
-                patched = self._with_new_paths() or self._with_new_columns(assigned)
+        if not is_whole and self.live.all() and not (updates and deletes):
+            with read_errors(self.plan.path(self.file)):
+                patched = self._with_new_paths() if updates else self._without_rows()
+                patched = patched or (self._with_new_columns(assigned) if updates else None)
         return self._rewrite_file() if patched is None else patched
 
     def _rewrite_file(self) -> FileChange[File]:
