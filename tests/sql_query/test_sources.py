@@ -11,16 +11,15 @@ from parquet_variant.sql_query.sql import plan_sql
 BROKEN = {
     "text.json": (b"hello world\n", None),
     "cut.ndjson": (b'{"a": 1}\n{"a":', None),
-    "empty.json": (b"", "no-rows"),
-    "empty.ndjson": (b"", "no-rows"),
-    "blank.jsonl": (b" \n\n", "no-rows"),
-    "mark.json": (b"\xef\xbb\xbf", "no-rows"),
     "utf16.json": ("\ufeff{}".encode("utf-16-le"), "encoding"),
     "cut.json.gz": (gzip.compress(b'{"a": 1}\n' * 9)[:20], "bad-compression"),
-    "nothing.json.gz": (gzip.compress(b""), "no-rows"),
     "text.json.gz": (b"no gzip", None),
     "text.json.zst": (b"no zstd", None),
 }
+EMPTY = {
+    "empty.json": b"", "empty.ndjson": b"", "blank.jsonl": b" \n\n", "mark.json": b"\xef\xbb\xbf",
+    "nothing.json.gz": gzip.compress(b""),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -33,6 +32,15 @@ def test_json_that_is_broken_is_reported_as_json(tmp_path, name, in_directory):
         pv.sql("SELECT count(*) FROM t", t=str(source)).to_arrow()
     assert "Parquet" not in str(caught.value)
     assert reason in (None, caught.value.reason)
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("in_directory", [False, True])
+def test_json_without_rows_is_a_table_without_rows(tmp_path, name, in_directory):
+    (tmp_path / name).write_bytes(EMPTY[name])
+    source = tmp_path if in_directory else tmp_path / name
+    result = pv.sql("SELECT count(*) AS n, count(v:a) AS a FROM t", t=str(source))
+    assert result.to_arrow().to_pylist() == [{"n": 0, "a": 0}]
 
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.decimal256(60), pa.list_(pa.float16())])
