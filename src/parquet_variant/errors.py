@@ -167,7 +167,7 @@ def check_choice(
 
 
 def check_count(
-    name: str, value: object, minimum: int = 0, maximum: int = 2**63 - 1, error: type[VariantError] = VariantError
+    name: str, value: Any, minimum: int = 0, maximum: int | None = 2**63 - 1, error: type[VariantError] = VariantError
 ) -> None:
     """Raise an error if an option is not an integer in a range, both ends included.
 
@@ -175,8 +175,8 @@ def check_count(
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: max_depth is '1': give an integer from 0 to 9223372036854775807
     """
-    if not isinstance(value, Integral) or isinstance(value, bool) or not minimum <= int(value) <= maximum:
-        raise bad_option(f"{name} is {value!r}: give an integer from {minimum} to {maximum}", error)
+    if not isinstance(value, Integral) or isinstance(value, bool) or not minimum <= int(value) <= (maximum or 2**127):
+        raise bad_option(f"{name} is {value!r}: give an integer from {minimum} to {maximum or 'any number'}", error)
 
 
 def check_number(name: str, value: object) -> None:

@@ -227,7 +227,7 @@ class IngestRequest(WriteRequest):
             check_options(**file_options)
         else:
             if self.format != "parquet":
-                check_count("file_bytes", file_options.pop("file_bytes", 1), 1)
+                check_count("file_bytes", file_options.pop("file_bytes", 1), 1, None)
             WriterOptions.of(file_options)
         if self.write.get("exact") and self.text.json_column is None:
             raise bad_option("exact= keeps the JSON text of a column of a table: name the column with json_column=")

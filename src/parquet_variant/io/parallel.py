@@ -34,7 +34,7 @@ def thread_count(threads: int | None) -> int:
     """
     if threads is None:
         return available_cpus()
-    check_count("threads", threads, 1)
+    check_count("threads", threads, 1, None)
     return min(threads, _MAX_THREADS)
 
 

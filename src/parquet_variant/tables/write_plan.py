@@ -152,7 +152,7 @@ class TableWritePlan(ABC, Generic[File], Record):
     FILE_PREFIX: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        check_count("file_bytes", self.file_bytes, 1, error=TableError)
+        check_count("file_bytes", self.file_bytes, 1, None, TableError)
 
     # ---- what a format defines
 

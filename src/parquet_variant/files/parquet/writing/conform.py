@@ -89,7 +89,7 @@ class WriterOptions:
     writer: Writer = DEFAULT_WRITER
 
     def __post_init__(self) -> None:
-        check_count("row_group_bytes", self.row_group_bytes, 1, error=VariantFileError)
+        check_count("row_group_bytes", self.row_group_bytes, 1, None, VariantFileError)
         if self.annotation not in (True, False, "shredded"):
             raise bad_option(f"annotation is {self.annotation!r}: use True, False or 'shredded'", VariantFileError)
         check_choice("writer", self.writer, get_args(Writer), VariantFileError)
