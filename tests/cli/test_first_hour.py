@@ -47,7 +47,7 @@ def test_a_place_that_is_taken(variant: Run, tmp_path: Path, usgs_sample: Path) 
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "x.parquet").write_bytes(b"x")
     error = variant("ingest", usgs_sample, tmp_path / "out").error
-    assert error.endswith("--mode append or --mode overwrite")
+    assert error.endswith("use --mode append or --mode overwrite, or choose another destination")
 
 
 def test_a_delta_table_is_not_written_as_parquet(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:

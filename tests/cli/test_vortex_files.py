@@ -74,7 +74,10 @@ def test_modes(variant: Run, tmp_path: Path) -> None:
         assert variant(*ingest, "--mode", "ignore").code == 0
         assert variant(*ingest, "--mode", "overwrite").code == 0
         assert variant("cat", tmp_path / name).rows == [{"n": 1}, {"n": "two"}]
-    assert "append to a directory" in variant(*ingest[:2], tmp_path / "t.vortex", *ingest[3:], "--mode", "append").error
+    assert (
+        "cannot be appended to a file"
+        in variant(*ingest[:2], tmp_path / "t.vortex", *ingest[3:], "--mode", "append").error
+    )
     assert variant(*ingest, "--mode", "append").code == 0
     assert len(variant("cat", tmp_path / "t").rows) == 4
     answer = variant("query", tmp_path / "t", "--select", "n=$.n:string", "--where", "n = 'two'", "--json")
