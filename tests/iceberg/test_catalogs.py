@@ -6,8 +6,10 @@ import errno
 import json
 import os
 import pickle
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -290,6 +292,23 @@ def test_what_names_no_table_is_refused(table: Any, catalog: Any, reason: str) -
     with pytest.raises(TableError) as caught:
         _ = pv.open(table, format="iceberg", catalog=catalog).snapshot
     assert caught.value.reason == reason
+
+
+def test_errors_of_a_database_are_reported(tmp_path: Path) -> None:
+    properties = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/wh"}
+    catalog = open_catalog(properties)
+    assert catalog is not None
+    pv.create_namespace("db", catalog=catalog)
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as database:
+        database.execute("DROP TABLE iceberg_tables")
+        database.execute("DROP TABLE iceberg_namespace_properties")
+    for work in (
+        lambda: pv.create_namespace("other", catalog=catalog),
+        lambda: pv.open("db.t", catalog=catalog).version,
+        lambda: catalog.drop(("db", "t")),
+    ):
+        with pytest.raises(pv.VariantError, match=r"the catalog .* failed: .*no such table"):
+            work()
 
 
 def test_secrets_of_catalogs_are_not_shown(tmp_path: Path) -> None:

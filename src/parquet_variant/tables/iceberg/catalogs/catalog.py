@@ -11,8 +11,8 @@ import gzip
 import re
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from typing import Any
 
@@ -164,7 +164,19 @@ class NamedCatalog(Catalog, Record):
 
     def create_namespace(self, namespace: tuple[str, ...]) -> None:
         """Create a namespace if it does not exist."""
-        self._client.create_namespace_if_not_exists(namespace)
+        with self._reported() as client:
+            client.create_namespace_if_not_exists(namespace)
+
+    @contextmanager
+    def _reported(self) -> Iterator[Any]:
+        """Give PyIceberg's catalog, whose errors, and those of its database, are ours."""
+        try:
+            yield self._client
+        except VariantError:
+            raise
+        except Exception as error:
+            problem = f"the catalog {self.name!r} failed: {first_line(error)}"
+            raise IcebergError(problem, reason="no-connection") from None
 
 
 # Errors of a step after a commit are suppressed, because the commit stands: an error would make callers remove the
@@ -351,14 +363,10 @@ class SqlCatalog(NamedCatalog, DocumentCatalog):
 
     def _newest(self, identifier: tuple[str, ...]) -> str:
         from sqlalchemy import select
-        from sqlalchemy.exc import SQLAlchemyError
 
         query = select(_tables().c.metadata_location).where(*self._is_row_of(identifier))
-        try:
-            with self._client.engine.connect() as connection:
-                row = connection.execute(query).first()
-        except SQLAlchemyError as error:
-            raise IcebergError(f"the catalog cannot be read: {first_line(error)}", reason="no-connection") from None
+        with self._reported() as client, client.engine.connect() as connection:
+            row = connection.execute(query).first()
         if row is None or row[0] is None:
             raise no_such_table(".".join(identifier))
         return str(row[0])
@@ -407,7 +415,7 @@ class SqlCatalog(NamedCatalog, DocumentCatalog):
         """See `Catalog.drop`."""
         from sqlalchemy import delete
 
-        with self._client.engine.begin() as connection:
+        with self._reported() as client, client.engine.begin() as connection:
             if not connection.execute(delete(_tables()).where(*self._is_row_of(identifier))).rowcount:
                 raise no_such_table(".".join(identifier))
 
