@@ -80,8 +80,8 @@ def _with_dotted_keys(steps: Sequence[Segment], keys: Collection[str]) -> list[S
     """
     joined: list[Segment] = []
     for step in steps:
-        dotted = f"{joined[-1]}.{step}" if joined else ""
-        joined[-1:] = [dotted] if dotted in keys and joined[-1] not in keys else [*joined[-1:], step]
+        is_key = bool(joined) and joined[-1] not in keys and f"{joined[-1]}.{step}" in keys
+        joined[-1:] = [f"{joined[-1]}.{step}"] if is_key else [*joined[-1:], step]
     return joined
 
 

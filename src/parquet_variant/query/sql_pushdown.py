@@ -20,6 +20,7 @@ from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.predicate import FLIPPED, And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined
+from parquet_variant.query.selection import split_type
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, sql_type, sql_type_name, written
 from parquet_variant.types.path import VariantPath, column_request, quoted
 
@@ -183,7 +184,8 @@ def parse_predicate(text: str) -> Predicate:
         if match["hex"]:
             return f"unhex({match['hex']})"
         if text[1:2] == "$" and sign in '"`':
-            return quoted(column_request(text[1:-1].replace(sign * 2, sign)))
+            name = text[1:-1].replace(sign * 2, sign)
+            return quoted(column_request(name) if split_type(name)[1] is None else name)  # with a type, it is a path
         return text if match["kept"] else quoted(text)
 
     try:  # names are quoted, because names of columns can be any words
