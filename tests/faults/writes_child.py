@@ -27,7 +27,7 @@ REASONS = {
     "bad-data", "bad-data-file", "bad-footer", "missing-file", "unknown-outcome", "not-erased",
 }  # fmt: skip
 # Random calls of each operation and mode that fail, and the last ones, which are those around the commit.
-RANDOM_CALLS, LAST_CALLS = 4, 4
+RANDOM_CALLS, LAST_CALLS = 2, 3
 _MISSING = {"no-such-file", "not-a-table", "no-such-table", "not-found", "no-files"}
 
 
