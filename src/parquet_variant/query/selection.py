@@ -7,7 +7,6 @@ file they need to `files.parquet.scanning.projection`.
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field as dataclasses_field
@@ -23,11 +22,10 @@ from parquet_variant.layouts.type_grammar import as_target, result_type, value_t
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
 from parquet_variant.support.records import Record
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.path import VariantPath, split_type
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Everything before the first colon that is not inside of brackets and quotes.
-_PATH_BEFORE_TYPE = re.compile(r"""(\['(\\.|[^'\\])*'\]|\["(\\.|[^"\\])*"\]|[^:])*""", re.DOTALL)
 
 
 class Selected(Record):
@@ -150,14 +148,6 @@ def distinct_names(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]
         used.add(name.lower())
         unique[place] = name
     return [unique[place] for place in range(len(names))]
-
-
-def split_type(text: str) -> tuple[str, str | None]:
-    """Split ``$.a['b:c']:int`` into path and type; a key with a colon must be written in brackets and quotes."""
-    match = _PATH_BEFORE_TYPE.match(text)
-    assert match is not None
-    kind = text[match.end() + 1 :].strip()
-    return match[0], kind if match.end() < len(text) else None
 
 
 class Question(Record):

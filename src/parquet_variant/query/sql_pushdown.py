@@ -20,9 +20,8 @@ from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.predicate import FLIPPED, And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined
-from parquet_variant.query.selection import split_type
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, sql_type, sql_type_name, written
-from parquet_variant.types.path import VariantPath, column_request, quoted
+from parquet_variant.types.path import VariantPath, column_request, quoted, split_type
 
 # Callback: an expression -> the name and Arrow type (None for a Variant) of the scan's column that it is, or None.
 FindColumn = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]

@@ -20,13 +20,13 @@ from parquet_variant.errors import PredicateError, VariantError, VariantFileErro
 from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
-from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter, split_type
+from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter
 from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, Plan, ScanOptions, side_by_side
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.files import MemoryScan
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.path import VariantPath, split_type
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from parquet_variant.errors import PredicateError, TableError
 from parquet_variant.query.predicate import And, Computed, Predicate, renamed
-from parquet_variant.query.selection import Selected, read_selection, split_type
+from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_dialect import SqlError, sql_type_name
 from parquet_variant.query.sql_expression import read_expression
 from parquet_variant.query.sql_pushdown import FILTER_NAMES
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.expressions import RowCondition
-from parquet_variant.types.path import column_request, quoted
+from parquet_variant.types.path import column_request, quoted, split_type
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 

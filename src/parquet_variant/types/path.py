@@ -28,6 +28,7 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\
 _WRITTEN = {"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "'": r"\'", "\\": r"\\"}
 # Names that need no quotes, not even in a shell.
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PATH_BEFORE_TYPE = re.compile(r"""(\['(\\.|[^'\\])*'\]|\["(\\.|[^"\\])*"\]|[^:])*""", re.DOTALL)
 _NEEDS_ESCAPE = re.compile(r"[\x00-\x1f'\\]")
 _BLANKS = " \t\n\r"
 
@@ -54,6 +55,14 @@ def quoted(name: str) -> str:
 def column_request(name: str) -> str:
     """Return the name of a column where names that begin with ``$`` are paths: in double quotes if it begins so."""
     return quoted(name) if name.startswith("$") else name
+
+
+def split_type(text: str) -> tuple[str, str | None]:
+    """Split ``$.a['b:c']:int`` into path and type; a key with a colon must be written in brackets and quotes."""
+    match = _PATH_BEFORE_TYPE.match(text)
+    assert match is not None
+    kind = text[match.end() + 1 :].strip()
+    return match[0], kind if match.end() < len(text) else None
 
 
 class Wildcard:

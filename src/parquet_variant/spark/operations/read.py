@@ -26,7 +26,7 @@ from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.predicate import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse
-from parquet_variant.query.selection import Selected, read_filter, read_selection, split_type
+from parquet_variant.query.selection import Selected, read_filter, read_selection
 from parquet_variant.query.sql_dialect import sql_type_name
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.task_errors import from_spark_errors
@@ -36,7 +36,7 @@ from parquet_variant.tables.iceberg.catalogs.opening import catalog_properties
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
 from parquet_variant.tables.opening import open
 from parquet_variant.tables.table.table import Table
-from parquet_variant.types.path import WILDCARD, VariantPath, backquoted
+from parquet_variant.types.path import WILDCARD, VariantPath, backquoted, split_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
