@@ -170,7 +170,7 @@ def _end_of_key(tokens: list[Token], start: int, in_map: bool) -> int:
             break
         if depth or kind in _CLOSING:
             continue
-        if kind == TokenType.COLON and in_map and since_cast == 2:
+        if kind == TokenType.COLON and (not in_map or since_cast == 2):
             return number
         if kind == TokenType.COLON and first < 0:
             first = number
