@@ -58,8 +58,10 @@ class FileRows(Generic[File], Record):
         patched = None
         if not is_whole and self.live.all() and not (updates and deletes):
             with read_errors(self.plan.path(self.file)):
-                patched = self._with_new_paths() if updates else self._without_rows()
-                patched = patched or (self._with_new_columns(assigned) if updates else None)
+                if updates:
+                    patched = self._with_new_paths() or self._with_new_columns(assigned)
+                else:
+                    patched = self._without_rows()
         return self._rewrite_file() if patched is None else patched
 
     def _rewrite_file(self) -> FileChange[File]:

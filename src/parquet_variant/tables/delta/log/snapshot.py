@@ -24,8 +24,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.errors import DeltaError, TableError, check_batch, check_count, without_secrets
 from parquet_variant.files.parquet.writing.writer import VariantWriter
-from parquet_variant.io.filesystems import write_errors
-from parquet_variant.io.temporaries import temporary_beside
+from parquet_variant.io.staging import atomic_file
 from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
@@ -363,11 +362,10 @@ def _write_v2(current: Snapshot, files: pa.Table) -> str:
 
 def _write_rows(current: Snapshot, path: str, rows: pa.Table) -> int:
     with current.storage.create(path) as local:
-        new = local.with_name(temporary_beside(local.name))  # A version may have a checkpoint, which is replaced.
-        with VariantWriter(new, compression="snappy") as writer, write_errors(local):
+        # A version may have a checkpoint, which is replaced.
+        with atomic_file(local) as new, VariantWriter(new, compression="snappy") as writer:
             writer.write_batch(rows)
-            writer.close()
-            return int(new.replace(local).stat().st_size)
+        return int(local.stat().st_size)
 
 
 def _write_hint(current: Snapshot, rows: int, size: int) -> None:
