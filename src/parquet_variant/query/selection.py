@@ -25,8 +25,6 @@ from parquet_variant.support.records import Record
 from parquet_variant.types.path import VariantPath, split_type
 from parquet_variant.types.targets import VARIANT_STORAGE
 
-# Everything before the first colon that is not inside of brackets and quotes.
-
 
 class Selected(Record):
     """One output column."""

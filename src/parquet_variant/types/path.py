@@ -28,6 +28,7 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\
 _WRITTEN = {"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "'": r"\'", "\\": r"\\"}
 # Names that need no quotes, not even in a shell.
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Everything before the first colon that is not inside of brackets and quotes.
 _PATH_BEFORE_TYPE = re.compile(r"""(\['(\\.|[^'\\])*'\]|\["(\\.|[^"\\])*"\]|[^:])*""", re.DOTALL)
 _NEEDS_ESCAPE = re.compile(r"[\x00-\x1f'\\]")
 _BLANKS = " \t\n\r"
