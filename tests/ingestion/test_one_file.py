@@ -85,3 +85,17 @@ def test_an_interrupt_ends_the_command_and_leaves_nothing(tmp_path: Path) -> Non
     assert process.returncode == 130
     assert json.loads(err.splitlines()[-1])["error"] == {"reason": "interrupted", "message": "interrupted"}
     assert not dest.exists()
+
+
+@pytest.mark.parametrize("name", ["{}", "{}.bad_records.ndjson"])
+def test_a_source_is_not_replaced(source: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dest = tmp_path / "q.parquet"
+    text = source.read_text()
+    replaced = source.rename(name.format(dest))
+    (tmp_path / "link.ndjson").symlink_to(replaced)
+    monkeypatch.chdir(tmp_path)
+    for named in (replaced, f"./{replaced.name}", "link.ndjson"):
+        with pytest.raises(pv.VariantFileError, match="is a source and would be replaced") as caught:
+            pv.ingest(named, dest, one_file=True, mode="overwrite", on_error="quarantine", input_format="ndjson")
+        assert caught.value.reason == "bad-option"
+    assert replaced.read_text() == text

@@ -139,14 +139,14 @@ def test_a_table_without_variants() -> None:
     assert pv.open(two).typed(column="b").column_names == ["y"]
 
 
-def _stored(values, layout, folder):
+def _stored(values, layout, folder, schema="a bigint"):
     if layout == "memory":
         return values
-    path = folder / ("t.ndjson" if layout == "json" else "t.parquet")
+    path = folder / {"json": "t.ndjson", "vortex": "t.vortex"}.get(layout, "t.parquet")
     if layout == "json":
         path.write_text("\n".join(pv.to_json(values).to_pylist()))
     else:
-        pv.write(path, {"v": values}, schema="a bigint" if layout == "shredded" else None)
+        pv.write(path, {"v": values}, schema=schema if layout == "shredded" else None)
     return path
 
 
@@ -176,6 +176,14 @@ def test_keys_that_differ_only_in_case_are_two_columns(tmp_path, layout):
     assert pv.sql("SELECT order_1 AS x FROM typed(t)", t=source).to_pylist() == [{"x": 5}]
     assert pv.open(source).typed().to_arrow().to_pylist() == [{"a": 1, "order": 1, "Order_1": 5}]
     assert pv.sql("SELECT * FROM (SELECT v.* FROM t)", t=source).to_pylist() == [{"a": 1, "order": 1, "Order_1": 5}]
+
+
+@pytest.mark.parametrize("layout", ["memory", "json", "unshredded", "shredded", "vortex"])
+def test_keys_of_a_nested_object_that_differ_only_in_case_are_two_columns(tmp_path, layout):
+    rows = pv.parse_json(['{"b": {"k": 1, "K": 2}}', '{"b": {"k": 3}}'])
+    source = _stored(rows, layout, tmp_path, "b struct<k bigint>")
+    found = pv.sql("SELECT b_k, b_K_1 FROM typed(t)", t=source).to_pylist()
+    assert found == [{"b_k": 1, "b_K_1": 2}, {"b_k": 3, "b_K_1": None}]
 
 
 def test_fields_beyond_the_limit_are_counted_in_a_warning(monkeypatch):

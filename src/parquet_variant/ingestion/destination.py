@@ -9,6 +9,7 @@ has loaded, together with their rows: a directory in a file per load in ``_loads
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from abc import abstractmethod
@@ -295,6 +296,14 @@ class FileDestination(Destination):
     def bad_records_path(self) -> str:
         """The file of quarantined lines."""
         return f"{self.dest}.bad_records.ndjson"
+
+    def refuse_sources(self, files: Iterable[InputFile]) -> None:
+        """Refuse a source that the job would replace. Raises `VariantFileError`: reason ``"bad-option"``."""
+        replaced = set(map(os.path.realpath, map(absolute, (self.dest, self.bad_records_path))))
+        for file in files:
+            if os.path.realpath(absolute(file.name)) in replaced:
+                problem = f"{file.name} is a source and would be replaced: write to another path"
+                raise VariantFileError(problem, reason="bad-option", file=file.name)
 
     def commit(
         self, files: Sequence[Any], quarantine: Sequence[StagedFile] = (), batch: Batch | None = None

@@ -84,6 +84,8 @@ class IngestJob:
         self._has_unknown = False  # Whether the destination has rows of files that it does not remember.
         if self._destination is not None:
             self._destination.check()
+            if isinstance(self._destination, FileDestination):
+                self._destination.refuse_sources(self._files)
             self._request = replace(self._request, partition_by=self._destination.request.partition_by)
             if request.only_new:
                 loads = self._destination.loads()

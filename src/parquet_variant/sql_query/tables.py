@@ -263,17 +263,23 @@ class BoundTable(TableFacts, Record):
         """See `TableFacts.keys`."""
         from parquet_variant.files.parquet.scanning.projection import keys_of_files
 
-        derived = self.derived.get(variant)
+        stored, _ = self._stored_place(variant, VariantPath())
         try:
-            stored = variant if derived is None else derived.column
-            if self.values is not None:
-                chunks = self.values[stored].chunks if stored in self.values.column_names else None
-                storages = (VariantArray(chunk).to_unshredded().storage for chunk in chunks or ())
-                return None if chunks is None else frozenset(key for part in storages for key in keys_of_storage(part))
+            if stored not in self.columns.variants:
+                return None
             if self.json_keys is not None:
-                return self.json_keys() if stored in self.columns.variants else None
-            files = self.parquet_files()
-            return keys_of_files(files, stored) if files else None
+                return self.json_keys()
+            if files := self.parquet_files():
+                return keys_of_files(files, stored)
+            found: set[str] = set()
+            rows = 0
+            for part in self.scan({"v": Selected.of(stored, VariantPath())}, None, ScanOptions()).batches():
+                for chunk in part["v"].chunks:
+                    found |= keys_of_storage(VariantArray(chunk).to_unshredded().storage)
+                rows += len(part)
+                if self.values is None and rows > _SCANNED_ROWS:
+                    return None
+            return frozenset(found)
         except VariantError:  # whoever reads the values reports it
             return None
 
@@ -283,9 +289,11 @@ class BoundTable(TableFacts, Record):
         if not isinstance(key, str):
             return None
         try:
-            known = [other for other, _ in self.schema_of(variant).leaves()]
+            leaves = self._once(("leaves", variant), lambda: list(self.schema_of(variant).leaves()))
+            known = [other for other, _ in leaves]
             # Without quotes, SQL ends a key at a sign such as a hyphen.
-            ends = [other for other in known if re.match(rf"{re.escape(key)}(\W|$)", str(*other.segments[-1:]))]
+            begins = re.compile(rf"{re.escape(key)}(\W|$)").match
+            ends = [other for other in known if begins(str(*other.segments[-1:]))]
             same = [o for o in ends if tuple(step for step in o.segments if step is not WILDCARD) == path.segments]
             meant = min(same or ends, key=lambda other: (other.segments[-1] != key, len(other)), default=None)
             if meant is None or path in known:
@@ -297,8 +305,9 @@ class BoundTable(TableFacts, Record):
 
     def schema_of(self, variant: str) -> ShreddingSchema:
         """Return the shredded paths of all files together, or those inferred from some rows if nothing is shredded."""
-        if (shredded := self.shredded_schema(variant)) is not None:
-            return shredded
+        return self._once(("schema", variant), lambda: self.shredded_schema(variant) or self._inferred_schema(variant))
+
+    def _inferred_schema(self, variant: str) -> ShreddingSchema:
         from parquet_variant.inference.policies.auto import AutoPolicy
         from parquet_variant.ops.shred_variant import infer_shredding_schema
 

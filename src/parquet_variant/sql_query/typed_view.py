@@ -86,8 +86,7 @@ def typed_table(table: BoundTable, column: str | None = None, names: Names = "sh
     taken = [*table.columns.ordinary, *table.columns.variants]
     typed_keys = {path.segments[0] for path, _ in _typed_nodes(schema) if path.segments}
     untyped = [VariantPath((key,)) for key in fields if key not in typed_keys]
-    if table.json_keys is None:  # they are not known without another pass over the text
-        untyped += [path for path, _, _ in _case_twins(table, variant, schema) if len(path) > 1]
+    untyped += [path for path, _, _ in _case_twins(table, variant, schema) if len(path) > 1]
     others = [(path, table.common_type(variant, path)) for path in untyped]
     selection = typed_paths(schema, taken, names, others)
     variants = [*table.columns.variants, *(selected.name for selected in selection if selected.type is None)]
