@@ -41,7 +41,6 @@ _NAMES = {
     "inference.policies.spark": "SparkPolicy",
     "inference.profile": "Profile",
     "sql_query.sql": "sql",
-    "sql_query.typed_view": "TypedView",
     "integrations.polars": "scan_polars",
     "tables.creating": "create write",
     "tables.iceberg.writing.write": "create_namespace",

@@ -63,7 +63,6 @@ from parquet_variant.ops.variant_get import get_variant_scalar as get_variant_sc
 from parquet_variant.ops.variant_get import variant_get as variant_get
 from parquet_variant.quality.diff import DataDiff as DataDiff
 from parquet_variant.sql_query.sql import sql as sql
-from parquet_variant.sql_query.typed_view import TypedView as TypedView
 from parquet_variant.tables.creating import create as create
 from parquet_variant.tables.creating import write as write
 from parquet_variant.tables.iceberg.writing.write import create_namespace as create_namespace
@@ -112,7 +111,6 @@ __all__ = [
     "SparkTable",
     "Table",
     "TableError",
-    "TypedView",
     "Variant",
     "VariantArray",
     "VariantError",

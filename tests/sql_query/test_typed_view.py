@@ -53,7 +53,8 @@ def test_columns_and_rows(table: Any) -> None:
     assert float(row.pop("mag")) == 0.5
     assert row == first
     assert pa.table(view).schema == view.schema
-    assert "user_id: int64" in repr(view)
+    assert view.explain() is not None
+    assert [row for part in view.batches() for row in part.to_pylist()] == view.to_arrow().to_pylist()
 
 
 def test_in_sql(table: Any) -> None:
@@ -194,7 +195,8 @@ def test_fields_beyond_the_limit_are_counted_in_a_warning(monkeypatch):
         result = pv.sql(query, t=values)
         assert result.column_names[:3] == ["a", "b", "c"]
         assert result.warnings == (line,)
-    assert pv.open(values).typed().warnings == (line,)
+    with pytest.warns(UserWarning, match=line):
+        assert pv.open(values).typed().column_names[:3] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("target", ["a.parquet", "a.vortex", "delta", "iceberg", "memory"])

@@ -260,11 +260,6 @@ class SqlResult(ArrowResult):
         return self._table.schema
 
     @property
-    def column_names(self) -> list[str]:
-        """Names of the columns."""
-        return list(self._table.column_names)
-
-    @property
     def num_rows(self) -> int:
         """Number of rows."""
         return int(self._table.num_rows)

@@ -1,77 +1,42 @@
 """`Table.typed`: a table whose columns are the ordinary columns and the shredded paths of a Variant; and
 `Table.sql_view`: a CREATE VIEW statement with the same columns, for DuckDB or Spark.
 
-Owns which columns there are, their names, the view object, and the statement. Leaves scans to `tables`.
+Owns which columns there are, their names, and the statement. Leaves scans to `tables`.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import replace
+from typing import Any, Literal, cast, get_args
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import chosen_variant, is_variant_field
-from parquet_variant.arrays.variant_array import VariantArray, plain_storage
+from parquet_variant.arrays.capsules import chosen_variant
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.duckdb_engine import reserved_words
-from parquet_variant.query.selection import Selected, TableColumns, distinct_names, read_selection
+from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, distinct_names, read_selection
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.tables import BoundTable, ScanOptions
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath, quote_name, quoted
-from parquet_variant.types.targets import VARIANT_STORAGE
 
 Names = Literal["short", "path"]
 
 
-def typed(table: Table, *, column: str | None = None, names: Names = "short") -> TypedView:
-    """View a table of Variants as typed columns; see `Table.typed`."""
-    typed, warning = typed_table(bind_table(table, table.uri), column, names)
-    return TypedView(typed, () if warning is None else (warning,))
-
-
-@dataclass(frozen=True)
-class TypedView(ArrowResult):
-    """A table of Variants as typed columns, which are read when they are asked for."""
-
-    table: BoundTable
-    warnings: tuple[str, ...] = ()  # A line about fields that are not among the columns.
-
-    @property
-    def column_names(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.table.order)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Names and Arrow types of the columns."""
-        ordinary = self.table.columns.ordinary
-        columns = [Selected(n, None if n in ordinary else VariantPath(), ordinary.get(n)) for n in self.table.order]
-        return pa.schema([column.field for column in columns])
-
-    def to_arrow(self) -> pa.Table:
-        """Read all columns as a pyarrow table."""
-        needed = {name: self.table.needs(name) for name in self.table.order}
-        parts = list(self.table.scan(needed, None, ScanOptions()).batches())
-        if not parts:
-            return self.schema.empty_table()
-        columns = [
-            pa.chunked_array([plain_storage(VariantArray(chunk)) for chunk in column.chunks], VARIANT_STORAGE)
-            if is_variant_field(field)
-            else column
-            for field, column in zip(self.schema, pa.concat_tables(parts).select(self.column_names), strict=True)
-        ]
-        return pa.table(columns, schema=self.schema)
-
-    def __repr__(self) -> str:
-        return "\n".join(f"{field.name}: {field.type}" for field in self.schema)
+def typed(table: Table, *, column: str | None = None, names: Names = "short") -> Scan:
+    """Scan the typed columns of a table of Variants; see `Table.typed`."""
+    bound, warning = typed_table(bind_table(table, table.uri), column, names)
+    if warning is not None:
+        warnings.warn(warning, UserWarning, stacklevel=4)
+    needed = {name: bound.needs(name) for name in bound.order}
+    return Scan(lambda: cast("PlannedQuery", bound.scan(needed, None, ScanOptions())))
 
 
 def typed_table(table: BoundTable, column: str | None = None, names: Names = "short") -> tuple[BoundTable, str | None]:

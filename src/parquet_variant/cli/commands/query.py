@@ -52,12 +52,9 @@ def schema(
     from parquet_variant.query.sql_dialect import sql_type_name
 
     with queryable(path, column=column, version=version, at=at) as table:
-        view = table.typed(names=names)
-    rows = []
-    for field in view.schema:
-        needed = view.table.derived.get(field.name)
-        shown = None if needed is None or needed.path is None else needed.path.shorthand
-        rows.append((field.name, sql_type_name(field.type), shown))
+        scan = table.typed(names=names)
+    paths = [None if selected.path is None else selected.path.shorthand for selected in scan.plan.selection]
+    rows = [(field.name, sql_type_name(field.type), path) for field, path in zip(scan.schema, paths, strict=True)]
     if as_json:
         print_json([{"name": name, "type": kind, "path": shown} for name, kind, shown in rows])
     else:

@@ -197,6 +197,16 @@ class ArrowResult(ABC):
     def to_arrow(self) -> pa.Table:
         """Return the rows as a pyarrow table."""
 
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.schema.names)
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 

@@ -378,9 +378,9 @@ class TableBase:
 
         Returns
         -------
-        TypedView
-            An Arrow stream with ``schema``, ``column_names`` and the methods of every result, which `pv.sql` also
-            accepts as a table.
+        Scan
+            A scan of these columns, which `pv.sql` also accepts as a table. A `UserWarning` counts the fields that are
+            not among the columns.
 
         Examples
         --------
