@@ -21,10 +21,11 @@ from parquet_variant.query.rewriting.scopes import KeysOf, Relation, Scope, Tabl
 from parquet_variant.query.rewriting.values import QueryContext
 from parquet_variant.query.selection import Selected, TableColumns, TableFacts
 from parquet_variant.query.spark_meaning import SparkMeaning, with_earlier_instants
-from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
+from parquet_variant.query.sql_dialect import SqlError, from_template, parse_sql, to_sql, written
 from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.support.records import Record
+from parquet_variant.types.path import quoted
 
 
 class SqlExpression(Record):
@@ -92,10 +93,14 @@ def _read(text: str, known: Mapping[str, TableFacts], zone: str, engine: SqlEngi
     )
 
 
-def needed_path_hints(keys_of: KeysOf, condition: SqlExpression, table: str) -> list[str]:
+def needed_path_hints(
+    keys_of: KeysOf, condition: SqlExpression, table: str, rows: Mapping[str, pa.Table], zone: str
+) -> list[str]:
     """Return messages for missing paths of a table if the condition is true for no row without these paths.
 
     A path of ``v:a = 1 OR v:b = 2`` may be missing if another path exists, and that of ``v:a IS NULL`` always.
+
+    `rows`: the columns that the condition needs, by table; any number of rows, or none.
     """
     keys_of = cache(keys_of)
     hints = {
@@ -103,9 +108,25 @@ def needed_path_hints(keys_of: KeysOf, condition: SqlExpression, table: str) -> 
         for name, column in condition.columns.get(table, {}).items()
         if column.path is not None and (hint := missing_path(keys_of, column.stored_name, column.path)) is not None
     }
-    if not hints or not rejects_nulls(condition.text, table, hints):
+
+    def are_needed(names: Collection[str]) -> bool:
+        """Return whether the optimizer of the engine proves that no row matches if some columns are null."""
+
+        def with_null(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Between) and not node.args.get("symmetric"):  # which the optimizer does not simplify
+                parts = [node.args[key].transform(with_null) for key in ("this", "low", "high")]
+                return from_template("(_0 >= _1 AND _0 <= _2)", parts)
+            is_null = isinstance(node, exp.Column) and node.table == table and node.name in names
+            return exp.Case(ifs=[exp.If(this=exp.false(), true=node)]) if is_null else node
+
+        tree = parse_sql(condition.text, what="expression").transform(with_null)
+        tables = ", ".join(map(quoted, rows))
+        plan = run_sql(f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {tables} WHERE {to_sql(tree)}", rows, zone=zone)
+        return "EMPTY_RESULT" in plan["explain_value"][0].as_py()
+
+    if not hints or not are_needed(hints):
         return []
-    alone = [hint for name, hint in hints.items() if rejects_nulls(condition.text, table, [name])]
+    alone = [hint for name, hint in hints.items() if are_needed([name])]
     return list(dict.fromkeys(alone or hints.values()))
 
 
@@ -165,50 +186,3 @@ def engine_message(error: Exception) -> str:
     if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in message:  # TIMESTAMP has a zone, as in Spark
         hint = ": a literal without a zone is TIMESTAMP_NTZ '…'"
     return f"the SQL cannot be run: {message}{hint}"
-
-
-# ---- conditions that cannot be true where some columns are null
-
-# Operators and functions that are null if one of their operands is null.
-_OPERATORS = (
-    exp.Paren, exp.Cast, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod,
-    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike,
-)  # fmt: skip
-_FUNCTIONS = {
-    "lower", "upper", "trim", "length", "substring", "substr", "starts_with", "ends_with", "contains", "abs", "round",
-    "floor", "ceil", "year", "month", "day", "hour", "date_trunc", "date_part", "regexp_matches",
-    "_pv_sort_key", "_pv_variant_get", "_pv_to_json",
-}  # fmt: skip
-
-
-def rejects_nulls(condition: str, table: str, columns: Collection[str]) -> bool:
-    """Return whether a condition in DuckDB's SQL is true for no row in which the columns of a table are all null.
-
-    >>> rejects_nulls("t.a > 1 AND t.b = 2", "t", ["a"]), rejects_nulls("t.a > 1 OR t.b = 2", "t", ["a"])
-    (True, False)
-    >>> rejects_nulls("NOT LOWER(t.a) = 'x'", "t", ["a"]), rejects_nulls("COALESCE(t.a, 1) = 1", "t", ["a"])
-    (True, False)
-    """
-
-    def is_null(node: exp.Expr) -> bool:
-        if isinstance(node, exp.Column):
-            return node.table == table and node.name in columns
-        if isinstance(node, (exp.Between, exp.In)):
-            return is_null(node.this)
-        name = node.name.lower().partition("__")[0]  # without the constants of a call
-        is_strict = name in _FUNCTIONS if isinstance(node, exp.Anonymous) else isinstance(node, _OPERATORS)
-        return is_strict and any(map(is_null, node.iter_expressions()))
-
-    def excludes(node: exp.Expr, truth: bool) -> bool:
-        """Return whether a condition never has a truth value."""
-        if isinstance(node, (exp.Paren, exp.Not)):
-            return excludes(node.this, truth != isinstance(node, exp.Not))
-        if isinstance(node, (exp.And, exp.Or)):
-            parts = [excludes(part, truth) for part in (node.this, node.expression)]
-            return any(parts) if isinstance(node, exp.And) == truth else all(parts)
-        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-            is_true = not node.args.get("negate")
-            return is_true != truth and is_null(node.this)
-        return is_null(node)
-
-    return excludes(parse_sql(condition, what="expression"), True)

@@ -67,6 +67,12 @@ def test_a_change_with_a_misspelled_path(package: Any, tmp_path: Path) -> None:
         ("v:opt = 1 AND v:id = 9", True),
         ("v:opt = 1 OR v:id = 9", False),
         ("v:opt LIKE 'x%'", True),
+        ("v:opt::int NOT IN (1, 2)", True),
+        ("v:id::int + v:opt::int > k", True),
+        ("NOT v:opt::string LIKE 'x%' AND k = 1", True),
+        ("regexp_matches(v:opt::string, 'x')", True),
+        ("v:opt::int = 1 AND coalesce(v:id::int, 1) = 9", True),
+        ("greatest(v:opt::int, v:id::int) = 9", False),
     ],
 )
 def test_a_missing_path_that_the_condition_needs_is_reported(

@@ -218,11 +218,13 @@ class RowChange(Record):
             return keys_of_storage(VariantArray.from_arrow(self.rows, column).to_unshredded().storage)
 
         sides: dict[str, Callable[[str], frozenset[str] | None]] = {self.target: partial(_keys, table)}
+        rows = arrow_schema(table.schema).empty_table()
+        needed = {self.target: expressions.needed_table(rows, self.columns[self.target])}
         if self.condition is not None:
-            sides[self.source] = keys_of_rows
+            sides[self.source], needed[self.source] = keys_of_rows, self.keys
         messages: list[str] = []
         for name, keys_of in sides.items():
-            hints = [] if expression is None else needed_path_hints(keys_of, expression, name)
+            hints = [] if expression is None else needed_path_hints(keys_of, expression, name, needed, self.zone)
             of_merge, place = ("", "") if self.condition is None else (" of the merge", f"in {name} ")
             for hint in (hint for hint in hints if "did you mean" in hint):
                 problem = f"the condition{of_merge} matches no row: {place}{hint}{advice}"
