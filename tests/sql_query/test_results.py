@@ -76,12 +76,12 @@ def test_a_function_over_the_wrong_type_is_explained() -> None:
         pv.sql("SELECT sum(name) FROM t", t=pa.table({"name": ["a"]}))
 
 
-def test_a_long_result_becomes_row_groups_of_a_parquet_file(tmp_path: Path) -> None:
+def test_the_parts_of_a_long_result_share_row_groups_of_a_parquet_file(tmp_path: Path) -> None:
     tables = {name: pa.table({"n": range(rows)}) for name, rows in (("a", 600), ("b", 2000))}
     query = f"COPY (SELECT a.n * 2000 + b.n AS n FROM a, b) TO '{tmp_path}/a.parquet'"
     assert pv.sql(query, **tables).to_pylist() == [{"Count": 1_200_000}]
     written = pq.ParquetFile(tmp_path / "a.parquet")
-    assert written.num_row_groups == 2
+    assert written.num_row_groups == 1
     assert set(written.read()["n"].to_pylist()) == set(range(1_200_000))
     for condition, rows in (("true", 3), ("false", 0)):
         pv.sql(f"COPY (SELECT v FROM t WHERE {condition}) TO '{tmp_path}/{rows}.parquet'", t=EVENTS)

@@ -113,7 +113,7 @@ def needed_path_hints(
         """Return whether the optimizer of the engine proves that no row matches if some columns are null."""
 
         def with_null(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Between) and not node.args.get("symmetric"):  # which the optimizer does not simplify
+            if isinstance(node, exp.Between) and not node.args.get("symmetric"):  # not simplified by the engine
                 parts = [node.args[key].transform(with_null) for key in ("this", "low", "high")]
                 return from_template("(_0 >= _1 AND _0 <= _2)", parts)
             is_null = isinstance(node, exp.Column) and node.table == table and node.name in names

@@ -50,8 +50,6 @@ _WRITTEN_BY_ARROW = (
     pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean,
     pa.types.is_null,
 )  # fmt: skip
-# Rows and bytes of a row group of a Parquet file.
-_GROUP_ROWS, _GROUP_BYTES = 1 << 20, 128 << 20
 _COPY = re.compile(
     r"\s*copy\s*\((?P<query>.*)\)\s*to\s*'(?P<file>(?:[^']|'')+)'\s*(?:(?:with\s*)?\((?P<options>[^()]*)\)\s*)?;?\s*",
     re.IGNORECASE | re.DOTALL,
@@ -129,7 +127,11 @@ def write_result(
                 for part in tables:
                     stream.writelines(f"{text}\n" for text in json_rows(part))
         elif kind == "parquet":
-            _write_parquet(staged, first.schema, _joined(tables))
+            from parquet_variant.files.parquet.writing.writer import VariantWriter
+
+            with VariantWriter(staged) as writer:
+                for part in tables:
+                    writer.write_batch(part)
         else:
             options = pa_csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
             make: Any = pa.ipc.new_file if kind == "arrow" else partial(pa_csv.CSVWriter, write_options=options)
@@ -148,38 +150,6 @@ def _refuse_data_file(file: Path, sources: Iterable[Any]) -> None:
     if file.exists() and any(parts[: len(p) - 1] == p[:-1] or glob_match(parts, p) for p in patterns):
         problem = f"{file} is a file that the query reads: write the result to another file"
         raise VariantError(problem, reason="bad-option", file=os.fspath(file))
-
-
-def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield consecutive parts together, so that each table is as large as a row group."""
-    pending: list[pa.Table] = []
-    for part in parts:
-        pending.append(part)
-        if sum(map(len, pending)) >= _GROUP_ROWS or sum(part.nbytes for part in pending) >= _GROUP_BYTES:
-            yield pa.concat_tables(pending)
-            pending = []
-    if pending:
-        yield pa.concat_tables(pending)
-
-
-def _write_parquet(staged: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> None:
-    if any(holds_variants(kind) for kind in schema.types):
-        from parquet_variant.files.parquet.writing.writer import VariantWriter
-
-        with VariantWriter(staged) as variants:
-            for part in parts:
-                variants.write_batch(part)
-        return
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetWriter(staged, schema) as writer:
-            for part in parts:
-                writer.write_table(part)
-    except pa.ArrowNotImplementedError as error:
-        raise VariantError(
-            f"a column has a type that Parquet lacks: cast it, for instance to text ({error})", reason="bad-type"
-        ) from None
 
 
 def _flatten_table(table: pa.Table) -> pa.Table:
