@@ -185,9 +185,3 @@ def json_rows(table: pa.Table) -> Iterator[str]:
         columns = [json_texts(column, field) for column, field in zip(batch.columns, table.schema, strict=True)]
         for texts in zip(*columns, strict=True):
             yield "{" + ",".join(map(_pair, names, texts)) + "}"
-
-
-def holds_variants(field: pa.Field) -> bool:
-    """Return whether a field is a Variant or has one inside."""
-    kind = field.type
-    return is_variant_field(field) or any(holds_variants(kind.field(index)) for index in range(kind.num_fields))
