@@ -205,35 +205,39 @@ def columns_of(predicate: Predicate, *, compared: bool = False) -> set[str]:
     return {name for part in parts for name in (part.columns if isinstance(part, Computed) else (part.column,))}
 
 
-def predicate_text(predicate: Predicate, column: Callable[[str], str] = quoted) -> str:
+def predicate_text(
+    predicate: Predicate, column: Callable[[str], str] = quoted, literal: Callable[[Any], str] | None = None
+) -> str:
     r"""Return a predicate as text that a scan reads.
 
     `predicate`: a predicate that is not bound yet, so its literals are Python values.
     `column`: returns the text of a column name; by default the name in double quotes.
+    `literal`: returns the text of a literal; by default as filters of scans have it.
 
     >>> predicate_text(And((Compare("a", ">", 5), Not(Or((Like("b", "x%"), IsNull("c")))))))
     '"a" > 5 and not ("b" like \'x%\' or "c" is null)'
     """
+    literal = literal or _literal_text
     if isinstance(predicate, (And, Or)):
-        parts = [predicate_text(part, column) for part in predicate.parts]
+        parts = [predicate_text(part, column, literal) for part in predicate.parts]
         word = " and " if isinstance(predicate, And) else " or "
         return word.join(
             f"({text})" if isinstance(part, (And, Or)) else text
             for part, text in zip(predicate.parts, parts, strict=True)
         )
     if isinstance(predicate, Not):
-        inner = predicate_text(predicate.part, column)
+        inner = predicate_text(predicate.part, column, literal)
         return f"not ({inner})" if isinstance(predicate.part, (And, Or)) else f"not {inner}"
     if isinstance(predicate, IsNull):
         return f"{column(predicate.column)} is null"
     if isinstance(predicate, Like):
-        return f"{column(predicate.column)} like {_literal_text(predicate.pattern)}"
+        return f"{column(predicate.column)} like {literal(predicate.pattern)}"
     if isinstance(predicate, In):
-        return f"{column(predicate.column)} in ({', '.join(map(_literal_text, predicate.values))})"
+        return f"{column(predicate.column)} in ({', '.join(map(literal, predicate.values))})"
     if isinstance(predicate, Computed):
         return f"({predicate.text})"
     assert not isinstance(predicate, Constant)
-    return f"{column(predicate.column)} {predicate.op} {_literal_text(predicate.literal)}"
+    return f"{column(predicate.column)} {predicate.op} {literal(predicate.literal)}"
 
 
 def _literal_text(value: Any) -> str:
@@ -248,19 +252,14 @@ def _literal_text(value: Any) -> str:
     return f"{value}" if isinstance(value, (int, float, Decimal)) else "'" + str(value).replace("'", "''") + "'"
 
 
-def renamed(predicate: Predicate, names: Mapping[str, str], tested: Mapping[str, str] | None = None) -> Predicate:
-    """Return a predicate over columns with other names.
-
-    `names`: the new name of each column that gets one; `tested`: those where IS NULL tests the column.
-    """
+def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+    """Return a predicate over columns with other names: `names` has the new name of each column that gets one."""
     if isinstance(predicate, (And, Or)):
-        return type(predicate)(tuple(renamed(part, names, tested) for part in predicate.parts))
+        return type(predicate)(tuple(renamed(part, names) for part in predicate.parts))
     if isinstance(predicate, Not):
-        return Not(renamed(predicate.part, names, tested))
+        return Not(renamed(predicate.part, names))
     if isinstance(predicate, Computed):
         return replace(predicate, columns=tuple(names.get(name, name) for name in predicate.columns))
-    if isinstance(predicate, IsNull) and tested is not None:
-        names = tested
     return replace(predicate, column=names.get(predicate.column, predicate.column))
 
 

@@ -37,6 +37,7 @@ class SqlExpression(Record):
     # For each table, a predicate over those names that is true wherever the expression is true, if it is a condition.
     pushdown: Mapping[str, Predicate]
     returns_variant: bool = False  # Whether the value is a Variant, as the struct of its parts.
+    equivalent: Predicate | None = None  # The predicate that is the condition, if it has one table and there is one.
 
 
 def read_expression(
@@ -90,6 +91,7 @@ def _read(text: str, known: Mapping[str, TableFacts], zone: str, engine: SqlEngi
         {alias: {n: c for n, c in use.needed.items() if (alias, n) in shown} for alias, use in uses.items()},
         {alias: predicate for alias, use in uses.items() if (predicate := use.predicate) is not None},
         value.is_variant,
+        use.pushdown(zone).exact(condition) if len(uses) == 1 else None,
     )
 
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import PredicateError, VariantError, VariantFileError
-from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter
@@ -85,10 +84,9 @@ def with_common_types(
             raise
         refusal = error
     paths = {name: _untyped_path(request) for name, request in columns.items()} if isinstance(columns, Mapping) else {}
-    hidden = [] if predicate is None else sorted(columns_of(predicate).difference(columns))
-    of_filter = {name: ("", *name.partition("$")[1:]) if name[:1] == "$" else name.partition(":$") for name in hidden}
-    untyped_names = (sign == ":$" or _untyped_path(name) for name, (_, sign, _) in of_filter.items())
-    if refusal is None and not any(paths.values()) and not any(untyped_names):
+    hidden = set() if predicate is None else columns_of(predicate).difference(columns)
+    needs_sql = refusal is not None or any(_untyped_path(name) or ":$" in name for name in hidden)
+    if not needs_sql and not any(paths.values()):
         return columns, predicate
     bound = bind_table(table, table.uri)
     variant = column or next(iter(bound.columns.variants), "")
@@ -97,27 +95,11 @@ def with_common_types(
         for name, path in paths.items()
     } or columns
     mixed = {name for name, path in paths.items() if path is not None and typed[name].type is None}
-    names, tested = dict[str, str](), dict[str, str]()
-    for name, (root, sign, path) in of_filter.items():
-        if not sign or (root and name in bound.order):
-            continue
-        if root not in ("", variant):
-            raise PredicateError(f"the filter has a path into {root}, and the scan reads paths into {variant}")
-        names[name] = tested[name] = f"${path}"
-        if (untyped := _untyped_path(names[name])) is None:
-            continue
-        kind = bound.common_type(variant, untyped)
-        mixed |= {name} if kind is None else set()
-        if kind is not None and not pa.types.is_nested(kind):
-            names[name] = f"${path}:{ddl_name(kind)}"
-            # A Variant null is NULL in the typed column, but is not a missing value.
-            tested[name] = names[name] if bound.common_type(variant, untyped, nulls=False) else tested[name]
-    is_mixed = predicate is not None and bool(mixed & columns_of(predicate, compared=True))
-    if isinstance(where, str) and (is_mixed or refusal is not None):
-        from parquet_variant.sql_query.conditions import sql_filter
+    if not needs_sql and (predicate is None or not mixed & columns_of(predicate, compared=True)):
+        return typed, predicate
+    from parquet_variant.sql_query.conditions import sql_filter
 
-        return typed, sql_filter(bound, typed, where, variant, zone, refusal)
-    return typed, None if predicate is None else renamed(predicate, names, tested)
+    return typed, sql_filter(bound, typed, where if isinstance(where, str) else predicate, variant, zone, refusal)
 
 
 def _untyped_path(request: object) -> VariantPath | None:

@@ -5,16 +5,16 @@ Leaves filters that compare columns with literals to `query.sql_pushdown`, which
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.errors import PredicateError, TableError
-from parquet_variant.query.predicate import And, Computed, Predicate, renamed
+from parquet_variant.query.predicate import And, Computed, Predicate, predicate_text, renamed
 from parquet_variant.query.selection import Selected, read_selection
-from parquet_variant.query.sql_dialect import SqlError, sql_type_name
+from parquet_variant.query.sql_dialect import SqlError, literal_text, sql_type_name
 from parquet_variant.query.sql_expression import read_expression
 from parquet_variant.query.sql_pushdown import FILTER_NAMES
 from parquet_variant.sql_query.tables import BoundTable
@@ -24,12 +24,17 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 def sql_filter(
-    bound: BoundTable, columns: Any, where: str, variant: str, zone: str, refusal: PredicateError | None
+    bound: BoundTable, columns: Any, where: str | Predicate, variant: str, zone: str, refusal: PredicateError | None
 ) -> Predicate:
     """Return the filter of a scan for a condition in the SQL of queries, which may also name the output columns.
 
+    `where`: the condition, as text or as a filter whose columns may be paths.
     `refusal`: the error of the condition as a filter of columns and literals.
     """
+    if isinstance(where, str):
+        text = _as_sql(where, variant, bound.order)
+    else:
+        text = predicate_text(where, lambda name: _name_as_sql(name, variant, bound.order), literal_text)
     outputs = {
         item.name: item if item.path is None else replace(item, column=item.column or variant)
         for item in read_selection(columns)
@@ -45,12 +50,16 @@ def sql_filter(
         derived={**bound.derived, **outputs},
     )
     try:
-        expression = read_expression(_as_sql(where, variant), {"t": facts}, zone=zone)
+        expression = read_expression(text, {"t": facts}, zone=zone)
         needed = expression.columns["t"]
         if not needed:
             raise PredicateError("the filter names no column")
         if others := [item.stored_name for item in needed.values() if item.path and item.stored_name != variant]:
             raise PredicateError(f"the filter has a path into {others[0]}, and the scan reads paths into {variant}")
+        of_outputs = {_request(item): name for name, item in outputs.items()}
+        names = {name: of_outputs.get(_request(item), _request(item)) for name, item in needed.items()}
+        if expression.equivalent is not None:
+            return renamed(expression.equivalent, names)
         rows = RowCondition(expression, tuple(needed), zone)
         kinds = (
             VARIANT_STORAGE if item.is_variant else item.output or bound.columns.ordinary[item.stored_name]
@@ -60,8 +69,7 @@ def sql_filter(
     except (SqlError, TableError) as error:
         is_syntax = error.message.startswith("invalid SQL")
         raise (refusal if refusal is not None and is_syntax else PredicateError(error.message)) from None
-    names = {name: _request(item) for name, item in needed.items()}
-    computed = Computed(tuple(names.values()), where, rows)
+    computed = Computed(tuple(names.values()), text, rows)
     skipping = expression.pushdown.get("t")
     return computed if skipping is None else And((renamed(skipping, names), computed))
 
@@ -73,17 +81,19 @@ def _request(column: Selected) -> str:
     return str(column.path) if column.output is None else f"{column.path}:{sql_type_name(column.output)}"
 
 
-def _as_sql(text: str, variant: str) -> str:
+def _as_sql(text: str, variant: str, columns: Collection[str] = ()) -> str:
     r"""Return a filter as the SQL of queries, in which paths such as ``$.a:int`` are into a Variant column.
 
     >>> _as_sql("lower($.a:string) = '$.b'", "v")
     'lower(variant_get("v", \'$.a\', \'string\')) = \'$.b\''
     """
+    return FILTER_NAMES.sub(lambda m: _name_as_sql(m[0], variant, columns) if m["path"] else m[0], text)
 
-    def call(match: re.Match[str]) -> str:
-        if not match["path"]:
-            return match[0]
-        parts = ", ".join("'" + part.replace("'", "''") + "'" for part in split_type(match[0]) if part is not None)
-        return f"variant_get({quoted(variant)}, {parts})"
 
-    return FILTER_NAMES.sub(call, text)
+def _name_as_sql(name: str, variant: str, columns: Collection[str]) -> str:
+    """Return the SQL for a name of a filter: a column, ``$.a:int``, or ``v:$.a:int`` for ``v:a::int``."""
+    root, sign, path = (variant, *name.partition("$")[1:]) if name.startswith("$") else name.partition(":$")
+    if not sign or name in columns:
+        return quoted(name)
+    parts = ", ".join("'" + part.replace("'", "''") + "'" for part in split_type(f"${path}") if part is not None)
+    return f"variant_get({quoted(root)}, {parts})"

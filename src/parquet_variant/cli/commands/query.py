@@ -252,12 +252,11 @@ def _answer_paths(
     if output.limit == 0 or not empty:
         return
     from parquet_variant.query.rewriting.scopes import missing_path
-    from parquet_variant.query.selection import Question
     from parquet_variant.sql_query.binding import bind_table
 
     bound = bind_table(table, table.uri)
     variant = table.options.column or next(iter(bound.columns.variants), "")
-    paths = [selected.path for selected in Question.of(selects, where).columns if selected.path is not None]
+    paths = [selected.path for selected in query.plan.every_column if selected.path is not None]
     keys = cache(bound.keys)
     hints = [missing_path(keys, variant, path, as_path=True, table=bound) for path in paths]
     for hint in dict.fromkeys(filter(None, hints)):

@@ -131,8 +131,11 @@ class TableUse(Record, frozen=False):
 
     def push(self, condition: exp.Expr, zone: str) -> None:
         """Push down the part of a rewritten condition that decides about rows of the table alone."""
-        if not self.table.skips:
-            return
+        if self.table.skips and (predicate := self.pushdown(zone).implied(condition)) is not None:
+            self.filters.append(predicate)
+
+    def pushdown(self, zone: str) -> Pushdown:
+        """Return the reader of conditions over the columns of the table."""
 
         def find_column(node: exp.Expr) -> tuple[str, Any] | None:
             if not isinstance(node, exp.Column) or node.meta.get(USE) != self.number:
@@ -140,9 +143,7 @@ class TableUse(Record, frozen=False):
             ordinary = self.table.columns.ordinary
             return node.name, ordinary[node.name] if node.name in ordinary else node.meta.get("type")
 
-        predicate = Pushdown(find_column, zone).implied(condition)
-        if predicate is not None:
-            self.filters.append(predicate)
+        return Pushdown(find_column, zone)
 
     @property
     def scans(self) -> int:
