@@ -359,6 +359,7 @@ def test_paths_of_a_filter_have_the_type_of_their_values(tmp_path, source):
         "$.n in (3, 200) and v:s like 's%'": [3],
         "v:n::bigint between 1 and 2 or not $.n <> 5": [1, 2, 5],
         "v:none is null and n = 7": [7],
+        "\"$.n:int\" > 97 and $.s like 's%'": [98, 99],
     }.items():
         assert table.scan({"n": "$.n:int"}, where).to_arrow()["n"].to_pylist() == expected
     assert table.scan({"n": "$.n:int"}, [("$.s", "=", "s4")]).to_arrow()["n"].to_pylist() == [4]

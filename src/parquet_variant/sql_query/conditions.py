@@ -5,6 +5,7 @@ Leaves filters that compare columns with literals to `query.sql_pushdown`, which
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
@@ -87,7 +88,14 @@ def _as_sql(text: str, variant: str, columns: Collection[str] = ()) -> str:
     >>> _as_sql("lower($.a:string) = '$.b'", "v")
     'lower(variant_get("v", \'$.a\', \'string\')) = \'$.b\''
     """
-    return FILTER_NAMES.sub(lambda m: _name_as_sql(m[0], variant, columns) if m["path"] else m[0], text)
+
+    def replaced(match: re.Match[str]) -> str:
+        text, sign = match[0], match[0][0]
+        name = text[1:-1].replace(sign * 2, sign) if sign in '"`' else text
+        is_path = bool(match["path"]) or (name != text and name[:1] == "$" and split_type(name)[1] is not None)
+        return _name_as_sql(name, variant, columns) if is_path else text
+
+    return FILTER_NAMES.sub(replaced, text)
 
 
 def _name_as_sql(name: str, variant: str, columns: Collection[str]) -> str:
