@@ -8,7 +8,7 @@ file they need to `files.parquet.scanning.projection`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field as dataclasses_field
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
@@ -253,8 +253,6 @@ class TableColumns(Record):
     ordinary: Mapping[str, pa.DataType] = dataclasses_field(default_factory=dict)
     # Variants inside structs: the dotted name that scans use for them -> names of the struct and its fields.
     nested: Mapping[str, tuple[str, ...]] = dataclasses_field(default_factory=dict)
-    # Returns the table with what is known of its values, for an expression that needs the type of a path.
-    facts: Callable[[], TableFacts] | None = None
 
     @property
     def top(self) -> list[str]:

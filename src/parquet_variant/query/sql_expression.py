@@ -58,16 +58,6 @@ def read_expression(
     Compare(column="v:$['a']['b']:int", op='>', literal=5)
     """
     known = {alias: TableFacts.of(columns) for alias, columns in tables.items()}
-    try:
-        return _read(text, known, zone, engine)
-    except SqlError:  # an expression may need the types of paths, which take time to find
-        facts = {alias: c.facts() for alias, c in tables.items() if isinstance(c, TableColumns) and c.facts is not None}
-        if not facts:
-            raise
-    return _read(text, known | facts, zone, engine)
-
-
-def _read(text: str, known: Mapping[str, TableFacts], zone: str, engine: SqlEngine) -> SqlExpression:
     tree = parse_sql(text, engine, what="expression")
     if engine == "spark":
         types = {name: kind for facts in known.values() for name, kind in facts.columns.ordinary.items()}

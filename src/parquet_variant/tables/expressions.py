@@ -23,7 +23,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.ops.value_edits import variant_set
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.query.selection import Selected, TableColumns
+from parquet_variant.query.selection import Selected, TableColumns, TableFacts
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
 from parquet_variant.support import arrow_compute as pc
@@ -160,7 +160,7 @@ def equal_columns(expression: SqlExpression, left: str, right: str) -> Sequence[
 def read_assignments(
     values: Mapping[str, Any],
     schema: StructType,
-    tables: Mapping[str, TableColumns],
+    tables: Mapping[str, TableFacts],
     alias: str,
     zone: str,
     *,
@@ -172,7 +172,7 @@ def read_assignments(
     Raises `TableError`: reason ``"bad-assignment"``.
     """
     check_mapping("new_values" if literals else "updates", values, TableError)
-    target = tables.get(alias) or columns_of_table(schema)
+    target = tables[alias].columns if alias in tables else columns_of_table(schema)
     assignments: list[Assignment] = []
     for text, value in values.items():
         name, path = text.removeprefix(f"{alias}."), None

@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.scanning.projection import keys_of_files
 from parquet_variant.io.engine import Engine
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.path_dialect import with_steps
-from parquet_variant.query.selection import Selected, TableColumns
+from parquet_variant.query.selection import Selected, TableFacts
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.records import Record
@@ -73,7 +73,7 @@ class Clause(Record):
     expression: SqlExpression | None = None
     assignments: tuple[expressions.Assignment, ...] = ()
 
-    def parsed(self, schema: StructType, tables: Mapping[str, TableColumns], join: Join | None, zone: str) -> Clause:
+    def parsed(self, schema: StructType, tables: Mapping[str, TableFacts], join: Join | None, zone: str) -> Clause:
         """Return the clause with parsed expressions; `tables`: the columns of the target, then of the source."""
         target, *sources = tables
         names = {"matched": [target, *sources], "not_matched": sources, "not_matched_by_source": [target]}[self.kind]
@@ -146,15 +146,11 @@ class RowChange(Record):
     ) -> RowChange:
         """Parse clauses over the columns of a table, and over those of the source of a merge."""
         plan, zone = table.plan(options.files), options.zone
-        facts = registered_method("Scan.facts")
-        columns_of_target = replace(
-            expressions.columns_of_table(table.schema), facts=partial(facts, table.current, table.uri)
-        )
-        tables = {TARGET if join is None else join.target_alias: columns_of_target}
+        facts_of = registered_method("Scan.facts")
+        tables = {TARGET if join is None else join.target_alias: facts_of(table.current, table.uri)}
         condition = None
         if join is not None:
-            of_source = expressions.columns_of_data(join.source)
-            tables[join.source_alias] = replace(of_source, facts=partial(facts, join.source, "the source"))
+            tables[join.source_alias] = facts_of(join.source, "the source")
             condition = read_expression(join.condition, tables, zone=zone)
         parsed = tuple(clause.parsed(table.schema, tables, join, zone) for clause in clauses)
         table.refuse_assignment(a.column for clause in parsed if clause.action == "update" for a in clause.assignments)
