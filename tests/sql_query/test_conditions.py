@@ -153,3 +153,19 @@ def test_a_value_in_parentheses_is_set(tmp_path: Path, value: str) -> None:
         "2024-01-31",
         None,
     ]
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_change_by_a_path_without_a_cast_opens_only_files_that_may_match(table_format: Any, tmp_path: Path) -> None:
+    for number in range(4):
+        rows = pv.from_python([{"id": number * 10 + n} for n in range(10)])
+        mode: Any = "append" if number else "error"
+        pv.write(tmp_path / "t", {"v": rows}, format=table_format, schema="id bigint", mode=mode)
+    deleted = pv.open(tmp_path / "t").delete("v:id = 35")
+    assert (deleted.files_opened, deleted.rows_deleted) == (1, 1)
+    source = {"v": pv.from_python([{"id": 12, "new": True}, {"id": 35}])}
+    merge = pv.open(tmp_path / "t").merge(source, "target.v:id = source.v:id").when_matched_update_all()
+    merged = merge.when_not_matched_insert_all().execute()
+    assert (merged.files_opened, merged.rows_updated, merged.rows_inserted) == (2, 1, 1)
+    pv.write(tmp_path / "t", {"v": pv.from_python([{"id": "12"}, {"id": 12.5}])}, format=table_format, mode="append")
+    assert pv.open(tmp_path / "t").delete("v:id = 12 OR v:id > 39").rows_deleted == 1  # a string is not a number
