@@ -99,7 +99,8 @@ def with_common_types(
         return typed, predicate
     from parquet_variant.sql_query.conditions import sql_filter
 
-    return typed, sql_filter(bound, typed, where if isinstance(where, str) else predicate, variant, zone, refusal)
+    condition = where if predicate is None or isinstance(where, str) else predicate
+    return typed, sql_filter(bound, typed, condition, variant, zone, refusal)
 
 
 def _untyped_path(request: object) -> VariantPath | None:
