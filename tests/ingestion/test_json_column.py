@@ -314,3 +314,17 @@ def test_base64_of_an_object_or_an_array_is_decoded(tmp_path: Path) -> None:
     table = pa.table({"id": [1, 2], "value": texts[:2]})
     pv.ingest(table, tmp_path / "column", json_column="value")
     assert pv.open(tmp_path / "column").read().to_pylist() == [{"a": 1}, ["x"]]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
+def test_every_column_of_json_is_shredded(tmp_path: Path, format: Any) -> None:
+    rows = range(500)
+    texts = {"a": [json.dumps({"x": row}) for row in rows], "b": [json.dumps({"y": f"text {row}"}) for row in rows]}
+    table = pa.table({"id": rows, **texts, "m": [[{"c": json.dumps({"z": row})}] for row in rows]})
+    for mode in ("error", "append"):
+        pv.ingest(table, tmp_path / "t", json_column=["a", "b", "m[*].c"], format=format, mode=mode)  # type: ignore[arg-type]
+    for file in (tmp_path / "t").rglob("*.parquet"):
+        schemas = {name: pv.ShreddingSchema.from_parquet(file, name).to_ddl() for name in ("a", "b", "m")}
+        assert schemas == {"a": "x bigint", "b": "y string", "m": "array<struct<c: struct<z: bigint>>>"}
+    answer = pv.sql("SELECT count(b:y) AS n, sum(a:x) AS x FROM t", t=str(tmp_path / "t")).to_pylist()
+    assert answer == [{"n": 1000, "x": 249500}]

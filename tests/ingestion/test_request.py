@@ -100,12 +100,12 @@ def test_the_keywords_are_those_of_the_request_and_of_the_files():
         "write",
         "rows",
         "branch",
-        "columns",
+        "keys",
     }
     text = {item.name for item in fields(TextOptions)} - {"json", "chunk_bytes", "layout", "texts", "of_dataframe"}
     text -= {"json_paths", "more_columns"}
     text |= {"parse", "input_format", "root", "types", "detect_timestamps", "infer_types"}
-    own |= {"readers", "on_violation"}  # settings of the policy and of the contract
+    own |= {"rest", "readers", "on_violation"}  # the column, and settings of the policy and of the contract
     files = {item.name for item in fields(WriterOptions)} | {"file_bytes"}
     vortex = set(inspect.signature(write_vortex).parameters) & {"layout", "compact", "exact"}
     assert set(get_type_hints(IngestOptions)) == own | text | files | vortex

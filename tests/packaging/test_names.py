@@ -78,7 +78,16 @@ def test_defaults_of_the_command_line_are_those_of_python() -> None:
 
 def test_options_of_an_ingest_are_options_of_the_command() -> None:
     words = {param.name for param in build().commands["ingest"].params}
-    left_to_python = {"readers", "one_file", "annotation", "compact", "compression_level", "file_bytes", "split_bytes"}
+    left_to_python = {
+        "readers",
+        "rest",
+        "one_file",
+        "annotation",
+        "compact",
+        "compression_level",
+        "file_bytes",
+        "split_bytes",
+    }
     assert set(IngestOptions.__annotations__) - words == left_to_python
 
 

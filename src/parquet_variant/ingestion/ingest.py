@@ -86,6 +86,11 @@ def ingest(
         decides whether it is in the sample, so that the sample does not depend on the number of threads.
     column
         Name of the Variant column.
+    columns
+        Keys of the rows that become columns, such as ``["id", "ts"]``; the rest of each row remains in the Variant
+        column, which `rest` names, too. The types are those of `schema`, or of most values in the sample (decimals with
+        at least 9 digits after the point), or of the table in an append; strings need `types` to become timestamps.
+        Objects and arrays become Variants. A value of another type remains in the Variant, and the column is NULL.
     on_error
         ``"fail"``: the first invalid line raises `JsonError`, and nothing is written. ``"quarantine"``: invalid lines
         are counted and written to ``_bad_records`` in `dest`, with file, line number and reason. ``"null"``: invalid
@@ -118,8 +123,9 @@ def ingest(
         The sources are tables (Parquet, Vortex, Arrow, CSV, Delta, or a table in memory), and this column holds JSON as
         strings or bytes, or nested values. The Variant column replaces it, named `column` if that is set. A field of a
         struct (``s.payload``) becomes a column next to the struct; with ``messages[*].content`` the column ``messages``
-        becomes Variants with the values of these strings. Of several columns one is shredded: that with ``[*]``, or
-        the first. Other columns are kept (as strings, for CSV; as Variants, for ``arrow.json``). Null remains null.
+        becomes Variants with the values of these strings. Several columns are all shredded; options with paths are for
+        that with ``[*]``, or the first. Other columns are kept (as strings, for CSV; as Variants, for ``arrow.json``).
+        Null remains null.
         Paths (``$.payload``, ``$.items[*].body``), or keys if all sources are named as JSON (``.ndjson``, ``.json.gz``,
         …), instead name strings with JSON inside JSON; each is replaced by its value, and one that is not JSON makes
         its line invalid. Base64 of objects and arrays is decoded.

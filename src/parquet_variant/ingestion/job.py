@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import chain, islice
@@ -31,6 +31,8 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.ingestion import table_sources, task
 from parquet_variant.ingestion.destination import FileDestination, new_files
+from parquet_variant.ingestion.formats.layout import TextLayout
+from parquet_variant.ingestion.key_columns import KeyColumns, with_key_types
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
@@ -76,6 +78,12 @@ class IngestJob:
         if text.json_column is not None and csv.infer_types and not csv.types:
             csv = table_sources.with_inferred_types(self._files, (text.json_column, *text.more_columns), csv)
             text = replace(text, layout=replace(text.layout, csv=csv))
+        for path, option in task.option_paths(request).items():
+            if path.segments[0] in request.keys and option in ("sort_by", "bloom_filters", "partition_by"):
+                raise bad_option(
+                    f"{option}= names {path.shorthand}, which columns= takes out of the Variant: leave it out of "
+                    f"columns=, or give sort_by={path.segments[0]!r}"
+                )
         # The sources are not sent to the tasks, which receive their splits.
         self._request = replace(request, sources=(), rows=None, text=text)
         self._source_names = tuple(map(without_secrets, request.sources)) or ("the rows",)
@@ -109,19 +117,27 @@ class IngestJob:
                 tasks = _plan_tasks(engine, self._files, self._request.split_bytes, self._request.text)
             else:
                 tasks = [[split] for split in table_sources.split_rows(self._rows, engine.parallelism)]
-            fields, table = self._table_fields(tasks), None
-            if (request := self._request).mode == "append" and request.schema is None and request.schema_of == "table":
-                table = kept_types(destination.data_files(), [request.column]).get(request.column)
-            texts = request.text.texts if table is None else request.text.texts.with_types(task.string_types(table))
+            fields, request, kept = self._table_fields(tasks), self._request, dict[str, ShreddingSchema]()
+            keeps_paths = request.schema is None and request.schema_of == "table"
+            types = KeyColumns()
+            if request.mode == "append" and (keeps_paths or request.keys):
+                held = destination.data_files()
+                kept = kept_types(held, [request.column, *request.text.more_columns]) if keeps_paths else {}
+                types = KeyColumns.of_files(held, request.keys)
+            table = kept.get(request.column)
+            leaves = [*(() if table is None else table.leaves()), *types.typed.items()]
+            texts = request.text.texts.with_types(task.string_types(leaves)) if leaves else request.text.texts
             self._request = replace(request, text=replace(request.text, texts=texts))
             if texts.auto:
-                texts = texts.resolved(self._profile(engine, tasks))
+                texts = texts.resolved(self._profile(engine, tasks, self._request.text))
                 self._request = replace(request, text=replace(request.text, texts=texts))
-            inference, hints = self._infer(engine, tasks) if self._request.schema is None else (None, [])
+            inference, hints = self._infer(engine, tasks, types) if self._request.schema is None else (None, [])
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
             if table is not None:
                 schema = keep_types(schema, table)
+            keys, schema = types.completed(schema, request.keys)
+            self._request = replace(self._request, text=self._with_schemas(engine, tasks, kept))
             if inference is not None:
                 sampled = [decision.path for decision in inference.decisions]
                 missing = task.option_paths(self._request).keys() - sampled
@@ -136,11 +152,14 @@ class IngestJob:
                 schema,
                 threads=_threads(engine, tasks),
                 missing=frozenset(task.option_paths(self._request)),
-                kept={} if table is None else {p: leaf for p, leaf in schema.leaves() if leaf.kind == "primitive"},
+                kept=keys.typed
+                | ({} if table is None else {p: s for p, s in schema.leaves() if s.kind == "primitive"}),
+                keys=keys,
             )
             encodings = planned_encodings(self._request, schema, tasks, engine.parallelism)
             variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-            columns = [variant if field.name == variant.name else field for field in fields] or [variant]
+            made = [*keys.fields, variant]
+            columns = [*chain(*(made if field.name == variant.name else [field] for field in fields))] or made
             table_columns = pa.schema([*columns, *self._request.partition_by.fields])
             destination.begin(schema, table_columns, threads=plan.threads, encodings=encodings)
             parts = engine.run("write", plan.run, tasks, _stored_bytes(tasks))
@@ -160,7 +179,7 @@ class IngestJob:
                 check.raise_for(report)
             if written.rows:
                 found = written.findings
-                hints += [*found.notes(), *task.check_paths(self._request, found.missing, found.other_paths)]
+                hints += [*found.notes(request), *task.check_paths(self._request, found.missing, found.other_paths)]
             if self._has_unknown:
                 hints.append(
                     f"{destination.dest} held rows before its first load with only_new=, and does not remember their "
@@ -215,17 +234,23 @@ class IngestJob:
             for field in next((rows.schema for _, rows in parts), ())
         ]
         others = {field.name.lower() for field in fields if field.name != column}
-        if duplicates := [name for name in (request.column, *request.partition_by.names) if name.lower() in others]:
+        names = request.column, *request.keys, *request.partition_by.names
+        if duplicates := [name for name in names if name.lower() in others]:
             raise bad_option(
-                f"the table already has a column {duplicates[0]}: choose another name with column= or partition_by="
+                f"the table already has a column {duplicates[0]}: choose another name with column= or partition_by=, "
+                "or leave it out of columns="
             )
         return [field.with_name(request.column) if field.name == column else field for field in fields]
 
-    def _infer(self, engine: Engine, tasks: list[list[Split]]) -> tuple[InferenceResult, list[str]]:
-        """Return the inferred schema, and hints about options that suit the data better."""
-        profile = self._profile(engine, tasks)
+    def _infer(self, engine: Engine, tasks: list[list[Split]], types: KeyColumns) -> tuple[InferenceResult, list[str]]:
+        """Return the inferred schema, and hints about options that suit the data better; `types`: those of a table."""
+        profile = self._profile(engine, tasks, self._request.text)
         hints = list(task.root_hints(profile, self._request.text, len(self._files)))
         inference = infer(profile, self._request.policy)
+        schema = with_key_types(
+            inference.schema, profile.root, [key for key in self._request.keys if key not in types.nodes]
+        )
+        inference = replace(inference, schema=schema)
         files = self._trial_files(inference, tasks)
         if not files:
             return inference, hints
@@ -235,7 +260,7 @@ class IngestJob:
     def _trial_files(self, inference: InferenceResult, tasks: list[list[Split]]) -> list[VariantArray]:
         """Return the rows in files, which depend only on the text, if they are small and other schemas are allowed."""
         request = self._request
-        fixed = request.partition_by or request.text.json_column or request.text.sample is not None
+        fixed = request.partition_by or request.keys or request.text.json_column or request.text.sample is not None
         if fixed or request.format == "vortex" or inference.policy != AutoPolicy():
             return []
         if {"sort_by", "bloom_filters"} & {name for name, value in request.write.items() if value}:
@@ -266,16 +291,30 @@ class IngestJob:
             text_bytes = round(text_bytes * (1 + (COMPRESSION_RATIO - 1) * compressed_share))
         return text_bytes
 
-    def _profile(self, engine: Engine, tasks: list[list[Split]]) -> Profile:
+    def _with_schemas(
+        self, engine: Engine, tasks: list[list[Split]], kept: Mapping[str, ShreddingSchema]
+    ) -> TextOptions:
+        """Return how text is read, with the schemas of further columns of JSON; `kept`: those of a table."""
+        text, schemas = self._request.text, dict[str, ShreddingSchema]()
+        policy = self._request.policy if isinstance(self._request.policy, AutoPolicy) else None
+        on_error = "quarantine" if text.on_error == "fail" else text.on_error
+        plain = TextOptions(
+            on_error=on_error, layout=TextLayout(csv=text.layout.csv), json=text.json, sample=text.sample
+        )
+        for name in text.more_columns:
+            schema = infer(self._profile(engine, tasks, replace(plain, json_column=name)), policy).schema
+            schemas[name] = keep_types(schema, kept[name]) if name in kept else schema
+        return replace(text, more_columns=schemas)
+
+    def _profile(self, engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:
         """Return the profile of a sample of the input."""
-        text_bytes = self._text_bytes(tasks)
-        sample = self._request.text.sample
+        text_bytes, sample = self._text_bytes(tasks), text.sample
         if sample is None:
             # DuckDB reads typed columns slowly if a key that no sampled row has is in the residual of an object.
             least = 1.0 if "duckdb" in getattr(self._request.policy, "readers", ()) else _MIN_SAMPLE_SHARE
             sample = max(least, min(1.0, _SAMPLE_BYTES / max(text_bytes, 1)))
         profiler = engine.local if round(sample * text_bytes) <= _SAMPLE_BYTES else engine
-        return _profile_tasks(profiler, tasks, replace(self._request.text, sample=sample))
+        return _profile_tasks(profiler, tasks, replace(text, sample=sample))
 
 
 def profile_files(engine: Engine, files: list[InputFile], text: TextOptions) -> Profile:

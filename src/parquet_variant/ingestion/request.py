@@ -62,6 +62,8 @@ class IngestOptions(TextKeywords, FileKeywords, total=False):
     on_violation: choices.OnViolation
     readers: str | Iterable[str]
     column: str
+    columns: str | Sequence[str]
+    rest: str
     mode: choices.Mode
     schema_of: choices.SchemaOf
     only_new: bool
@@ -83,7 +85,7 @@ class TextOptions:
     """The options by which every task reads JSON text; see `pv.ingest`.
 
     `json_column`: the column of tables that contains JSON; None if the sources are text files.
-    `more_columns`: further columns of tables that contain JSON.
+    `more_columns`: further columns of tables that contain JSON, with their shredding schemas.
     `json_paths`: the paths of strings inside the JSON that contain JSON.
     `of_dataframe`: the tables are files to which Spark wrote a DataFrame, so that messages name its partitions.
     `sample`: share of the lines to profile, above 0 and up to 1; None lets the job choose it.
@@ -93,7 +95,7 @@ class TextOptions:
     on_inexact: choices.OnInexact = "report"
     layout: TextLayout = field(default_factory=TextLayout)
     json_column: str | None = None
-    more_columns: tuple[str, ...] = ()
+    more_columns: Mapping[str, ShreddingSchema] = field(default_factory=dict)
     json_paths: tuple[VariantPath, ...] = ()
     of_dataframe: bool = False
     texts: StringTypes = field(default_factory=StringTypes)
@@ -142,7 +144,7 @@ class TextOptions:
         sources = tuple(sources)
         columns, options["json_paths"] = json_columns_and_paths(options.get("json_column"), sources)
         column = options["json_column"] = columns[0] if columns else None
-        options["more_columns"] = columns[1:]
+        options["more_columns"] = dict.fromkeys(columns[1:], ShreddingSchema.variant())
         if infer_types and column is None:
             raise bad_option("infer_types= is for CSV next to a JSON column: name the column with json_column=")
         if input_format == "auto" and column is None and sources and all(map(is_csv, sources)):
@@ -186,6 +188,7 @@ class IngestRequest(WriteRequest):
     policy: Policy | None = None
     schema_of: choices.SchemaOf = "table"
     only_new: bool = False
+    keys: tuple[str, ...] = ()
     split_bytes: int | None = None
     rows: pa.Table | None = field(default=None, repr=False)
 
@@ -215,9 +218,12 @@ class IngestRequest(WriteRequest):
             )
         if self.one_file and self.partition_by:
             raise bad_option("one_file= cannot be combined with partition_by=: remove one of the two")
-        if self.column.lower() in map(str.lower, self.partition_by.names):
+        names = [name.lower() for name in (*self.keys, *self.partition_by.names)]
+        names.append(self.column.lower())
+        if repeated := [name for name in names if names.count(name) > 1]:
             raise bad_option(
-                f"partition_by= and the Variant column have the same name {self.column!r}: choose another name"
+                f"columns=, partition_by= and the Variant column have the same name {repeated[0]!r} twice: choose "
+                "another name with rest="
             )
         file_options = dict(self.write)
         if self.format == "vortex":
@@ -248,6 +254,9 @@ class IngestRequest(WriteRequest):
         if is_list_of_objects(sources) and text.get("json_column") is None:
             text["json_column"] = file_options.setdefault("column", "v")
             sources = {text["json_column"]: to_json(from_python(sources))}
+        keys = strings_of("columns", file_options.pop("columns", ()))
+        if "rest" in file_options:
+            file_options["column"] = file_options.pop("rest")
         schema, schema_types = schema_and_types(file_options.pop("schema", None))
         policy = file_options.pop("policy", None)
         schema_types |= getattr(policy, "string_types", {})
@@ -277,7 +286,8 @@ class IngestRequest(WriteRequest):
             dest=path_text(dest),
             text=text_options,
             format=format,
-            columns=() if column is None else None,
+            columns=keys if column is None else None,
+            keys=keys,
             schema=schema,
             policy=policy,
             partition_by=partition_by,

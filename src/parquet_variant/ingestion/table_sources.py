@@ -39,6 +39,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.support import arrow_compute as pc
@@ -200,7 +201,7 @@ def with_inferred_types(files: Iterable[InputFile], columns: Sequence[str], opti
 
 
 def open_rows(
-    split: Split, column: str, options: CsvOptions, more: Sequence[str] = (), *, of_dataframe: bool = False
+    split: Split, column: str, options: CsvOptions, more: Iterable[str] = (), *, of_dataframe: bool = False
 ) -> Iterator[tuple[RowTexts, pa.Table]]:
     """Yield the rows of a split in batches, JSON columns included, and the texts of the first of these columns.
 
@@ -218,13 +219,14 @@ def open_rows(
             f"json_column='$.{column}'"
         )
         raise VariantFileError(problem, reason="not-a-table", file=name)
+    places = column, *more
     for first_row, table in _numbered_tables(split, options):
-        for place in (column, *more):
+        for place in places:
             table = _with_field_as_column(table, place)
             if place not in table.column_names:
                 problem = f"{name} has no column {place}: its columns are {', '.join(table.column_names)}"
                 raise VariantFileError(problem, reason="no-such-column", file=name)
-        table = _with_variants(table, (column, *more))
+        table = _with_variants(table, places)
         for start in range(0, max(table.num_rows, 1), _BATCH_ROWS):
             batch = table.slice(start, _BATCH_ROWS)
             data, starts, stops, valid = json_texts(batch, column, name)
@@ -248,15 +250,18 @@ def json_texts(table: pa.Table, name: str, file: str) -> tuple[Bytes, Int64s, In
 
 
 def with_parsed_columns(
-    table: pa.Table, names: Sequence[str], options: JsonOptions, file: str
+    table: pa.Table, schemas: Mapping[str, ShreddingSchema], options: JsonOptions, file: str
 ) -> tuple[pa.Table, list[tuple[int, JsonError]], list[tuple[int, bytes]]]:
-    """Return a table with Variants in columns of JSON, null where text is not JSON; faults and inexact numbers."""
+    """Return a table with Variants in columns of JSON, null where text is not JSON; faults and inexact numbers.
+
+    `schemas`: the shredding schemas of the columns.
+    """
     faults, inexact = list[tuple[int, JsonError]](), list[tuple[int, bytes]]()
-    for name in names:
+    for name, schema in schemas.items():
         parsed = parse_text(*json_texts(table, name, file), options, null_on_error=True)
         inexact += parsed.inexact
         faults += _at_place(f"column {name}", parsed.faults)
-        storage = shredded_rows(parsed.tape).storage()
+        storage = shredded_rows(parsed.tape, schema).storage()
         field = pa.field(name, storage.type, metadata=EXTENSION_METADATA)
         table = table.set_column(table.column_names.index(name), field, storage)
     return table, faults, inexact

@@ -22,12 +22,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.path_table import ProfiledData
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.ingestion.batches import Pass
 from parquet_variant.ingestion.destination import JSON_TEXT, Columns, Destination
+from parquet_variant.ingestion.key_columns import KeyColumns
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import ReadCounts
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO
@@ -66,7 +68,7 @@ class TaskPlan(Record):
     """The second pass, by which all tasks of a job write their rows. It can be pickled.
 
     `missing`: paths that options name, which the task looks for in its rows.
-    `kept`: the typed paths of a table, of which values of other types are counted.
+    `kept`: the typed paths of a table and the keys that become columns, of which values of other types are counted.
     """
 
     request: IngestRequest
@@ -75,6 +77,7 @@ class TaskPlan(Record):
     threads: int = 1
     missing: frozenset[VariantPath] = frozenset()
     kept: Mapping[VariantPath, ShreddingSchema] = field(default_factory=dict)
+    keys: KeyColumns = field(default_factory=KeyColumns)
 
     def run(self, task: int, attempt: int, splits: Sequence[Split]) -> WrittenSplits:
         """Write the rows of some splits; `attempt` separates the files of a task from those of its other attempts.
@@ -89,8 +92,7 @@ class TaskPlan(Record):
             def batches() -> Generator[Columns]:
                 nonlocal total
                 bad_stream = None
-                work = partial(_shredded_tape, self.schema, findings)
-                for batch in Pass(text, work).results(splits, self.threads):
+                for batch in Pass(text, partial(self._columns_of, findings)).results(splits, self.threads):
                     total = replace(total, bad=total.bad + len(batch.bad), counts=total.counts + batch.counts)
                     if batch.bad:
                         if bad_stream is None:
@@ -101,25 +103,32 @@ class TaskPlan(Record):
                             filesystem.create_dir(path.rpartition("/")[0], recursive=True)
                             bad_stream = stack.enter_context(filesystem.open_output_stream(path))
                         bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
-                    shredded = _joined(batch.results)
-                    if len(shredded):
-                        yield self._columns(shredded, batch.table)
+                    columns = {name: _joined([part[name] for part in batch.results]) for name in batch.results[0]}
+                    if len(columns[request.column]):
+                        yield self._next_to_others(columns, batch.table)
 
             # A failed write must end the threads here: the garbage collector may run where they cannot be joined.
             written = self.destination.write(stack.enter_context(closing(batches())), task, attempt)
         return replace(total, files=written.files, rows=written.rows, file_bytes=written.bytes, findings=findings)
 
-    def _columns(self, shredded: Shredded, table: pa.Table | None) -> Columns:
-        """Return the columns to write, with the Variants in the place of the JSON column of a table."""
+    def _columns_of(self, findings: Findings, tape: Tape) -> Columns:
+        """Return the columns that are made of some rows: keys of the rows, and the Variants."""
+        findings.look(tape)
+        columns, rest = self.keys.take(tape)
+        return {**columns, self.request.column: shredded_rows(rest, schema=self.schema, per_batch=True)}
+
+    def _next_to_others(self, made: Columns, table: pa.Table | None) -> Columns:
+        """Return the columns to write, with those made of JSON in the place of the JSON column of a table."""
         request, columns = self.request, dict[str, Any]()
         for name, column in {} if table is None else zip(table.column_names, table.columns, strict=True):
             if name != request.text.json_column:
-                columns[name] = column
+                is_variant = name in request.text.more_columns
+                columns[name] = trusted_array(one_chunk(column), fits_files=True) if is_variant else column
                 continue
-            columns[request.column] = shredded
+            columns |= made
             if request.format == "vortex":
                 columns[JSON_TEXT] = column
-        return columns or {request.column: shredded}
+        return columns or made
 
 
 # The largest number of paths that are searched for similar ones.
@@ -174,8 +183,9 @@ class Findings(Record, frozen=False):
         both = self.missing & other.missing, self.other_paths | other.other_paths
         return Findings(*both, self.leaves, [*self.other_types, *other.other_types])
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, request: IngestRequest) -> Iterator[str]:
         """Yield a line per path about values that do not have the type of the path."""
+        keys = {VariantPath((key,)).shorthand for key in request.keys}
         total = sum(self.other_types, Counter[tuple[str, str, int]]())
         for path, name in sorted({(path, name) for path, name, _ in total}):
             shown: Counter[str] = Counter()
@@ -183,10 +193,11 @@ class Findings(Record, frozen=False):
                 if other == path:
                     shown[_NAMES[kind]] += count
             parts = " and ".join(counted(count, name) for name, count in shown.most_common())
-            yield (
-                f"{parts} at {path} {'does' if shown.total() == 1 else 'do'} not have the type {name} of the table: "
-                "typed columns are NULL there; schema_of='file' types the new files by their own values"
-            )
+            which = "table: typed columns are NULL there; schema_of='file' types the new files by their own values"
+            if path in keys:
+                which = f"column: the column is NULL there, and {request.column} has the value"
+            verb = "does" if shown.total() == 1 else "do"
+            yield f"{parts} at {path} {verb} not have the type {name} of the {which}"
 
 
 def _fitting(type: pa.DataType | None) -> frozenset[int]:
@@ -237,7 +248,9 @@ def profile_splits(text: TextOptions, threads: int, task: int, attempt: int, spl
 
 def read_arrays(splits: Sequence[Split], text: TextOptions) -> Iterator[VariantArray]:
     """Yield the rows of some splits in batches, not shredded."""
-    return (_array(_joined(step().results)) for step in Pass(text, partial(_shredded_tape, None, None)).steps(splits))
+    return (
+        _array(_joined(step().results)) for step in Pass(text, partial(shredded_rows, per_batch=True)).steps(splits)
+    )
 
 
 def first_rows(
@@ -245,18 +258,15 @@ def first_rows(
 ) -> VariantArray | None:
     """Return the valid rows in about `text_bytes` at the start of some splits, shredded; None if there is no text."""
     lenient = replace(text, on_error="quarantine", chunk_bytes=text_bytes)
-    step = next(Pass(lenient, partial(_shredded_tape, schema, None)).steps(splits), None)
+    step = next(Pass(lenient, partial(shredded_rows, schema=schema, per_batch=True)).steps(splits), None)
     return None if step is None else _array(_joined(step().results))
 
 
-def _shredded_tape(schema: ShreddingSchema | None, findings: Findings | None, tape: Tape) -> Shredded:
-    if findings is not None:
-        findings.look(tape)
-    return shredded_rows(tape, schema=schema, per_batch=True)
-
-
-def _joined(parts: Sequence[Shredded]) -> Shredded:
-    return parts[0] if len(parts) == 1 else VariantArray.concat(list(map(_array, parts)))
+def _joined(parts: Sequence[Any]) -> Any:
+    """Return the parts of a column as one."""
+    if len(parts) == 1 or isinstance(parts[0], pa.Array):
+        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    return VariantArray.concat(list(map(_array, parts)))
 
 
 def _array(rows: Shredded) -> VariantArray:
@@ -349,10 +359,10 @@ def _text_bytes(split: Split) -> int:
     return split.size * (COMPRESSION_RATIO if split.part is None and split.file.codec else 1)
 
 
-def string_types(table: ShreddingSchema) -> dict[str, str]:
+def string_types(leaves: Iterable[tuple[VariantPath, ShreddingSchema]]) -> dict[str, str]:
     """Return the types of strings, by path, that `StringTypes` has for the types of a table."""
     types: dict[str, str] = {}
-    for path, leaf in table.leaves():
+    for path, leaf in leaves:
         name = leaf.to_ddl() if leaf.kind == "primitive" else ""
         if name in ("date", "timestamp", "timestamp_ntz", "uuid") and path.segments:
             types[path.shorthand] = f"{name}!"

@@ -121,7 +121,12 @@ def ingest(
     ),
     preview: bool = Option(False, help="New Delta tables: use the feature name variantShredding-preview."),
     catalog: common.Catalog = None,
-    column: str | None = Option(None, help="Name of the Variant column (default: v, or that of --json-column)."),
+    column: str | None = Option(
+        None, "--column", "--rest", help="Name of the Variant column (default: v, or that of --json-column)."
+    ),
+    columns: str | None = Option(
+        None, metavar="KEY,KEY", help="Make these keys of the rows typed columns; the rest remains in the Variant."
+    ),
     partition_by: list[str] | None = Option(
         None,
         metavar="NAME=PATH:TYPE",
@@ -160,6 +165,7 @@ def ingest(
             schema_of=schema_of,
             mode=mode,
             only_new=only_new,
+            columns=() if columns is None else tuple(map(str.strip, columns.split(","))),
             preview=preview,
             partition_by=partition_by or (),
             one_file=_is_one_file(dest, into, mode) and not partition_by,

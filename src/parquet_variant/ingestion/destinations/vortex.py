@@ -29,19 +29,20 @@ class VortexDirectory(destination.Destination):
 
     def write(self, batches: Iterable[destination.Columns], task: int, attempt: int | str) -> destination.Written:
         """Stage the file of a task."""
-        request, name, chunks = self.request, self.request.column, list(map(destination.arrays_of, batches))
+        request, chunks = self.request, list(map(destination.arrays_of, batches))
         if not chunks:
             return destination.Written()
-        variants = VariantArray.concat([chunk.pop(name) for chunk in chunks])
-        columns: dict[str, Any] = {name: variants}
-        if request.columns is None:  # JSON in a column of a table
-            table = pa.concat_tables(map(pa.table, chunks))
-            texts = as_arrow(table.column(destination.JSON_TEXT))
-            rows = JsonColumn.of(variants, texts) if request.write.get("exact") else JsonColumn(variants)
-            columns = {}
-            for other in table.column_names:
-                is_json = other == destination.JSON_TEXT
-                columns[name if is_json else other] = rows if is_json else table.column(other)
+        columns: dict[str, Any] = {}
+        for name, column in chunks[0].items():
+            parts = [chunk[name] for chunk in chunks]
+            if isinstance(column, VariantArray):
+                columns[name] = VariantArray.concat(parts)
+                continue
+            rows = pa.concat_tables(pa.table({name: part}) for part in parts).column(name)
+            if name == destination.JSON_TEXT:
+                name, variants = request.column, columns[request.column]
+                rows = JsonColumn.of(variants, as_arrow(rows)) if request.write.get("exact") else JsonColumn(variants)
+            columns[name] = rows
         data = StagedFile(self.staging.attempt(task, attempt), self.staging.file_name(task, extension="vortex"))
         info = write(filesystem_of(data.path)[1], columns, **request.write)
         return destination.Written((data,), info.rows, info.bytes)

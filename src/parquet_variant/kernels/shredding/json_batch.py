@@ -24,7 +24,7 @@ from parquet_variant.kernels.shredding.schema_table import FilledBuffers, Schema
 from parquet_variant.kernels.shredding.shred_tape import ShreddedTape, shred_nodes
 from parquet_variant.kernels.tapes.dictionaries import metadata_column
 from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, TextSpans, parse_rows
-from parquet_variant.kernels.tapes.tape import Tape, compact
+from parquet_variant.kernels.tapes.tape import Tape, without_dropped
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import MAX_OFFSET
 
@@ -124,10 +124,8 @@ def parse_text(
         for node, text in _round_doubles(nodes, doubles[:double_count], data)
     ]
     release(doubles[:double_count])
-    if dropped:
-        count, compacted = compact(nodes, row_start, paths, shapes)
-        paths, shapes = starmap(adopt, compacted)
-    return ParsedRows(Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch), total), faults, inexact)
+    tape = Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch), total)
+    return ParsedRows(without_dropped(tape) if dropped else tape, faults, inexact)
 
 
 def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) -> list[tuple[int, bytes]]:

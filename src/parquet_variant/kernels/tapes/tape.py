@@ -373,8 +373,11 @@ def project(tape: Tape, paths: Collection[VariantPath]) -> Tape:
     count them.
     """
     uses = _uses(tape, paths)
-    if drop_fields(tape.nodes, tape.row_start, uses) == 0:
-        return tape
+    return without_dropped(tape) if drop_fields(tape.nodes, tape.row_start, uses) else tape
+
+
+def without_dropped(tape: Tape) -> Tape:
+    """Return a tape without the fields that are marked as dropped; `tape` must not be used any more."""
     count, tables = compact(tape.nodes, tape.row_start, tape.paths, tape.shapes)
     new_paths, new_shapes = starmap(adopt, tables)
     return replace(tape, nodes=tape.nodes[:count], paths=new_paths, shapes=new_shapes)

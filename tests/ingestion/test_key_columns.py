@@ -1,0 +1,115 @@
+"""Keys of the rows as typed columns, with the rest of each row as one Variant, in every format."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+ROWS: list[Any] = [
+    {"id": 1, "ts": "2026-01-02T00:00:00Z", "user": {"n": 1}, "price": 1.5, "kind": "a"},
+    {"id": 2, "ts": "2026-01-02T01:00:00+01:00", "user": [2], "price": 2, "kind": "b", "x": None},
+    {"id": "three", "ts": "yesterday", "user": None, "price": 1e-3, "kind": "c"},
+    {"id": None, "ts": None, "kind": {"id": 4}},
+    {"id": 5},
+    {},
+    [{"id": 6}],
+    7,
+]
+TIME = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
+COLUMNS = {
+    "id": [1, 2, None, None, 5, None, None, None],
+    "ts": [TIME, TIME, *[None] * 6],
+    "v": [
+        {"kind": "a"},
+        {"kind": "b", "x": None},
+        {"id": "three", "ts": "yesterday", "kind": "c"},
+        {"kind": {"id": 4}},
+        {},
+        {},
+        [{"id": 6}],
+        7,
+    ],
+}
+OPTIONS: dict[str, Any] = {"columns": ["id", "ts", "user", "price"], "types": {"$.ts": "timestamp!"}}
+
+
+def _written(path: Path, rows: list[Any] = ROWS) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg", "vortex"])
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_keys_become_columns_and_nothing_is_lost(tmp_path: Path, format: Any, in_memory: bool) -> None:
+    if format == "vortex":
+        pytest.importorskip("vortex", reason="vortex-data is not installed")
+    source: Any = pa.table({"j": list(map(json.dumps, ROWS))}) if in_memory else _written(tmp_path / "a.ndjson")
+    names = {"json_column": "j"} if in_memory else {}
+    result = pv.ingest(source, tmp_path / "t", format=format, rest="v", **OPTIONS, **names)
+    table = pv.open(tmp_path / "t").to_arrow()
+    assert table.column_names == ["id", "ts", "user", "price", "v"]
+    assert [str(table.schema.field(name).type) for name in ("id", "ts", "price")] == [
+        "int64",
+        "timestamp[us, tz=UTC]",
+        "decimal128(38, 9)",
+    ]
+    for name, values in COLUMNS.items():
+        column = table.column(name)
+        is_variant = name == "v"
+        assert (pv.VariantArray(column.combine_chunks()).to_pylist() if is_variant else column.to_pylist()) == values
+    assert pv.VariantArray(table.column("user").combine_chunks()).to_pylist() == [{"n": 1}, [2], *[None] * 6]
+    assert sorted(hint.partition(":")[0] for hint in result.hints) == [
+        "1 string at $.id does not have the type bigint of the column",
+        "1 string at $.ts does not have the type timestamp of the column",
+    ]
+    answer = pv.sql("SELECT sum(id) AS n, count(v:kind) AS kinds FROM t", t=str(tmp_path / "t")).to_pylist()
+    assert answer == [{"n": 8, "kinds": 4}]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
+def test_appends_have_the_types_of_the_columns(tmp_path: Path, format: Any) -> None:
+    pv.ingest(_written(tmp_path / "a.ndjson"), tmp_path / "t", format=format, **OPTIONS)
+    rows = [{"id": "x", "ts": "2026-01-02T00:00:00Z", "user": 1, "price": 7, "new": 1}] * 3
+    again = {"columns": OPTIONS["columns"], "mode": "append"}
+    result = pv.ingest(_written(tmp_path / "b.ndjson", rows), tmp_path / "t", format=format, **again)
+    assert [hint.partition(":")[0] for hint in result.hints] == [
+        "3 strings at $.id do not have the type bigint of the column"
+    ]
+    answer = pv.sql(
+        "SELECT count(ts) AS ts, sum(price) AS price, count(v:id) AS ids, count(user) AS users, count(*) AS n FROM t",
+        t=str(tmp_path / "t"),
+    ).to_pylist()
+    assert json.loads(json.dumps(answer, default=float)) == [{"ts": 5, "price": 24.501, "ids": 4, "users": 6, "n": 11}]
+
+
+def test_a_list_of_dicts_and_a_schema_with_the_types_of_keys(tmp_path: Path) -> None:
+    result = pv.ingest(ROWS[:2], tmp_path / "t", columns="id", schema="id int, kind string")
+    table = pv.open(tmp_path / "t").to_arrow()
+    assert (table.column_names, table.column("id").type) == (["id", "v"], pa.int32())
+    assert result.schema is not None and result.schema.to_ddl() == "kind string"
+
+
+def test_options_that_do_not_fit(tmp_path: Path) -> None:
+    source = _written(tmp_path / "a.ndjson")
+    for options, message in [
+        ({"columns": ["idd"]}, "columns= names idd, and no sampled row has this key: did you mean id[?]"),
+        ({"columns": ["zzzzz"]}, "columns= names zzzzz, and no sampled row has this key: give its type with schema="),
+        ({"columns": ["id"], "schema": "kind string"}, "columns= names id, which schema= lacks"),
+        ({"columns": ["id"], "rest": "id"}, "the same name 'id' twice: choose another name with rest="),
+        ({"columns": ["id"], "partition_by": "id=$.kind"}, "the same name 'id' twice"),
+        ({"columns": ["id"], "sort_by": "$.id"}, r"sort_by= names \$.id, which columns= takes out of the Variant"),
+        ({"columns": ["ts"], "partition_by": "d=$.ts:date"}, r"partition_by= names \$.ts, which columns= takes out"),
+        ({"columns": [3]}, "columns"),
+    ]:
+        with pytest.raises(pv.VariantError, match=message):
+            pv.ingest(source, tmp_path / "t", **options)  # type: ignore[arg-type]
+    assert not (tmp_path / "t").exists()
+    pv.ingest(source, tmp_path / "t", columns=["id"], sort_by="id")
+    assert pv.open(tmp_path / "t").to_arrow()["id"].to_pylist()[:3] == [1, 2, 5]
