@@ -9,7 +9,7 @@ import pytest
 
 import parquet_variant as pv
 from object_store import environment, s3_server
-from parquet_variant.io.filesystems import with_known_scheme
+from parquet_variant.io.filesystems import filesystem_of, with_known_scheme
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,27 @@ def test_what_no_filesystem_is_called_is_an_error_of_ours(tmp_path):
         with pytest.raises(pv.VariantError, match="nonsense") as raised:
             place()
         assert raised.value.reason == "bad-uri"
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_an_object_that_is_written_again_in_the_same_second_with_the_same_size_has_changed(s3, tmp_path, format):
+    store, (source, path) = f"s3://lake/again-{format}", filesystem_of(f"s3://lake/again-{format}/a.ndjson")
+
+    def put(text):
+        with source.open_output_stream(path) as stream:
+            stream.write(text)
+
+    times = set()
+    while len(times) != 1:  # until both writes are in one second
+        put(b'{"a": 1}')
+        first = pv.ingest(store, tmp_path / "0", format=format, only_new=True, mode="overwrite")
+        times = {source.get_file_info(path).mtime}
+        again = pv.ingest(store, tmp_path / "0", format=format, only_new=True)
+        put(b'{"a": 2}')
+        times.add(source.get_file_info(path).mtime)
+    assert (first.rows, again.rows, again.skipped, again.changed) == (1, 0, 1, ())
+    changed = pv.ingest(store, tmp_path / "0", format=format, only_new=True)
+    assert (changed.rows, changed.skipped, changed.changed) == (0, 0, (f"{store}/a.ndjson",))
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])

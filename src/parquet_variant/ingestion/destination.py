@@ -42,20 +42,29 @@ from parquet_variant.tables.row_input import Batch
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.write_plan import TableWritePlan
 
+# A file can be written again with the same modification time: stores count seconds, and clocks differ.
+_CLOCK_SECONDS = 3
+
 
 class LoadedFile(Record):
-    """A source file as it was when it was loaded: absolute path or URI, bytes, and times as ISO text in UTC."""
+    """A source file as it was when it was loaded: absolute path or URI, bytes, and times as ISO text in UTC.
+
+    `etag`: of an object in a store that was written shortly before, so that a later write can have the same time.
+    """
 
     path: str
     size: int
     modified: str | None = None
     loaded: str | None = None
+    etag: str | None = None
 
     @classmethod
     def of(cls, file: InputFile) -> LoadedFile:
         """Return the record of a file that is about to be read."""
-        modified = None if file.modified is None else iso_time(file.modified.timestamp())
-        return cls(without_secrets(absolute(file.name)), file.size, modified, iso_time(time.time()))
+        now, written = time.time(), None if file.modified is None else file.modified.timestamp()
+        modified = None if written is None else iso_time(written)
+        etag = None if written is None or now - written > _CLOCK_SECONDS else file.etag()
+        return cls(without_secrets(absolute(file.name)), file.size, modified, iso_time(now), etag)
 
     def to_text(self) -> str:
         """Return the record as one line of JSON."""
@@ -67,11 +76,12 @@ class LoadedFile(Record):
         """Return the record in a text, in a list that is empty if another program wrote the text.
 
         >>> LoadedFile.from_text(LoadedFile("/a.json", 3).to_text()), LoadedFile.from_text("[]")
-        ([LoadedFile(path='/a.json', size=3, modified=None, loaded=None)], [])
+        ([LoadedFile(path='/a.json', size=3, modified=None, loaded=None, etag=None)], [])
         """
         try:
             record = json.loads(text)
-            return [cls(record["path"], record["size"], record.get("modified"), record.get("loaded") or loaded)]
+            others = record.get("modified"), record.get("loaded") or loaded, record.get("etag")
+            return [cls(record["path"], record["size"], *others)]
         except (ValueError, KeyError, TypeError):
             return []
 
@@ -104,7 +114,7 @@ def new_files(
         before = known.get(record.path)
         if before is None:
             new[file] = record
-        elif (before.size, before.modified) == (record.size, record.modified):
+        elif (before.size, before.modified) == (record.size, record.modified) and before.etag in (None, file.etag()):
             skipped += 1
         else:
             changed.append(record.path)

@@ -91,6 +91,13 @@ class InputFile(Record):
         with self.errors():
             return filesystem.get_file_info(path).size or 0
 
+    def etag(self) -> str | None:
+        """Return the ETag of an object in a store, which changes with its bytes; None for a local file."""
+        if "://" not in self.name:
+            return None
+        with self.errors(), self.open_stored() as stream:
+            return next((bytes(v).decode() for name, v in stream.metadata().items() if name.lower() == "etag"), None)
+
     @cached_property
     def head(self) -> bytes:
         """The first bytes of the file as stored."""

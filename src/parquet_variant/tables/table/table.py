@@ -241,7 +241,8 @@ class Table(ChangingMethods):
         Returns
         -------
         list of dict
-            ``path`` (absolute path or URI), ``size`` (bytes), ``modified`` and ``loaded`` (datetimes in UTC).
+            ``path`` (absolute path or URI), ``size`` (bytes), ``modified`` and ``loaded`` (datetimes in UTC),
+            and ``etag`` of an object that was loaded seconds after it was written.
 
         Examples
         --------
