@@ -93,7 +93,7 @@ register_methods(
             "sql_query.typed_view": "sql_view typed",
             "spark.arrow_variant": "with_variants",
         },
-        "Contract": {"integrations.pandera": "to_pandera"},
+        "Contract": {"integrations.contract_exports": "to_pandera to_soda"},
         "ParquetTable": {
             "files.parquet.format.files": "data_files",
             "ingestion.destinations.parquet": "append:append_parquet overwrite:overwrite_parquet",

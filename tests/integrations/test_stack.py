@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib.util
 import json
 import os
@@ -11,6 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from tests.packaging.test_doc_blocks import BLOCK, ROOT, ROWS, _values
 
@@ -202,7 +207,7 @@ def test_dbt_builds_the_example(events: Path) -> None:
     ]  # fmt: skip
 
 
-# ---- pandera, narwhals, OpenLineage
+# ---- pandera, Soda, narwhals, OpenLineage
 
 
 def test_pandera_finds_what_the_contract_finds(events: Path) -> None:
@@ -226,12 +231,73 @@ def test_pandera_finds_what_the_contract_finds(events: Path) -> None:
     assert {f"$.{column}" for column, _ in found} == {v.path.shorthand for v in pv.open(bad).check(contract).violations}
 
 
+CONTRACT_OF_ORDERS = pv.Contract(
+    {
+        "$": {"type": "object", "required": True},
+        "$.id": {"type": "integer", "required": True, "min": 1},
+        "$.kind": {"values": ["a", "b"]},
+        "$.user": {"type": "object"},
+        "$.user.name": {"pattern": "^A", "max_length": 3},
+        "$.tags[*]": {"max_length": 3},
+        "$.day": {"min": dt.date(2026, 1, 1)},
+        "$.n": {"presence": 0.5, "max": 1.5},
+    },
+    name="orders",
+)
+
+
+def test_a_contract_as_sodacl_lists_what_is_lost() -> None:
+    lost = [line for line in CONTRACT_OF_ORDERS.to_soda().splitlines() if line.startswith("#")]
+    assert lost == [
+        f"# not expressed: {rule}"
+        for rule in [
+            "$ type", "$ nullable", "$ required", "$.n presence", "$.tags[*] max_length", "$.user type",
+            "$.user nullable", "$.day min", "$.id type",
+        ]
+    ]  # fmt: skip
+
+
+def test_soda_finds_what_the_contract_finds() -> None:
+    scan_module = pytest.importorskip("soda.scan", reason="soda-core 3 is not installed")
+    good, bad = (1, "a", "Abc", 1.0), (0, "c", "Bernard", 2.0)
+    for rows, outcome in (([good], "pass"), ([good, bad, (None, "a", None, 1.0)], "fail")):
+        connection = duckdb.connect()
+        connection.execute('CREATE TABLE orders (id int, kind text, "user.name" text, n double)')
+        connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", rows)
+        scan = scan_module.Scan()
+        scan.add_duckdb_connection(connection)
+        scan.set_data_source_name("duckdb")
+        scan.add_sodacl_yaml_str(CONTRACT_OF_ORDERS.to_soda())
+        scan.execute()
+        assert not scan.has_error_logs(), scan.get_logs_text()
+        checks = scan.get_scan_results()["checks"]
+        assert [check["outcome"] for check in checks] == [outcome] * 6
+        assert {check["column"] for check in checks} == {'"id"', '"kind"', '"user.name"', '"n"'}
+
+
 def test_narwhals_takes_typed_scans(events: Path) -> None:
     narwhals = pytest.importorskip("narwhals")
     frame = narwhals.from_native(pv.open("events").scan({"kind": "$.kind", "n": "$.n"}).to_polars())
     totals = frame.group_by("kind").agg(narwhals.col("n").sum()).sort("kind")
     assert totals["n"].to_list() == [1, 5]
-    assert narwhals.from_arrow(pv.open("events").scan({"n": "$.n"}), backend="pyarrow")["n"].to_list() == [1, 5]
+    scan = pv.open("events").scan({"n": "$.n"})
+    assert narwhals.from_arrow(scan, backend="pyarrow")["n"].to_list() == [1, 5]
+    largest = narwhals.narwhalify(lambda frame: frame.select(narwhals.col("n").max()))
+    for native in (scan.to_arrow(), scan.to_pandas(), scan.to_polars()):
+        assert narwhals.from_native(largest(native))["n"].to_list() == [5]
+    assert largest(pv.scan_polars("events", {"n": "$.n"})).collect()["n"].to_list() == [5]
+
+
+def test_libraries_take_typed_scans_by_the_protocols_of_frames(events: Path) -> None:
+    scan = pv.open("events").scan({"kind": "$.kind", "n": "$.n"})
+    rows = [{"kind": "a", "n": 1}, {"kind": "b", "n": 5}]
+    # Arrow PyCapsules, also in a second call.
+    for _ in range(2):
+        assert pa.table(scan).to_pylist() == pa.RecordBatchReader.from_stream(scan).read_all().to_pylist() == rows
+    assert pl.DataFrame(scan).to_dicts() == rows
+    # The interchange protocol, `__dataframe__`.
+    assert pd.api.interchange.from_dataframe(scan.to_arrow()).to_dict("records") == rows
+    assert pl.from_dataframe(pd.api.interchange.from_dataframe(scan.to_polars())).to_dicts() == rows
 
 
 def test_ibis_joins_tables(events: Path) -> None:

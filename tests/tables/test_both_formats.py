@@ -420,3 +420,15 @@ def test_an_append_that_merges_columns_may_also_be_the_first_write(table_format,
         pv.write(tmp_path / "t", {"n": [3]}, **(options | {"schema_mode": "evolve"}))
     found = pv.open(tmp_path / "t").to_arrow().sort_by("n").to_pylist()
     assert found == [{"n": 1, "s": None}, {"n": 2, "s": "x"}]
+
+
+@FORMATS
+def test_schemas_can_be_inferred_by_name(table_format, tmp_path):
+    """As in files: ``schema="infer"`` for all columns, or for some of them."""
+    rows = {"v": pv.parse_json(['{"a": 1}']), "w": pv.parse_json(['{"b": "x"}'])}
+    pv.write(tmp_path / "t", rows, format=table_format, schema="infer")
+    pv.write(tmp_path / "t", rows, format=table_format, schema={"v": "infer", "w": "c bigint"}, mode="append")
+    pv.open(tmp_path / "t").append(rows, schema="infer")
+    files = sorted((tmp_path / "t").rglob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+    schemas = [[pv.ShreddingSchema.from_parquet(file, name).to_ddl() for name in ("v", "w")] for file in files]
+    assert schemas == [["a bigint", "b string"], ["a bigint", "c bigint"], ["a bigint", "b string"]]

@@ -21,7 +21,7 @@ OnViolation: TypeAlias = Literal["fail", "quarantine", "warn"]
 # How strict a contract is that is inferred from data.
 ContractLevel: TypeAlias = Literal["loose", "normal", "strict"]
 # The forms of a contract in a file, and of the report of a check.
-ContractFormat: TypeAlias = Literal["yaml", "json-schema", "odcs"]
+ContractFormat: TypeAlias = Literal["yaml", "json-schema", "odcs", "soda"]
 ReportFormat: TypeAlias = Literal["text", "json", "junit", "github"]
 OutputFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
 # How Variants are stored in columns of Parquet and Vortex files, and what to do if typed and untyped columns conflict.

@@ -124,8 +124,11 @@ def _are_batches(data: Any) -> bool:
 
 
 def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, ShreddingSchema]:
-    """Return shredding schemas by the dotted name of their Variant column; raise `TableError`: ``"bad-argument"``."""
-    if schema is None:
+    """Return shredding schemas by the dotted name of their Variant column; columns to be inferred have none.
+
+    Raises `TableError`: ``"bad-argument"``.
+    """
+    if schema is None or schema == "infer":
         return {}
     places = [".".join(place) for place in variant_paths(columns)]
     if isinstance(schema, (ShreddingSchema, str)):
@@ -140,7 +143,7 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
     if unknown:
         problem = f"schema= names {unknown[0]!r}, which is not a Variant column: use {', '.join(places) or 'none'}"
         raise TableError(problem, reason="bad-argument")
-    return {name: ShreddingSchema.of(column_schema) for name, column_schema in schema.items()}
+    return {name: ShreddingSchema.of(column) for name, column in schema.items() if column != "infer"}
 
 
 # An append keeps the types that at most this many files have, which are spread over the files of the table.

@@ -198,7 +198,9 @@ def contract(
     level: ContractLevel = Option(
         "normal", help="Types only; also required fields and enumerations; or all ranges, lengths and patterns."
     ),
-    into: ContractFormat = Option("yaml", "--format", help="YAML, JSON Schema, or the Open Data Contract Standard."),
+    into: ContractFormat = Option(
+        "yaml", "--format", help="YAML, JSON Schema, Open Data Contract Standard, or SodaCL."
+    ),
     name: str | None = Option(None, help="Name of the contract."),
     source: SourceOptions,
     json: JsonOptions,
@@ -215,7 +217,7 @@ def contract(
         if into == "json-schema":
             text = json_text.dumps(inferred.to_json_schema(), indent=2, ensure_ascii=False)
         else:
-            text = inferred.to_odcs() if into == "odcs" else inferred.to_yaml()
+            text = {"odcs": inferred.to_odcs, "soda": inferred.to_soda, "yaml": inferred.to_yaml}[into]()
     except VariantError as error:
         return report_failure(error, USAGE_PROBLEM)
     _write(text.rstrip("\n"), output)

@@ -267,6 +267,24 @@ class Contract(Printed):
         """
         return registered_method("Contract.to_pandera")(self)
 
+    def to_soda(self) -> str:
+        """Return the contract as checks of Soda (SodaCL) for a table with a column per path, such as a typed view.
+
+        Returns
+        -------
+        str
+            YAML. Comments list the rules that SodaCL does not check, such as types and those of elements.
+
+        Examples
+        --------
+        >>> print(Contract({"$.id": {"type": "integer", "min": 0}}, name="orders").to_soda())
+        # not expressed: $.id type
+        checks for orders:
+          - invalid_count("id") = 0:
+              valid min: 0
+        """
+        return str(registered_method("Contract.to_soda")(self)).rstrip("\n")
+
     @property
     def _texts(self) -> dict[str, str]:
         return {name: text for name in ("name", "description") if (text := getattr(self, name)) is not None}

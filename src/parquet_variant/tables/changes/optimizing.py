@@ -67,7 +67,7 @@ def optimize(
         infers = reshred or (policy is not None and table.keeps_schema)
         rewrites_all, drift = rewrite_all or infers or schema is not None, None
         schemas = schemas_by_column(schema, table.schema)
-        if files and schema is None and (infers or dry_run if table.keeps_schema else write.shred):
+        if files and not schemas and (infers or dry_run if table.keeps_schema else write.shred):
             parts = [(file, layout.millis) for file, layout in zip(files, layouts, strict=True)]
             contents = workers.reduce("profile", partial(_content, plan), parts, _merged)
             reports = {

@@ -1,6 +1,6 @@
-"""`Contract.to_pandera`: a contract as a schema of pandera for data frames of the paths.
+"""`Contract.to_pandera` and `Contract.to_soda`: a contract as checks of columns, one for each path.
 
-Owns which rules pandera can express over columns; the others are listed in the schema.
+Owns which rules pandera and Soda can express over columns; the others are listed in the result.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any, SupportsFloat
 
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import PathRules
+from parquet_variant.inference.contracts.yaml_format import dump_yaml
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.types.path import outer_paths
+from parquet_variant.types.path import outer_paths, quoted
 
 # The Python values that data frames hold for the types of contracts.
 _PYTHON: dict[str, Any] = {
@@ -26,6 +27,11 @@ _PYTHON: dict[str, Any] = {
 # Types and rules of paths that have no column.
 _CONTAINERS = frozenset(["array", "object", "min_items", "max_items", "extra_fields"])
 _LOST = ("presence", "format")
+# The configuration of a check in SodaCL, by rule.
+_SODA = {
+    "values": "valid values", "pattern": "valid regex", "min": "valid min", "max": "valid max",
+    "min_length": "valid min length", "max_length": "valid max length",
+}  # fmt: skip
 
 
 def to_pandera(contract: Contract) -> Any:
@@ -33,22 +39,47 @@ def to_pandera(contract: Contract) -> Any:
     with optional_libraries("Contract.to_pandera"):
         import pandera.pandas as pandera
 
-    columns, lost = {}, []
-    for path, rules in contract.paths.items():
-        of_container = not _CONTAINERS.isdisjoint([*rules.types, *rules.active])
-        if path.has_wildcard or not path.segments or of_container:
-            lost += [f"{path.shorthand} {name}" for name in rules.active]
-            continue
-        lost += [f"{path.shorthand} {rule}" for rule in rules.active if rule in _LOST]
-        is_everywhere = all(contract.rules(outer).required for outer in [*outer_paths(path), path])
-        columns[path.shorthand.removeprefix("$.")] = pandera.Column(
+    places, lost = _columns(contract)
+    columns = {
+        name: pandera.Column(
             checks=[pandera.Check(check, name=rule, element_wise=True) for rule, check in _checks(rules)],
-            nullable=rules.allows_null or not is_everywhere,
+            nullable=nullable,
             description=rules.description,
         )
+        for name, (rules, nullable) in places.items()
+    }
     return pandera.DataFrameSchema(
         columns, name=contract.name, description=contract.description, metadata={"not expressed": lost}
     )
+
+
+def to_soda(contract: Contract) -> str:
+    """Return a contract as checks in SodaCL; see `Contract.to_soda`."""
+    (places, lost), checks = _columns(contract), list[Any]()
+    for name, (rules, nullable) in places.items():
+        column = quoted(name)
+        checks += [] if nullable else [f"missing_count({column}) = 0"]
+        lost += [f"$.{name} type"] if rules.types else []
+        for rule, words in _SODA.items():
+            if isinstance(value := getattr(rules, rule), dt.date):
+                lost.append(f"$.{name} {rule}")
+            elif value is not None:
+                checks.append({f"invalid_count({column}) = 0": {words: value}})
+    text = dump_yaml({f"checks for {contract.name or 't'}": checks})
+    return "".join(f"# not expressed: {rule}\n" for rule in lost) + text
+
+
+def _columns(contract: Contract) -> tuple[dict[str, tuple[PathRules, bool]], list[str]]:
+    """Return the rules of each path that has a column, and whether it may be null; and the rules that are lost."""
+    columns, lost = dict[str, tuple[PathRules, bool]](), list[str]()
+    for path, rules in contract.paths.items():
+        of_container = not _CONTAINERS.isdisjoint([*rules.types, *rules.active])
+        has_column = path.segments and not path.has_wildcard and not of_container
+        lost += [f"{path.shorthand} {rule}" for rule in rules.active if rule in _LOST or not has_column]
+        if has_column:
+            is_everywhere = all(contract.rules(outer).required for outer in [*outer_paths(path), path])
+            columns[path.shorthand.removeprefix("$.")] = rules, rules.allows_null or not is_everywhere
+    return columns, lost
 
 
 def _checks(rules: PathRules) -> Iterator[tuple[str, Callable[[Any], bool]]]:
