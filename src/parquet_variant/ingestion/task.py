@@ -152,17 +152,15 @@ class Findings(Record, frozen=False):
     def look(self, tape: Tape) -> None:
         """Remove the missing paths that a tape has, and count its values of other types."""
         if self.missing and tape.rows:
-            names = [key.decode("utf-8", "replace") for key in tape.key_list]
-            paths: list[Segments] = [()]
-            for parent, key in tape.paths[1:, [PATH.PARENT, PATH.KEY]].tolist():
-                paths.append((*paths[parent], names[key] if key >= 0 else WILDCARD))
-            seen = set(paths)
             # In place, because other threads remove paths at the same time.
             for path in tuple(self.missing):
-                # The path of all elements stands for positions.
-                if tuple(part if isinstance(part, str) else WILDCARD for part in path.segments) in seen:
+                if tape.find_path(path.segments) is not None:
                     self.missing.discard(path)
             if self.missing and len(self.other_paths) < _MAX_PATHS:
+                names = [key.decode("utf-8", "replace") for key in tape.key_list]
+                paths: list[Segments] = [()]
+                for parent, key in tape.paths[1:, [PATH.PARENT, PATH.KEY]].tolist():
+                    paths.append((*paths[parent], names[key] if key >= 0 else WILDCARD))
                 self.other_paths.update(paths[1:_MAX_PATHS])
         if not self.leaves or not len(tape.nodes):
             return
