@@ -18,11 +18,9 @@ from parquet_variant.io.directories import types_to_declare
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.records import Record
-from parquet_variant.tables.partitions import split_by_partition
+from parquet_variant.tables.partitions import rows_by_partition
 
 PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
-# A name that no partition column can have, because names of directories contain no slash.
-_ROW_COLUMN = "/row"
 
 
 class PartitionBy(Record):
@@ -119,15 +117,8 @@ class PartitionBy(Record):
             yield {}, dict(columns)
             return
         others = {**columns, **self.values(columns[variant])}
-        keys = {name: others.pop(name) for name in self.names}
-        rows = len(next(iter(keys.values())))
-        table = pa.table({**keys, _ROW_COLUMN: pa.array(range(rows), pa.int64())})
-        for values, part in split_by_partition(table, list(keys)):
-            if len(part) == rows:
-                yield values, others
-            else:
-                indexes = part.column(_ROW_COLUMN).combine_chunks()
-                yield values, {name: column.take(indexes) for name, column in others.items()}
+        for values, rows in rows_by_partition({name: others.pop(name) for name in self.names}):
+            yield values, others if rows is None else {name: column.take(rows) for name, column in others.items()}
 
 
 def existing_partitions(dest: str) -> dict[str, pa.DataType] | None:

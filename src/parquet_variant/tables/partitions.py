@@ -16,10 +16,13 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 from weakref import WeakSet
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import TableError
+from parquet_variant.kernels.arrow_buffers import Int64s
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -110,14 +113,16 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
     return "" if any(len(part.encode()) > _MAX_NAME_BYTES for part in parts) else "".join(parts)
 
 
-def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[dict[str, str | None], pa.Table]]:
-    """Return the rows of each partition, without the partition columns, in order of first appearance."""
+def rows_by_partition(columns: Mapping[str, Any]) -> list[tuple[dict[str, str | None], pa.Array | None]]:
+    """Return the values of each partition as text, and the numbers of its rows (None for all), by first appearance.
+
+    >>> rows_by_partition({"k": pa.array(["b", "a", "b"])})[0][1].to_pylist()
+    [0, 2]
+    """
     if not columns:
-        return [({}, table)]
-    rows: dict[tuple[str | None, ...], list[int]] = {}
-    texts = [partition_texts(table[name]) for name in columns]
-    for index, key in enumerate(zip(*texts, strict=True)):
-        rows.setdefault(key, []).append(index)
+        return [({}, None)]
+    texts = {name: partition_texts(column) for name, column in columns.items()}
+    rows = rows_by_key([pa.array(column, pa.string()) for column in texts.values()])
     # Warn, before anything is written, of partition values that are probably not meant.
     if len(rows) > _MANY_PARTITIONS:
         warnings.warn(
@@ -125,10 +130,10 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[di
             "such as a date instead of a time",
             stacklevel=3,
         )
-    for name, column in zip(columns, texts, strict=True):
-        kind = table[name].type
+    for name, column in texts.items():
+        kind = columns[name].type
         is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-        if is_text and None in column and table[name].null_count < column.count(None):
+        if is_text and None in column and columns[name].null_count < column.count(None):
             warnings.warn(
                 f"empty strings in the partition column {name!r} become null, because partitions cannot hold them",
                 stacklevel=3,
@@ -139,10 +144,25 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[di
                 "directories return null",
                 stacklevel=3,
             )
-    data = table.drop_columns(list(columns))
-    if len(rows) == 1:
-        return [(dict(zip(columns, next(iter(rows)), strict=True)), data)]
-    return [(dict(zip(columns, key, strict=True)), data.take(pa.array(at))) for key, at in rows.items()]
+    values = [{name: column[part[0]] for name, column in texts.items()} for part in rows]
+    return [(values[0], None)] if len(rows) == 1 else list(zip(values, map(pa.array, rows), strict=True))
+
+
+def rows_by_key(columns: Sequence[pa.Array]) -> list[Int64s]:
+    """Return the numbers of the rows of each combination of values, by first appearance."""
+    _, first, codes = np.unique(row_codes(columns), return_index=True, return_inverse=True)
+    parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=1))[:-1])
+    return [parts[number] for number in np.argsort(first)]
+
+
+def row_codes(columns: Sequence[pa.Array]) -> Int64s:
+    """Return a number for each row of some columns, at least one; rows have the same one if all values are equal."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode()
+        indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy() + 1
+        _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)
+    return codes
 
 
 class OpenFiles(Generic[Key, File]):

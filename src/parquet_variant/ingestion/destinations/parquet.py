@@ -31,7 +31,7 @@ from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.records import Record
-from parquet_variant.tables.partitions import OpenFiles, partition_directory, split_by_partition
+from parquet_variant.tables.partitions import OpenFiles, partition_directory, rows_by_partition
 from parquet_variant.tables.row_input import Batch, batches_of, kept_types
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
@@ -196,8 +196,9 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
             row_count = write(filesystem_of(staged[0].path)[1], rows, schema=schema, **options).rows
         else:
             with PartitionedFiles(staging, directory, 0, **options) as files:
-                for values, part in split_by_partition(rows, names):
-                    files.write(values, part)
+                data = rows.drop_columns(names)
+                for values, part in rows_by_partition({name: rows[name] for name in names}):
+                    files.write(values, data if part is None else data.take(part))
                 files.close()
             staged, row_count = files.files, files.rows
         written = staging.commit(staged)

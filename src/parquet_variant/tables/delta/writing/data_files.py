@@ -30,7 +30,7 @@ from parquet_variant.tables.delta.protocol.features import CONSTRAINT, check_col
 from parquet_variant.tables.delta.protocol.schema_merging import DEFAULT, GENERATION, INVARIANT
 from parquet_variant.tables.delta.statistics import dump_stats, indexed_places, stats_tree
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
-from parquet_variant.tables.partitions import partition_directory, split_by_partition, warn_of_null_partitions
+from parquet_variant.tables.partitions import partition_directory, rows_by_partition, warn_of_null_partitions
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type, leaves
 from parquet_variant.tables.storage import now_millis
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, Rules, TableWritePlan, property_codec
@@ -185,8 +185,10 @@ class WritePlan(TableWritePlan[Add]):
     def split(self, rows: pa.Table) -> Iterator[tuple[tuple[str | None, ...], PartitionValues, pa.Table]]:
         """Split rows by their partition columns; see `TableWritePlan.split`."""
         names = {f.name: f.physical_name for f in self.schema.fields if f.name in self.partition_columns}
-        for values, part in split_by_partition(rows, self.partition_columns):
-            yield tuple(values.values()), {names[name]: text for name, text in values.items()}, part
+        data = rows.drop_columns([*self.partition_columns])
+        for values, part in rows_by_partition({name: rows[name] for name in self.partition_columns}):
+            partition = {names[name]: text for name, text in values.items()}
+            yield tuple(values.values()), partition, data if part is None else data.take(part)
 
     def new_path(self, partition: PartitionValues) -> str:
         """Return a unique path for a new file of a partition."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -30,6 +29,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
 from parquet_variant.tables.iceberg.reading.planning import parquet_files, plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, deleted_positions, read_delete_file
+from parquet_variant.tables.partitions import row_codes
 from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
 from parquet_variant.tables.table_scan import TableScan
@@ -175,19 +175,9 @@ def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
             target = arrow_type(kind)
             pair = (part if part.type == target else part.cast(target) for part in (column, one_chunk(key)))
             both.append(pa.concat_arrays([_comparable_array(part) for part in pair]))
-        codes = row_codes(both, rows + len(keys))
+        codes = row_codes(both)
         deleted |= np.isin(codes[:rows], codes[rows:])
     return deleted
-
-
-def row_codes(columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.int64]:
-    """Return a number for each row; rows have the same one if all their values are equal."""
-    codes = np.zeros(rows, dtype=np.int64)
-    for column in columns:
-        encoded = column.dictionary_encode()
-        indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy() + 1
-        _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)
-    return codes
 
 
 def _comparable_array(array: pa.Array) -> pa.Array:

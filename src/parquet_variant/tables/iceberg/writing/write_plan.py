@@ -32,8 +32,9 @@ from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile, ManifestEntry, Status
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, hash_rows, source_type
-from parquet_variant.tables.iceberg.reading.scan import repeated, row_codes
+from parquet_variant.tables.iceberg.reading.scan import repeated
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile
+from parquet_variant.tables.partitions import rows_by_key
 from parquet_variant.tables.pruning import bounds_to_bytes, complete_bounds
 from parquet_variant.tables.row_input import SchemaOption, batches_of, schemas_by_column
 from parquet_variant.tables.schema import (
@@ -326,17 +327,13 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             assert isinstance(column.type, PrimitiveType)
             array = in_type(one_chunk(column_at(rows, place)), column.type)
             values.append(f.transform.apply(array, column.type))
-        codes = row_codes([v.storage if isinstance(v, pa.ExtensionArray) else v for v in values], len(rows))
-        order = np.argsort(codes, kind="stable")
-        starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0]) if len(rows) else np.empty(0, np.int64)
-        for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
-            first = int(order[start])
+        parts = rows_by_key([v.storage if isinstance(v, pa.ExtensionArray) else v for v in values])
+        for part in parts:
             partition = tuple(
-                schemas.raw_values(array.slice(first, 1), kind)[0]
+                schemas.raw_values(array.slice(part[0], 1), kind)[0]
                 for array, kind in zip(values, self._result_types, strict=True)
             )
-            part = rows if len(starts) == 1 else rows.take(pa.array(order[start:stop]))
-            yield tuple(map(str, partition)), partition, part
+            yield tuple(map(str, partition)), partition, rows if len(parts) == 1 else rows.take(pa.array(part))
 
     @cached_property
     def _result_types(self) -> tuple[PrimitiveType, ...]:
