@@ -113,9 +113,6 @@ class PartitionBy(Record):
         >>> [(values, part["x"].to_pylist()) for values, part in parts]
         [({'k': '1'}, ['a', 'c']), ({'k': '2'}, ['b'])]
         """
-        if not self:
-            yield {}, dict(columns)
-            return
         others = {**columns, **self.values(columns[variant])}
         for values, rows in rows_by_partition({name: others.pop(name) for name in self.names}):
             yield values, others if rows is None else {name: column.take(rows) for name, column in others.items()}

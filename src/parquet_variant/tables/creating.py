@@ -136,6 +136,7 @@ def write(
     if format is None:
         format = _format_of(path, options)
     check_choice("format", format, get_args(WriteFormat))
+    check_choice("schema_mode", options.get("schema_mode") or "merge", ("merge",))
     keywords: dict[str, Any] = {"schema": schema, "policy": policy, "mode": mode, **options}
     if hasattr(data, "toArrow") and hasattr(data, "sparkSession"):
         return registered_method("write.spark")(data, path, format=format, column=column, **keywords)

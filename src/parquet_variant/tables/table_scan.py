@@ -22,7 +22,7 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.reading.read import plain_field
 from parquet_variant.files.parquet.scanning.scan import FOOTERS, Scan, tables_of_parts
 from parquet_variant.files.parquet.scanning.scan_plan import FilePart, ScanReport
-from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.io.parallel import grouped, in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate, joined
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
@@ -255,14 +255,8 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
 
     def tasks(self, target_bytes: int = 128 << 20) -> list[TableScanTask[File]]:
         """Return the work in tasks of whole files, about `target_bytes` each; pruned files are left out."""
-        parts: list[tuple[list[File], int]] = []
-        for file in self._files():
-            if not parts or parts[-1][1] + file.size > target_bytes:
-                parts.append(([], 0))
-            files, size = parts[-1]
-            files.append(file)
-            parts[-1] = files, size + file.size
-        return [TableScanTask(tuple(files), size) for files, size in parts]
+        parts = grouped(self._files(), lambda file: file.size, target_bytes)
+        return [TableScanTask(tuple(files), sum(file.size for file in files)) for files in parts]
 
     def read(self, task: TableScanTask[File]) -> Iterator[pa.Table]:
         """Yield the part of the result that a task reads."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from parquet_variant.arrays.capsules import is_variant_field
-from parquet_variant.errors import bad_option
+from parquet_variant.errors import bad_option, check_choice
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.io.engine import Progress
 from parquet_variant.support.lazy_names import registered_method
@@ -98,6 +98,7 @@ class ChangingMethods(ReportingMethods):
         True
         False
         """
+        check_choice("schema_mode", schema_mode or "merge", ("merge",))
         data = self._by_column(data)
         options = {"schema": schema, "policy": policy, "batch": batch, "file_bytes": file_bytes, **files}
         return self._run("append", data, schema_mode=schema_mode, **options)

@@ -34,7 +34,7 @@ from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, read_errors, write_errors
-from parquet_variant.io.parallel import in_order
+from parquet_variant.io.parallel import grouped, in_order
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, atomic_file, check_target, recover, staged_job
 from parquet_variant.io.temporaries import keep_mode, open_temporary
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -464,14 +464,9 @@ def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, rewritten
     `rewritten`: whether each file is rewritten in any case.
     """
     check_count("file_bytes", file_bytes, 1)
-    packs: list[list[int]] = []
-    filled: dict[Hashable, tuple[list[int], int]] = {}
+    by_key: dict[Hashable, list[int]] = {}
     for number, (key, size) in enumerate(files):
         if rewritten[number] or size < file_bytes * 3 // 4:
-            pack, total = filled.get(key, ([], 0))
-            if not pack or total + size > file_bytes:
-                pack, total = [], 0
-                packs.append(pack)
-            pack.append(number)
-            filled[key] = pack, total + size
+            by_key.setdefault(key, []).append(number)
+    packs = (pack for numbers in by_key.values() for pack in grouped(numbers, lambda at: files[at][1], file_bytes))
     return [pack for pack in packs if len(pack) > 1 or rewritten[pack[0]]]

@@ -33,7 +33,7 @@ from parquet_variant.files.parquet.scanning.scan_plan import (
     in_type,
     plan_file,
 )
-from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.io.parallel import grouped, in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
@@ -215,16 +215,11 @@ class Scan(PlannedQuery):
         outputs = range(len(self.every_column))
         for source in filter(self._may_match_partition, self.sources):
             with open_file(source) as file:
-                plan, is_open = self._plan(file), False
-                for group in plan.groups:
-                    size, rows = plan.chunk_bytes(file, [group], outputs), file.facts.rows([group.number])
-                    last = tasks[-1] if is_open else None
-                    if last is None or last.bytes + size > target_bytes:
-                        tasks.append(ScanTask(source, (group.number,), rows, size))
-                    else:
-                        groups = (*last.row_groups, group.number)
-                        tasks[-1] = ScanTask(source, groups, last.rows + rows, last.bytes + size)
-                    is_open = True
+                plan = self._plan(file)
+                sizes = [plan.chunk_bytes(file, [group], outputs) for group in plan.groups]
+                for part in grouped(range(len(sizes)), sizes.__getitem__, target_bytes):
+                    numbers = tuple(plan.groups[at].number for at in part)
+                    tasks.append(ScanTask(source, numbers, file.facts.rows(numbers), sum(sizes[at] for at in part)))
         return tasks
 
     # ---- rows

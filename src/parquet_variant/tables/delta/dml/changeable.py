@@ -232,7 +232,7 @@ def write(
             storage, from_arrow_schema(first.schema), partition_by, properties, True, preview
         )
         batch = options.pop("batch", None)
-        check_choice("schema_mode", options.pop("schema_mode", "merge"), ("merge",), DeltaError)
+        options.pop("schema_mode", None)
         adds = plan(planned, **options).write_files(data)
         return writing.commit_adds(planned, adds, mode, batch, written=locations.paths_of_adds(planned.storage, adds))
     if where is not None:

@@ -159,7 +159,6 @@ def _put_rows(
     **options: Any,
 ) -> CommitResult:
     """Add rows, or replace all rows by them, in one commit; see `Table.append` and `Table.overwrite`."""
-    check_choice("schema_mode", schema_mode or "merge", ("merge",), DeltaError)
     options |= {"schema": schema, "file_bytes": file_bytes}
     current = planned = writable_snapshot(table)
     if current.has_recorded(batch):

@@ -195,7 +195,7 @@ def write(
     if former is None:
         first, data = first_rows(data)
         base = newest_snapshot(new_table(opened, identifier, first.schema, asked))
-        check_choice("schema_mode", options.pop("schema_mode", "merge"), ("merge",), IcebergError)
+        options.pop("schema_mode", None)
         return _write_rows(base, data, SnapshotChange("append"), **options)
     if mode == "error":
         raise IcebergError(f"the table {former.name} already exists", reason="table-exists", file=former.name)
@@ -228,7 +228,6 @@ def _put_rows(
     **options: Any,
 ) -> CommitResult:
     """Add rows, or replace all rows by them, in one commit; see `Table.append` and `Table.overwrite`."""
-    check_choice("schema_mode", schema_mode or "merge", ("merge",), IcebergError)
     base, change = _base_snapshot(table), SnapshotChange(mode, removes_all=mode == "overwrite")
     if schema_mode == "merge":
         first, data = first_rows(data)
