@@ -13,7 +13,7 @@ begins with version 1 in its low four bits, an object never does.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial, reduce
@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import binary_parts
+from parquet_variant.arrays.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.metadata import metadata_length
@@ -31,7 +32,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask, filled_binary, from_numpy, scalar, to_numpy
-from parquet_variant.kernels.memory import copy_spans
+from parquet_variant.kernels.memory import KIND, copy_spans
 from parquet_variant.kernels.operations.edit import metadata_sizes
 from parquet_variant.kernels.operations.get import ABSENT, measure
 from parquet_variant.ops.variant_get import variant_get
@@ -40,7 +41,7 @@ from parquet_variant.query.prune import MOST_LOOKUPS, Side, Truth, cast_keeps_or
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
-from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ID, BasicType, VariantType
+from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ID, VariantType
 from parquet_variant.types.path import VariantPath
 
 _VERSION_MASK = 0x0F
@@ -149,7 +150,6 @@ FILES_AT_ONCE = 1 << 15
 # Writers may cut timestamps to milliseconds; then the true maximum is up to this much later.
 _CUT = timedelta(microseconds=999)
 _FUNCTIONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
-_FLOATS = {VariantType.FLOAT, VariantType.DOUBLE}
 
 
 @dataclass(frozen=True)
@@ -322,10 +322,10 @@ def _typed_bounds(
 def _bound_at(bounds: VariantArray, path: VariantPath, target: pa.DataType) -> tuple[pa.Array, Mask]:
     """Return the bound of a path as the target type, null where it is damaged, and where it is a float."""
     try:
-        at_path = variant_get(bounds, VariantPath((str(path),)), "variant", errors="null")
-        keep, floating = _order_kept(at_path.storage, target)
-        typed = variant_get(at_path, "$", target, errors="null").cast(_stored(target))
-        return pc.if_else(from_numpy(keep), typed, scalar(None, typed.type)), floating
+        slots = ValuePositions.of_storage(bounds.storage).key(str(path)).slots()
+        typed = variant_get(bounds, VariantPath((str(path),)), target, errors="null").cast(_stored(target))
+        typed = pc.if_else(from_numpy(_order_kept(slots, target)), typed, scalar(None, typed.type))
+        return typed, np.isin(slots.kinds, (KIND.FLOAT, KIND.DOUBLE))
     except VariantError:
         if len(bounds) == 1:
             return pa.nulls(1, _stored(target)), np.zeros(1, dtype=bool)
@@ -339,36 +339,15 @@ def _stored(target: pa.DataType) -> pa.DataType:
     return pa.binary(16) if target == pa.uuid() else target
 
 
-def _order_kept(storage: pa.StructArray, target: pa.DataType) -> tuple[Mask, Mask]:
-    """Return where a scalar's cast to the target keeps the order of values, and where the scalar is a float."""
-    values = storage.field("value").cast(pa.large_binary())
-    offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)[values.offset : values.offset + len(values) + 1]
-    data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
-    leading = []  # The first and the second byte of each value; 0 where there is none.
-    for number in range(2):
-        positions = offsets[:-1] + number
-        inside = positions < offsets[1:]
-        leading.append(np.zeros(len(values), dtype=np.uint8))
-        leading[-1][inside] = data[positions[inside]]
-    first, second = leading
-    # The Variant types whose order the cast keeps; of decimals, those of a scale that fits.
+def _order_kept(slots: ScalarSlots, target: pa.DataType) -> Mask:
+    """Return where a scalar's cast to the target keeps the order of values."""
     decimal = pa.decimal128(38, 0)
-    stored = {info.type: decimal if info.type in DECIMAL_TYPES else info.arrow for info in TYPE_OF_ID.values()}
-    ordered = {kind for kind, arrow in stored.items() if arrow is not None and cast_keeps_order(arrow, target)}
-    keep = _headers(ordered - {VariantType.BINARY})[first]
+    stored = {kind: decimal if info.type in DECIMAL_TYPES else info.arrow for kind, info in TYPE_OF_ID.items()}
+    ordered = [kind for kind, arrow in stored.items() if arrow is not None and cast_keeps_order(arrow, target)]
+    is_kept = np.isin(slots.kinds, ordered) & (slots.kinds != KIND.BINARY)
     if pa.types.is_decimal(target) or pa.types.is_integer(target):
-        scale = target.scale if pa.types.is_decimal(target) else 0
-        keep &= ~_headers(DECIMAL_TYPES)[first] | (second <= scale)
-    return keep & to_numpy(pc.and_(storage.is_valid(), values.is_valid())), _headers(_FLOATS)[first]
-
-
-def _headers(kinds: Collection[VariantType]) -> Mask:
-    """Return, for each possible first byte of a value, whether it begins one of some scalar types."""
-    headers = np.zeros(256, dtype=bool)
-    for number, info in TYPE_OF_ID.items():
-        headers[number << 2 | BasicType.PRIMITIVE] = info.type in kinds
-    headers[BasicType.SHORT_STRING :: 4] = VariantType.STRING in kinds
-    return headers
+        is_kept &= slots.scales <= (target.scale if pa.types.is_decimal(target) else 0)
+    return is_kept
 
 
 def _comparable(values: pa.Array) -> pa.Array:
