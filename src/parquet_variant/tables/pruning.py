@@ -35,6 +35,7 @@ from parquet_variant.kernels.arrow_buffers import Mask, filled_binary, from_nump
 from parquet_variant.kernels.memory import KIND, copy_spans
 from parquet_variant.kernels.operations.edit import metadata_sizes
 from parquet_variant.kernels.operations.get import ABSENT, measure
+from parquet_variant.ops.columns.arguments import or_none
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.prune import MOST_LOOKUPS, Side, Truth, cast_keeps_order, may_match
@@ -113,22 +114,11 @@ def bounds_array(blobs: pa.Array) -> pa.StructArray:
     middles = np.where(valid, starts + lengths, ABSENT)
     if (lengths < 0).any() or measure(middles, stops, value_lengths) >= 0:
         # The RFC's byte order, or damage: rare enough to read one by one.
-        return split_rows(blobs.to_pylist())
+        rows = (None if data is None else or_none(partial(split_bounds, data)) for data in blobs.to_pylist())
+        return pa.array(rows, _BOUNDS)
     spans = [(starts, lengths), (middles, value_lengths)]
     pieces = [filled_binary(sizes, partial(copy_spans, at, sizes), arrow_type=pa.large_binary()) for at, sizes in spans]
     return pa.StructArray.from_arrays(pieces, ["metadata", "value"], mask=from_numpy(~valid))
-
-
-def split_rows(rows: Sequence[bytes | None]) -> pa.StructArray:
-    """Return bounds as `bounds_array` does, one by one and in either byte order."""
-    pieces = []
-    for data in rows:
-        try:
-            metadata, value = (None, None) if data is None else split_bounds(data)
-            pieces.append(None if metadata is None else {"metadata": metadata, "value": value})
-        except VariantError:
-            pieces.append(None)
-    return pa.array(pieces, _BOUNDS)
 
 
 def parsed_bounds(storage: pa.StructArray) -> pa.StructArray:

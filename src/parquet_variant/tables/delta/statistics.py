@@ -58,17 +58,7 @@ def decode_bounds(text: str) -> dict[VariantPath, Variant]:
 
 def decode_bounds_array(texts: pa.Array) -> pa.StructArray:
     """Return a column of Z85 texts as `tables.pruning.bounds_array` does; unreadable texts become null."""
-
-    def decoded(text: str | None) -> bytes | None:
-        try:
-            return None if text is None else z85.decode(text)
-        except TableError:
-            return None
-
-    try:
-        return pruning.bounds_array(z85.decode_array(texts))
-    except TableError:
-        return pruning.split_rows([decoded(text) for text in texts.to_pylist()])
+    return pruning.bounds_array(z85.decode_array(texts))
 
 
 # The statistics of a file, or a part of them: values, and further trees by name.

@@ -6,11 +6,17 @@ Owns the encoding of one value and of an Arrow column. Leaves the meaning of the
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.arrays.parts import binary_parts
 from parquet_variant.errors import DeltaError
+from parquet_variant.kernels.arrow_buffers import binary_array
+from parquet_variant.ops.columns.arguments import or_none
 
 _ALPHABET = np.frombuffer(
     b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#", dtype=np.uint8
@@ -79,24 +85,21 @@ def _marked_tail(group: bytes) -> bytes:
 
 
 def decode_array(texts: pa.Array) -> pa.Array:
-    r"""Return a column of Z85 texts as ``large_binary``; nulls are kept. Raises as `decode`.
+    r"""Return a column of Z85 texts as ``large_binary``; texts that `decode` refuses become null.
 
-    >>> decode_array(pa.array(["HelloWorld", None])).to_pylist()
-    [b'\x86O\xd2o\xb5Y\xf7[', None]
+    >>> decode_array(pa.array(["HelloWorld", None, "?"])).to_pylist()
+    [b'\x86O\xd2o\xb5Y\xf7[', None, None]
     """
-    texts = texts.cast(pa.large_string())
-    offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    if len(texts) == 0 or np.any(np.diff(offsets) % 5):
-        return pa.array([None if t is None else decode(t) for t in texts.to_pylist()], pa.large_binary())
-    characters = np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
-    data = _groups(characters)
-    new_offsets = (offsets - offsets[0]) // 5 * 4
-    validity = None
-    if texts.null_count:
-        validity = pa.array(np.asarray(texts.is_valid())).buffers()[1]
-    return pa.Array.from_buffers(
-        pa.large_binary(), len(texts), [validity, pa.py_buffer(new_offsets.tobytes()), pa.py_buffer(data)]
-    )
+    parts = binary_parts(texts)
+    lengths = np.diff(parts.offsets)
+    with suppress(DeltaError):
+        if not (lengths % 5).any():
+            characters = np.frombuffer(parts.owner.buffers()[2] or b"", np.uint8)
+            data = _groups(characters[parts.offsets[0] : parts.offsets[-1]])
+            valid = parts.valid if len(parts.valid) else None
+            return binary_array(lengths // 5 * 4, np.frombuffer(data, np.uint8), valid, pa.large_binary())
+    rows = [None if text is None else or_none(partial(decode, text)) for text in texts.to_pylist()]
+    return pa.array(rows, pa.large_binary())
 
 
 def _groups(characters: npt.NDArray[np.uint8]) -> bytes:
