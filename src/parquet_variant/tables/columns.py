@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table
@@ -276,18 +277,15 @@ def _timestamps(array: pa.Array, target: pa.DataType, place: Place, exact: bool)
         )
     if array.type.unit != "ns" or target.unit == "ns":
         return cast_values(array, target)
-    nanos = array.cast(pa.int64())
-    truncated = pc.divide(nanos, 1000)
-    inexact = pc.fill_null(pc.not_equal(pc.multiply(truncated, 1000), nanos), False)
-    if exact and pc.any(inexact).as_py():
-        row = pc.index(inexact, True).as_py()
+    nanos = pc.fill_null(array.cast(pa.int64()), 0).to_numpy()
+    if exact and (nanos % 1000).any():
+        row = int(np.flatnonzero(nanos % 1000)[0])
         problem = (
             f"column {name} holds nanoseconds ({array[row]}), but the table stores microseconds: round them first, "
             "for example with pyarrow.compute.floor_temporal"
         )
         raise TableError(problem, reason="type-mismatch", row=row)
-    above = pc.greater(pc.multiply(truncated, 1000), nanos)
-    return pc.subtract(truncated, above.cast(pa.int64())).cast(target)
+    return pa.array(nanos // 1000, mask=np.asarray(array.is_null())).cast(target)
 
 
 def _null_value(what: str) -> TableError:
