@@ -28,7 +28,8 @@ from parquet_variant.layouts.storage_shape import ddl_name
 # Columns and values, in the order of the directories; null for a file without such a partition.
 Partition: TypeAlias = "tuple[tuple[str, pa.Scalar], ...]"
 
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+# The name of the partition of nulls.
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 # The file in a directory that declares the types of its partition columns.
 PARTITION_TYPES = "_partition_types.json"
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
@@ -53,7 +54,7 @@ def partition_texts(folders: Sequence[str]) -> dict[str, str | None]:
     for folder in folders:
         name, equals, value = folder.partition("=")
         if equals and name:
-            values[unquote(name)] = None if value == _NULL else unquote(value)
+            values[unquote(name)] = None if value == NULL_PARTITION else unquote(value)
     return values
 
 

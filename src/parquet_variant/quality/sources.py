@@ -28,6 +28,7 @@ from parquet_variant.ingestion.sources.input_files import InputFile, find_input_
 from parquet_variant.ingestion.sources.splits import Split, plan_splits
 from parquet_variant.ingestion.table_sources import find_tables
 from parquet_variant.ingestion.task import read_arrays
+from parquet_variant.io.directories import NULL_PARTITION
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.ops.interop.tables import rows_of
@@ -41,7 +42,6 @@ from parquet_variant.tables.table_scan import TableScanTask
 Result = TypeVar("Result")
 # Rows of data in memory that are handled at a time, and from which the paths of unshredded data are inferred.
 _ROWS, _INFERRED_ROWS = 1 << 16, 20_000
-_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 class RowBatch(Record):
@@ -209,7 +209,7 @@ def _in_partition(
     """Return the files whose partition columns have some values; `partitions`: the values of each file."""
 
     def text(value: Any) -> str:
-        return _NULL_PARTITION if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        return NULL_PARTITION if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
     files_kept = []
     wanted = {column.lower(): text(None if value == "null" else value) for column, value in partition.items()}

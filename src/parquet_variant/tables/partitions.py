@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import TableError
+from parquet_variant.io.directories import NULL_PARTITION
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
 
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _MAX_NAME_BYTES = 255
 _MANY_PARTITIONS = 1000
 # Processes may have 1,024 files open by default, and an open file holds a row group in memory.
@@ -108,7 +108,7 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
     >>> partition_directory({"day": "2020-01-02", "k": "a/b"})
     'day=2020-01-02/k=a%2Fb/'
     """
-    parts = [f"{_name(k)}={_HIVE_NULL if v is None else _hive(v)}/" for k, v in values.items()]
+    parts = [f"{_name(k)}={NULL_PARTITION if v is None else _hive(v)}/" for k, v in values.items()]
     # Directories are only a convention, so a name that is too long for a file system is not used.
     return "" if any(len(part.encode()) > _MAX_NAME_BYTES for part in parts) else "".join(parts)
 
@@ -138,9 +138,9 @@ def rows_by_partition(columns: Mapping[str, Any]) -> list[tuple[dict[str, str | 
                 f"empty strings in the partition column {name!r} become null, because partitions cannot hold them",
                 stacklevel=3,
             )
-        if _HIVE_NULL in column:
+        if NULL_PARTITION in column:
             warnings.warn(
-                f"the partition column {name!r} holds {_HIVE_NULL!r}, the name of the null partition: readers of "
+                f"the partition column {name!r} holds {NULL_PARTITION!r}, the name of the null partition: readers of "
                 "directories return null",
                 stacklevel=3,
             )

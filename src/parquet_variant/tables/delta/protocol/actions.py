@@ -280,7 +280,7 @@ def to_lines(actions: Iterable[Action]) -> bytes:
 
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
-_FIELD_ID = "delta.columnMapping.id"
+FIELD_ID = "delta.columnMapping.id"
 # Metadata that a user may set on the fields of an Arrow schema, apart from identity columns.
 _COLUMN_METADATA = ("delta.generationExpression", "delta.invariants", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "comment")
 _DELTA_OF_SQL = {name: row.delta for row in TYPES.values() for name in row.ddl if row.delta is not None}
@@ -297,7 +297,7 @@ def parse_schema(text: str, *, mapped: bool = True) -> shared.StructType:
     """
 
     def without_mapping(members: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in members.items() if key not in (PHYSICAL_NAME, _FIELD_ID)}
+        return {key: value for key, value in members.items() if key not in (PHYSICAL_NAME, FIELD_ID)}
 
     try:
         bare = not mapped and PHYSICAL_NAME in text
@@ -368,7 +368,7 @@ def was_float(column: shared.Field) -> bool:
 
 def with_metadata(field: shared.Field, metadata: dict[str, Any]) -> shared.Field:
     """Return the field with other metadata, and with the physical name and id that these give it."""
-    physical, number = metadata.get(PHYSICAL_NAME), metadata.get(_FIELD_ID)
+    physical, number = metadata.get(PHYSICAL_NAME), metadata.get(FIELD_ID)
     stored_name, field_id = None if physical is None else str(physical), None if number is None else int(number)
     return replace(field, metadata=metadata, stored_name=stored_name, field_id=field_id)
 

@@ -20,7 +20,6 @@ from parquet_variant.tables.delta.protocol.features import schema_features, with
 _Type = TypeVar("_Type", bound=shared.TableType)
 MODE = "delta.columnMapping.mode"
 _MAX_ID = "delta.columnMapping.maxColumnId"
-_ID = "delta.columnMapping.id"
 
 
 def with_mode(old: actions.Metadata | None, new: actions.Metadata) -> actions.Metadata:
@@ -49,9 +48,9 @@ def assign_mapping(metadata: actions.Metadata, *, named: bool = False) -> action
     def assigned(f: shared.Field) -> shared.Field:
         nonlocal last
         mapped_metadata = dict(f.metadata)
-        if _ID not in mapped_metadata:
+        if actions.FIELD_ID not in mapped_metadata:
             last += 1
-            mapped_metadata[_ID] = last
+            mapped_metadata[actions.FIELD_ID] = last
         mapped_metadata.setdefault(actions.PHYSICAL_NAME, f.name if named else f"col-{uuid.uuid4()}")
         return actions.with_metadata(f, mapped_metadata)
 
