@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -115,11 +116,7 @@ def _integer(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         short = is_decimal & (slots.scales <= 15) & (np.abs(slots.a) < 10**15) & (slots.b == slots.a >> 63)
         wholes = np.abs(slots.a) // _INTEGER_POWERS[np.where(short, slots.scales, 0)] * np.sign(slots.a)
         values, done = np.where(short, wholes, values), done | short
-    parsed = _numbers_in_strings(slots, _INTEGER_TEXT, pa.int64())
-    if parsed is not None:
-        positions, numbers = parsed
-        values, done = values.copy(), done.copy()
-        values[positions], done[positions] = numbers, True
+    values, done = _with_strings(slots, values, done, _INTEGER_TEXT, pa.int64())
     if target.high < 2**63 - 1:
         done = done & (values >= target.low) & (values <= target.high)
         values = np.where(done, values, 0)
@@ -173,27 +170,17 @@ def _long_quotients(slots: ScalarSlots, positions: Int64s) -> tuple[npt.NDArray[
     return quotients, sure & ~between
 
 
-def _numbers_in_strings(
-    slots: ScalarSlots, pattern: str, arrow: pa.DataType
-) -> tuple[Int64s, npt.NDArray[np.generic]] | None:
-    """Return the positions of strings that match a pattern, and their numbers."""
+def _with_strings(
+    slots: ScalarSlots, values: npt.NDArray[Any], done: Mask, pattern: str, arrow: pa.DataType
+) -> tuple[npt.NDArray[Any], Mask]:
+    """Add the numbers of strings that match a pattern, each rounded once."""
     positions = np.flatnonzero(slots.kinds == KIND.STRING)
-    if not len(positions):
-        return None
-    strings = bytes_of_slots(slots, positions, as_text=True)
-    matches = pc.match_substring_regex(strings, pattern)
-    numbers = to_numpy(strings.filter(matches).cast(arrow))
-    return positions[to_numpy(matches)], numbers
-
-
-def _with_strings(slots: ScalarSlots, values: npt.NDArray[np.generic], done: Mask, arrow: pa.DataType) -> Column:
-    """Add the floats of numeric strings, each rounded once."""
-    parsed = _numbers_in_strings(slots, _FLOAT_TEXT, arrow)
-    if parsed is not None:
-        positions, numbers = parsed
-        values, done = values.copy(), done.copy()
-        values[positions], done[positions] = numbers, True
-    return _number_column(values, done, arrow)
+    if len(positions):
+        strings = bytes_of_slots(slots, positions, as_text=True)
+        matches = pc.match_substring_regex(strings, pattern)
+        positions, values, done = positions[to_numpy(matches)], values.copy(), done.copy()
+        values[positions], done[positions] = to_numpy(strings.filter(matches).cast(arrow)), True
+    return values, done
 
 
 def _float32(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
@@ -205,7 +192,7 @@ def _float32(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     done = done & (is_double | ~(tie | subnormal))
     with np.errstate(over="ignore", under="ignore"):
         singles = values.astype(np.float32)
-    return _with_strings(slots, singles, done, target.arrow)
+    return _number_column(*_with_strings(slots, singles, done, _FLOAT_TEXT, target.arrow), target.arrow)
 
 
 def _decimal(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
@@ -315,7 +302,9 @@ _CASTS: dict[str, Callable[[ScalarSlots, Target, dt.tzinfo], Column]] = {
     "boolean": _boolean,
     "integer": _integer,
     "float32": _float32,
-    "float64": lambda slots, target, zone: _with_strings(slots, *_doubles(slots), target.arrow),
+    "float64": lambda slots, target, zone: _number_column(
+        *_with_strings(slots, *_doubles(slots), _FLOAT_TEXT, target.arrow), target.arrow
+    ),
     "decimal": _decimal,
     "string": _string,
     "binary": _bytes,
