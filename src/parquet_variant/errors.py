@@ -169,14 +169,16 @@ def check_choice(
 def check_count(
     name: str, value: Any, minimum: int = 0, maximum: int | None = 2**63 - 1, error: type[VariantError] = VariantError
 ) -> None:
-    """Raise an error if an option is not an integer in a range, both ends included.
+    """Raise an error if an option is not an integer in a range, both ends included; `maximum`: None for any.
 
     >>> check_count("max_depth", "1")
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: max_depth is '1': give an integer from 0 to 9223372036854775807
     """
-    if not isinstance(value, Integral) or isinstance(value, bool) or not minimum <= int(value) <= (maximum or 2**127):
-        raise bad_option(f"{name} is {value!r}: give an integer from {minimum} to {maximum or 'any number'}", error)
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_integer or value < minimum or (maximum is not None and value > maximum):
+        integer = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        raise bad_option(f"{name} is {value!r}: give an integer {integer}", error)
 
 
 def check_number(name: str, value: object) -> None:

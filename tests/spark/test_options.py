@@ -54,7 +54,7 @@ def test_several_sources_come_as_spark_lists_them():
     [
         (WriteOptions, {"path": "/t", "compresion": "zstd"}, "unknown write option 'compresion'"),
         (WriteOptions, {"path": "/t", "rowGroupBytes": "many"}, "option rowGroupBytes is 'many'"),
-        (WriteOptions, {"path": "/t", "rowGroupBytes": "-1"}, "give an integer from 1"),
+        (WriteOptions, {"path": "/t", "rowGroupBytes": "-1"}, "give an integer of at least 1"),
         (WriteOptions, {"path": "/t", "compression": "zip"}, "compression is 'zip'"),
         (WriteOptions, {"path": "/t", "writer": "mine"}, "writer is 'mine': use native or pyarrow"),
         (WriteOptions, {"path": "/t", "layout": "round"}, "use final or unshredded"),
