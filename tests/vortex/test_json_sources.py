@@ -77,7 +77,7 @@ def test_a_struct_with_json_text_is_an_ordinary_column(tmp_path):
     source = write(tmp_path / "s.vortex", s=inner)
     expected = [{"k": number, "doc": text} for number, text in enumerate(TEXTS, 1)]
     assert pv.open(source).scan({"s": "s"}).to_arrow()["s"].to_pylist() == expected
-    assert pv.sql("SELECT s.k, s.doc FROM t WHERE s.k = 3", t=source).to_pylist() == [{"k": 3, "doc": "[1.50]"}]
+    assert pv.sql("SELECT s.k, s.doc FROM t WHERE s.k = 3", t=source).to_pylist() == [{"k": 3, "doc": "[1.5]"}]
 
 
 def test_cat_prints_json(only, tmp_path, capsys):

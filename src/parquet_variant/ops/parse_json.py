@@ -6,24 +6,28 @@ strings, `kernels.shredding.json_batch` batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import binary_parts, joined_storages
+from parquet_variant.arrays.parts import BinaryParts, binary_parts, joined_storages
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding import json_reader
 from parquet_variant.encoding.json_reader import MAX_SIZE, JsonOptions
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, SchemaError, check_choice
-from parquet_variant.kernels.arrow_buffers import row_chunks
+from parquet_variant.kernels.arrow_buffers import from_numpy, row_chunks
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns import arguments
 from parquet_variant.ops.columns.arguments import as_arrow, check_errors, or_none
 from parquet_variant.support.choices import Errors
+from parquet_variant.types.path import VariantPath
+
+if TYPE_CHECKING:
+    from parquet_variant.kernels.shredding.json_batch import ParsedRows
 
 # Types of a single JSON text, as opposed to a column.
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
@@ -154,7 +158,7 @@ def _parse_column(
     from parquet_variant.inference.profile import Profile
     from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
     from parquet_variant.io.parallel import in_order, thread_count
-    from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
+    from parquet_variant.kernels.shredding.json_batch import shredded_rows
 
     schema, schema_types = schema_and_types(schema)
     string_types = StringTypes.of(types).with_types(schema_types)
@@ -166,30 +170,17 @@ def _parse_column(
         string_types = string_types.resolved(Profile.of_array(plain, threads=threads))
     text = _text_column(source)
     try:
-        offsets, address, valid, owner = binary_parts(text)
+        parts = binary_parts(text)
     except SchemaError:
         raise SchemaError(
             f"parse_json takes strings, not {text.type}: use cast_to_variant for other types", reason="not-text"
         ) from None
     check_choice("dictionary", dictionary, ("row", "batch"))
-    per_batch = dictionary == "batch"
+    per_batch, offsets = dictionary == "batch", parts.offsets
 
     def parsed(rows: tuple[int, int]) -> pa.StructArray:
-        start, stop = rows
-        base = int(offsets[start])
-        size = int(offsets[stop]) - base
-        buffer = pa.foreign_buffer(address + base, size, base=owner) if size else b""
-        data = np.frombuffer(buffer, np.uint8)
-        row_offsets = offsets[start : stop + 1] - base
-        parsed = parse_text(
-            data,
-            row_offsets[:-1],
-            row_offsets[1:],
-            valid[start:stop] if len(valid) else None,
-            options,
-            null_on_error=null_on_error,
-            first_row=start,
-        )
+        start = rows[0]
+        parsed = _parsed_rows(parts, *rows, options, null_on_error=null_on_error)
         tape = string_types.apply(parsed.tape)[0] if string_types else parsed.tape
         storage = shredded_rows(tape, schema, per_batch=per_batch, first_row=start).storage()
         parsed.tape.release()
@@ -202,6 +193,50 @@ def _parse_column(
     chunks = row_chunks(offsets, chunk_bytes) if total > chunk_bytes else [(0, len(text))]
     storages = list(in_order(parsed, chunks, workers))
     return trusted_array(storages[0] if len(storages) == 1 else joined_storages(storages), fits_files=True)
+
+
+def _parsed_rows(parts: BinaryParts, start: int, stop: int, options: JsonOptions, *, null_on_error: bool) -> ParsedRows:
+    """Parse some rows of a column of text."""
+    from parquet_variant.kernels.shredding.json_batch import parse_text
+
+    offsets, address, valid, owner = parts
+    base = int(offsets[start])
+    size = int(offsets[stop]) - base
+    data = np.frombuffer(pa.foreign_buffer(address + base, size, base=owner) if size else b"", np.uint8)
+    row_offsets = offsets[start : stop + 1] - base
+    is_valid = valid[start:stop] if len(valid) else None
+    return parse_text(
+        data, row_offsets[:-1], row_offsets[1:], is_valid, options, null_on_error=null_on_error, first_row=start
+    )
+
+
+def parse_paths(
+    texts: pa.Array, paths: Collection[VariantPath], schema: ShreddingSchema | None = None, errors: Errors = "null"
+) -> tuple[pa.StructArray, pa.BinaryArray]:
+    """Parse JSON text as far as some paths need, and return the storage, and the text of the rows that are not JSON.
+
+    Rows that are not JSON are null in the storage, or raise, and all others are null in the second array.
+    `schema`: how the storage is shredded.
+
+    >>> texts = pa.array(['{"a": 1, "b": 2}', "[1", None])
+    >>> values, malformed = parse_paths(texts, [VariantPath.parse("$.a")])
+    >>> VariantArray(values).to_pylist(), malformed.to_pylist()
+    ([{'a': 1}, None, None], [None, b'[1', None])
+    """
+    from parquet_variant.kernels.shredding.json_batch import shredded_rows
+    from parquet_variant.kernels.tapes.tape import project
+
+    parts = binary_parts(texts)
+    parsed = _parsed_rows(parts, 0, len(texts), JsonOptions(), null_on_error=errors == "null")
+    tape = project(parsed.tape, paths)
+    storage = shredded_rows(tape, schema, per_batch=True).storage()
+    tape.release()
+    malformed = [row for row, _ in parsed.faults]
+    if not malformed:
+        return storage, pa.nulls(len(texts), pa.binary())
+    rows = np.full(len(texts), -1)
+    rows[malformed] = malformed
+    return storage, parts.owner.take(from_numpy(rows, rows < 0)).cast(pa.binary())
 
 
 def _text_column(source: Any) -> pa.Array:

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field as dataclasses_field
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -273,6 +274,8 @@ class TableFacts:
     columns: TableColumns
     order: tuple[str, ...]  # The names of the columns, in the table's order.
     skips: bool = True  # Whether its scans can use a filter to skip data.
+    # Columns that scans make of JSON text, with the column of the text.
+    texts: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
     def of(cls, columns: TableColumns | TableFacts) -> TableFacts:

@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
+from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import PredicateError, VariantError, VariantFileError
-from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
+from parquet_variant.ops.interop.tables import rows_of, with_json_as_variants, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter
-from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, Plan, ScanOptions, side_by_side
+from parquet_variant.sql_query.scans import Batches, FileRows, ScanOptions, side_by_side
+from parquet_variant.sql_query.tables import BoundTable, Plan
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.files import MemoryScan
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
+from parquet_variant.types.forms import holds_json, is_json_type
 from parquet_variant.types.path import VariantPath, split_type
 
 if TYPE_CHECKING:
@@ -39,8 +42,22 @@ def bind_table(source: Any, name: str) -> BoundTable:
     `name`: its name in messages.
     Raises `VariantError` if it is none of these, or does not exist.
     """
-    if isinstance(source, BoundTable):
-        return source
+    return source if isinstance(source, BoundTable) else _with_json(_bound(source, name))
+
+
+def _with_json(table: BoundTable) -> BoundTable:
+    """Return a table with Variants in place of JSON text of the type ``arrow.json``, which scans parse."""
+    ordinary = table.columns.ordinary
+    if not any(map(holds_json, ordinary.values())):
+        return table
+    json = [name for name, kind in ordinary.items() if is_json_type(kind)]
+    others = with_json_as_variants(empty_table(pa.schema(list(ordinary.items()))), json).schema
+    types = {field.name: field.type for field in others if field.name not in json}
+    columns = replace(table.columns, variants=[*table.columns.variants, *json], ordinary=types)
+    return replace(table, columns=columns, texts={name: name for name in json})
+
+
+def _bound(source: Any, name: str) -> BoundTable:
     plan = source.plan if isinstance(source, Scan) else source
     if isinstance(plan, PlannedQuery) and hasattr(plan, "zone"):  # scans of JSON and Vortex files are read whole
         variants = [field.name for field in plan.schema if is_variant_field(field)]

@@ -35,7 +35,8 @@ from parquet_variant.query.variant_functions import CallContext, register_calls
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.result import SqlResult, copy_statement, with_json, with_variants, write_result
 from parquet_variant.sql_query.rewriting.query import Rewritten
-from parquet_variant.sql_query.tables import Batches, BoundTable, ScanOptions
+from parquet_variant.sql_query.scans import Batches, ScanOptions
+from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.records import Record
@@ -353,7 +354,9 @@ def path_text(need: Selected) -> str:
 
 def columns_text(use: TableUse) -> list[str]:
     """Return the columns that a query needs of a table, as the query writes them."""
-    return list(dict.fromkeys(map(path_text, use.needed.values())))
+    made = use.table.texts  # text that is not JSON stands next to the Variants of its column
+    columns = (column for column in use.needed.values() if column.path is not None or column.stored_name not in made)
+    return list(dict.fromkeys(map(path_text, columns)))
 
 
 def filter_text(use: TableUse) -> list[str]:

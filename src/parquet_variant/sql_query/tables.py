@@ -1,22 +1,22 @@
 """A table that a query names: its columns, facts about its values, and the scan that it plans.
 
-Also scans of rows without columns, and of several Variant columns. Leaves which values are tables to `binding`.
+Leaves scans to `scans`, and which values are tables to `binding`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import reduce
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from parquet_variant.arrays.final_columns import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import VariantError
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.value_types import variant_type
@@ -24,104 +24,19 @@ from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Inside, Selected, TableColumns, TableFacts, is_variant
 from parquet_variant.query.variant_functions import FUNCTIONS, field_names
+from parquet_variant.sql_query.scans import Batches, ScanOptions, TextScan
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
 from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPES, VariantType
+from parquet_variant.types.forms import holds_json, plain_form
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
 
 
-class Batches(Protocol):
-    """The interface of a planned scan."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of every batch."""
-        ...
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield the rows in batches."""
-        ...
-
-
-class ScanOptions(Record):
-    """Options for reading the tables of a query."""
-
-    errors: Literal["null", "raise"] = "null"  # What a failed cast gives: NULL or an error.
-    zone: str = "UTC"  # The session time zone of casts.
-    threads: int | None = None  # Number of worker threads.
-    dictionaries: bool = False  # Whether the engine accepts dictionary-encoded strings.
-    only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
-
-
-class FileRows(Record):
-    """The rows of files without any column; the number of rows comes from the footers."""
-
-    sources: tuple[ParquetSource, ...]
-    schema: pa.Schema = pa.schema([pa.field("", pa.null())])
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield the rows in batches."""
-        from parquet_variant.files.parquet.format.files import open_file
-
-        for source in self.sources:
-            with open_file(source) as file:
-                rows = file.facts.rows()
-            for start in range(0, rows, 1 << 20):
-                yield pa.table([pa.nulls(min(rows - start, 1 << 20))], schema=self.schema)
-
-
-def side_by_side(
-    needed: Mapping[str, Selected],
-    predicate: Predicate | None,
-    plan: Callable[[str | None, Mapping[str, Selected], Predicate | None], Batches],
-) -> Batches:
-    """Plan one scan per Variant column, since a scan reads paths of one, and join their columns.
-
-    `plan`: plans the scan of a Variant column and some columns. Its predicate is used only if it is the only scan.
-    """
-    variants = list(dict.fromkeys(column.stored_name for column in needed.values() if column.path is not None))
-    if len(variants) < 2:
-        return plan(next(iter(variants), None), needed, predicate)
-    plans = []
-    for variant in variants:  # ordinary columns belong to the first scan
-        of_scan = (None, variant) if variant == variants[0] else (variant,)
-        places = {name: None if column.path is None else column.stored_name for name, column in needed.items()}
-        plans.append(plan(variant, {name: needed[name] for name in needed if places[name] in of_scan}, None))
-    return _SideBySide(plans, tuple(needed))
-
-
-class _SideBySide(Record):
-    """Several scans of the same rows, with some of the columns each; none of them may skip a row."""
-
-    plans: Sequence[Batches]
-    names: tuple[str, ...]
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        fields = {field.name: field for plan in self.plans for field in plan.schema}
-        return pa.schema([fields[name] for name in self.names])
-
-    def batches(self) -> Iterator[pa.Table]:
-        streams = [plan.batches() for plan in self.plans]
-        waiting: list[pa.Table | None] = [None] * len(streams)
-        while True:
-            waiting = [table or next(stream, None) for table, stream in zip(waiting, streams, strict=True)]
-            parts = [table for table in waiting if table is not None]
-            if not parts:
-                return
-            if len(parts) < len(streams):
-                raise VariantFileError("the files changed while they were read", reason="files-changed")
-            rows = min(map(len, parts))
-            columns = {name: part.column(name).slice(0, rows) for part in parts for name in part.column_names}
-            yield pa.table([columns[name] for name in self.names], schema=self.schema)
-            waiting = [part.slice(rows) for part in parts]
-
-
+_TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 _NOT_TYPED = (VariantType.NULL, VariantType.ARRAY, VariantType.OBJECT)
 MOST_COLUMNS = 2_000  # The most fields of an object that become columns.
 _SCANNED_ROWS = 200_000  # The rows of files without shredding whose fields are listed.
@@ -156,7 +71,7 @@ class BoundTable(TableFacts, Record):
     name: str  # Its name in messages.
     columns: TableColumns  # Its columns.
     order: tuple[str, ...]  # The names of the columns, in the table's order.
-    scan: Plan  # Plans a scan of some columns, given by output name, with a filter over those names.
+    scan_stored: Plan  # Plans a scan of stored columns, given by output name, with a filter over those names.
     skips: bool = True  # Whether its scans can use a filter to skip data.
     files: Sequence[str] = ()  # The files that a scan opens by name, which other processes can replace.
     path: Any = field(default=None, kw_only=True)  # Its path, or the snapshot of an Iceberg table, if given as such.
@@ -171,6 +86,31 @@ class BoundTable(TableFacts, Record):
     found: dict[Any, Any] = field(default_factory=dict, kw_only=True)
     # Columns that are paths into Variant columns.
     derived: Mapping[str, Selected] = field(default_factory=dict, kw_only=True)
+    # Columns that scans make of JSON text, with the column of the text.
+    texts: dict[str, str] = field(default_factory=dict, kw_only=True)
+
+    def scan(self, needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Batches:
+        """Plan a scan of some columns, given by output name, with a filter over names of stored columns."""
+        if not any(column.stored_name in self.texts for column in needed.values()):
+            plan = self.scan_stored(needed, predicate, options)
+            if not any(map(holds_json, plan.schema.types)):
+                return plan
+        texts = {name: self.needs(text) for name, text in self.texts.items()}
+        return TextScan.plan(needed, texts, lambda stored, o: self.scan_stored(stored, predicate, o), options)
+
+    def parsed(self, name: str, function: str) -> tuple[str, str | None] | None:
+        """Return the column with the Variants that ``parse_json`` or ``try_parse_json`` makes of a column of text.
+
+        Next to it stands the column with the text that is not JSON, null in other rows; None for ``try_parse_json``.
+        The result is None if the column is not text.
+        """
+        kind = plain_form(self.columns.ordinary.get(name, pa.null()))
+        is_text = any(test(kind) for test in _TEXT_TYPES)
+        names = (f"{function}({name})", f"malformed_json({name})" if function == "parse_json" else None)
+        if not is_text or any(made in self.order for made in names):
+            return None
+        self.texts.update((made, name) for made in names if made is not None)
+        return names
 
     def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> Selected:
         """See `TableFacts.needs`."""
@@ -186,6 +126,10 @@ class BoundTable(TableFacts, Record):
             return Selected.of(name, path, kind)
         return derived if path is None else Selected.of(*self._stored_place(name, path), kind)
 
+    def shredding_files(self, variant: str) -> Sequence[ParquetSource]:
+        """Return the Parquet files that hold a Variant column; none for Variants that are made of text."""
+        return () if variant in self.texts else self.parquet_files()
+
     def common_type(
         self, name: str, path: VariantPath, inside: Sequence[Inside] = (), *, nulls: bool = True
     ) -> pa.DataType | None:
@@ -194,11 +138,12 @@ class BoundTable(TableFacts, Record):
 
         def find(column: str, stored: VariantPath) -> pa.DataType | None:
             if not inside and self.values is None:
-                proved = common_type(self.parquet_files(), column, stored, nulls=nulls)
+                proved = common_type(self.shredding_files(column), column, stored, nulls=nulls)
                 if proved is not None or (not nulls and self.json_keys is None):
                     return proved
             steps = _steps_into_arrays(stored, inside)
-            direct = (self.values, column, stored) if self.values is not None and len(steps) == 1 else None
+            is_direct = self.values is not None and column not in self.texts and len(steps) == 1
+            direct = (self.values, column, stored) if is_direct else None
             read = lambda: types_of_values(*(direct or self._values_inside(column, steps)))  # noqa: E731
             kind, has_null = self._once(("type", column, *steps), read)
             return kind if nulls or not (has_null or len(steps) > 1) else None
@@ -246,7 +191,7 @@ class BoundTable(TableFacts, Record):
         from parquet_variant.files.parquet.scanning.projection import leaf_of_elements
 
         def find(column: str, stored: VariantPath) -> tuple[VariantPath, pa.DataType] | None:
-            leaf = leaf_of_elements(self.parquet_files(), column, stored)
+            leaf = leaf_of_elements(self.shredding_files(column), column, stored)
             above = len(stored.segments) - len(path.segments)
             return None if leaf is None else (VariantPath(leaf[0].segments[above:]), leaf[1])
 
@@ -269,7 +214,7 @@ class BoundTable(TableFacts, Record):
                 return None
             if self.json_keys is not None:
                 return self.json_keys()
-            if files := self.parquet_files():
+            if files := self.shredding_files(stored):
                 return keys_of_files(files, stored)
             found: set[str] = set()
             rows = 0
@@ -333,7 +278,7 @@ class BoundTable(TableFacts, Record):
         """Return names of fields at a path that are not shredded, and whether these are all."""
         from parquet_variant.files.parquet.scanning.projection import residual_objects
 
-        groups = residual_objects(self.parquet_files(), name, path) if is_shredded else None
+        groups = residual_objects(self.shredding_files(name), name, path) if is_shredded else None
         if groups is not None:
             sizes = list(accumulate(size for size, _ in groups))
             read = [values for (_, values), size in zip(groups, sizes, strict=True) if size <= _INSPECTED_VORTEX_BYTES]
@@ -350,7 +295,7 @@ class BoundTable(TableFacts, Record):
 
     def shredded_schema(self, variant: str) -> ShreddingSchema | None:
         """Return the shredded paths of all files together; None if nothing is shredded."""
-        return types_of_paths((source, variant) for source in self.parquet_files())
+        return types_of_paths((source, variant) for source in self.shredding_files(variant))
 
 
 def _steps_into_arrays(path: VariantPath, inside: Sequence[Inside]) -> list[Inside]:

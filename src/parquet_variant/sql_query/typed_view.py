@@ -20,7 +20,8 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.duckdb_engine import reserved_words
 from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, distinct_names, read_selection
 from parquet_variant.sql_query.binding import bind_table
-from parquet_variant.sql_query.tables import BoundTable, ScanOptions
+from parquet_variant.sql_query.scans import ScanOptions
+from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.table.scan import Scan
@@ -177,7 +178,7 @@ def _case_twins(
     """Return the paths with values that differ from a shredded path only in letter case: path, shredded path, count."""
     from parquet_variant.files.parquet.scanning.projection import residual_objects
 
-    files = table.parquet_files()
+    files = table.shredding_files(variant)
     objects = [
         (path, fields)
         for path, fields in _objects(shredding)

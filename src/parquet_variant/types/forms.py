@@ -32,6 +32,11 @@ def is_json_type(arrow: pa.DataType) -> bool:
     return isinstance(arrow, pa.BaseExtensionType) and arrow.extension_name == "arrow.json"
 
 
+def holds_json(arrow: pa.DataType) -> bool:
+    """Return True for ``arrow.json``, and for types with it inside."""
+    return is_json_type(arrow) or any(holds_json(arrow.field(index).type) for index in range(arrow.num_fields))
+
+
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
     """Return the type of the same values without views, dictionaries, run ends and narrow decimals, at any depth.
 

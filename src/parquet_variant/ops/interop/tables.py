@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -59,8 +59,12 @@ def rows_of(data: Any) -> pa.Table:
 
     Raises `JsonError` also for text that is not JSON, with its row.
     """
-    table = table_of(data)
-    fields = [_without_json(field) for field in table.schema]
+    return with_json_as_variants(table_of(data))
+
+
+def with_json_as_variants(table: pa.Table, unchanged: Container[str] = ()) -> pa.Table:
+    """Return a table as `rows_of` does, with some columns as they are."""
+    fields = [field if field.name in unchanged else _without_json(field) for field in table.schema]
     for index, (field, new) in enumerate(zip(table.schema, fields, strict=True)):
         if new.type != field.type:
             table = table.set_column(index, new, forms.chunks_in_form(table.column(index), new.type, _json_as_variants))

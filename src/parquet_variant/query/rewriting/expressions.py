@@ -304,11 +304,17 @@ class ExpressionRewriter(ComparisonRewriter):
 
     # ---- functions that return a Variant
 
+    def parsed_column(self, node: exp.Expr, name: str) -> Value | None:
+        """Return the Variants that a function makes of a column of text if a scan can parse it; None for other text."""
+        return None
+
     def _read_builder(self, node: exp.Expr, name: str) -> Value | None:
         arguments = node.expressions
         if len(arguments) != (2 if name == "variant_from_arrays" else 1):
             return None
         if name in PARSERS:
+            if (parsed := self.parsed_column(node, name)) is not None:
+                return parsed
             text, built = self.expression(arguments[0]), self.call(name, self.text_of(arguments[0]))
             place = text.place
             if text.root is not None and text.term is not None and text.type == pa.string():

@@ -32,7 +32,6 @@ from parquet_variant.query.selection import Kind, element_of, field_of, holds_va
 from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type, sql_type_named, written
 from parquet_variant.query.sql_pushdown import NO_LITERAL, class_of_type, class_of_value, literal_value
 from parquet_variant.support.choices import SqlEngine
-from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -63,7 +62,7 @@ class NestedRewriter(PathRewriter):
         value = self.expression(node.expressions[0])
         if not value.is_path and self.engine == "spark":
             return None
-        value = self._variant(node, value)
+        self._check_variant(node, value)
         texts = [part.name for part in node.expressions[1:] if isinstance(part, exp.Literal) and part.is_string]
         if len(texts) != len(node.expressions) - 1 or len(texts) not in (1, 2):
             raise SqlError(f"{self.text(node)}: write {name}(column, '$.path', 'type') with both in quotes")
@@ -74,7 +73,9 @@ class NestedRewriter(PathRewriter):
     def read_extraction(self, node: exp.Expr, _: str) -> Value | None:
         """Rewrite ``v:a``; refuse ``v->'a'``."""
         if node.args.get("variant_extract") and isinstance(node, exp.JSONExtract):
-            return self.below(self._variant(node, self.expression(node.this)), steps_of(node), node)
+            value = self.expression(node.this)
+            self._check_variant(node, value)
+            return self.below(value, steps_of(node), node)
         if self.engine == "duckdb" and self.expression(node.this).is_variant:
             raise self._arrow_error(node)
         return None
@@ -101,13 +102,11 @@ class NestedRewriter(PathRewriter):
         term, root = value.start
         return self.path(root, VariantTerm(VariantPath((*term.path.segments, *steps))), source)
 
-    def _variant(self, node: exp.Expr, value: Value) -> Value:
-        """Return the Variant before a path, that of JSON text of the type ``arrow.json``; `SqlError` for others."""
+    def _check_variant(self, node: exp.Expr, value: Value) -> None:
+        """Raise `SqlError` if the value before a path is not a Variant."""
         inner = value.source
-        if value.type is not None and is_json_type(value.type) and self.engine == "duckdb":
-            return self.expression(engine_call("parse_json", inner.copy()))
         if value.is_path:
-            return value
+            return
         if isinstance(inner, exp.Column) and self.resolve(inner) is None and not self.scope.is_known(inner):
             key, names = steps_of(node)[0] if isinstance(node, exp.JSONExtract) else None, self.scope.names()
             hint = f"; {key} is a column, written without {inner.name}:" if key in names else ""

@@ -140,6 +140,8 @@ class TableUse(Record, frozen=False):
         def find_column(node: exp.Expr) -> tuple[str, Any] | None:
             if not isinstance(node, exp.Column) or node.meta.get(USE) != self.number:
                 return None
+            if node.name in self.needed and self.needed[node.name].stored_name in self.table.texts:
+                return None  # a scan filters before it parses text
             ordinary = self.table.columns.ordinary
             return node.name, ordinary[node.name] if node.name in ordinary else node.meta.get("type")
 
@@ -178,6 +180,7 @@ class ResolvedColumn(Record):
     column: OutputColumn
     fields: tuple[str, ...] = ()
     ambiguous: bool = False
+    malformed: str | None = None  # The column with the text that is not JSON, an error where its value is needed.
 
     @property
     def type(self) -> pa.DataType | None:

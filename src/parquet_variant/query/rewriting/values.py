@@ -341,7 +341,14 @@ class PathRewriter(ABC):
             name = use.name_of(column)
             use.named.add(name)
         use.needed[name] = use.table.needs(column, term.path, term.type)
-        return _reference(hit.relation, name, use, term.output)
+        reference = _reference(hit.relation, name, use, term.output)
+        if hit.malformed is None:
+            return reference
+        malformed = use.prefix + hit.malformed
+        use.needed[malformed] = use.table.needs(hit.malformed)
+        text = _reference(hit.relation, malformed, use, pa.binary())
+        template = "CASE WHEN _0 IS NULL THEN _1 WHEN _2 IS NULL THEN _1 END"
+        return from_template(template, [text, reference, self.call("parse_json", text)])
 
     def alias(self, node: exp.Expr) -> scopes.OutputColumn | None:
         """Return the output that a name is the alias of, if it is one."""

@@ -209,7 +209,7 @@ class Rewritten(QueryContext):
                 given[key] = [values.clause(part) for part in clause]
         given["expressions"] = [values.of_group(item) for item in items]
         if node.args.get("distinct") is not None and node.args["distinct"].args.get("on") is None:
-            given["distinct"] = values.distinct(node) or given["distinct"]
+            given["distinct"] = values.distinct(node, given["expressions"]) or given["distinct"]
         values.finish_stars()
         rewritten = _with_parts(node, joins=joins or None, **given)
         self._push_down(rewritten, scope)

@@ -6,6 +6,8 @@ to `expressions`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -15,10 +17,11 @@ from parquet_variant.query.duckdb_engine import function_types
 from parquet_variant.query.path_dialect import path_node, steps_of
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
 from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, Relation, Scope, check_distinct, unique_names
-from parquet_variant.query.rewriting.values import QueryContext, Value
+from parquet_variant.query.rewriting.values import QueryContext, Value, VariantTerm
 from parquet_variant.query.selection import distinct_names
-from parquet_variant.query.sql_dialect import SqlError
+from parquet_variant.query.sql_dialect import SqlError, from_template
 from parquet_variant.types.path import VariantPath
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _CLAUSES_OF_KEYS = (exp.Group, exp.Order, exp.Sort, exp.Distinct, exp.Cluster)
@@ -92,6 +95,26 @@ class SelectList(ExpressionRewriter):
         root = value.root.source if value.root is not None else inner.unnest()
         is_column = isinstance(root, exp.Column) and (value.term is not None or value.is_variant)
         return key or (root.name if key is None and is_column else self.text(item))  # no engine has a column named ""
+
+    def parsed_column(self, node: exp.Expr, name: str) -> Value | None:
+        """See `ExpressionRewriter.parsed_column`.
+
+        A column of FROM is parsed by its scan, once for all paths. The engine calls the function in a query that groups
+        by the text, because the Variants of a column would not be those of a group.
+        """
+        text = node.expressions[0].unnest()
+        hit = self.resolve(text)
+        if hit is None or hit.fields or hit.ambiguous or self.engine != "duckdb" or _is_grouped(text):
+            return None
+        use, place = hit.relation.use, hit.column.place
+        if use is None or place is None or not any(relation is hit.relation for relation in self.scope.relations):
+            return None
+        if (names := use.table.parsed(place.column, name)) is None:
+            return None
+        place = replace(place, column=names[0])
+        parsed = replace(hit, column=OutputColumn(names[0], VARIANT_STORAGE, place=place), malformed=names[1])
+        make = partial(self.table_column, parsed, use, VariantTerm())
+        return Value(node, make, VARIANT_STORAGE, column=parsed, place=place)
 
     # ---- clauses
 
@@ -202,8 +225,11 @@ class SelectList(ExpressionRewriter):
             if (column.name or "").lower() not in left_out
         )
 
-    def distinct(self, node: exp.Select) -> exp.Distinct | None:
-        """Return SELECT DISTINCT with Variants among the outputs as DISTINCT ON their sort keys; None without any."""
+    def distinct(self, node: exp.Select, items: list[exp.Expr]) -> exp.Distinct | None:
+        """Return SELECT DISTINCT with Variants among the outputs as DISTINCT ON their sort keys; None without any.
+
+        `items`: the rewritten select list, in which Variant nulls become NULL, since they are equal to it.
+        """
         if all(output.kind is None for output in self.outputs or ()):
             return None
         if self.engine != "duckdb" or self._star_has_variants() or len(self.items) != len(node.expressions):
@@ -212,6 +238,9 @@ class SelectList(ExpressionRewriter):
                 f"DISTINCT compares values, and {name} is a Variant: list the columns, or cast it, as in ::string"
             )
         keys = [item.sql if item.kind is None else self.comparable(item.source) for item in self.items.values()]
+        for item, value, key in zip(items, self.items.values(), keys, strict=True):
+            if value.is_variant and isinstance(item, exp.Alias):
+                item.set("this", without_variant_null(item.this, key))
         return exp.Distinct(on=exp.Tuple(expressions=keys))
 
     # ---- stars
@@ -324,6 +353,22 @@ def numbered_variant(number: int, outputs: Outputs) -> exp.Column | None:
     if output.name is None or [other.name for other in outputs or ()].count(output.name) > 1:
         raise SqlError(f"ORDER BY {number} is a Variant without a name of its own: name it, as in v:a AS a")
     return exp.column(exp.to_identifier(output.name, quoted=True))
+
+
+def without_variant_null(variant: exp.Expr, key: exp.Expr) -> exp.Expr:
+    """Return a Variant with NULL in place of Variant null, whose sort key is NULL."""
+    return from_template("CASE WHEN _1 IS NOT NULL THEN _0 END", [variant, key])
+
+
+def _is_grouped(column: exp.Expr) -> bool:
+    """Return whether the query around a column may group by this column itself, also by a number or alias."""
+    select = column.find_ancestor(exp.Select)
+    group = None if select is None else select.args.get("group")
+    if select is None or group is None:
+        return False
+    keys = [key for key in group.find_all(exp.Column) if not isinstance(key.parent, exp.Anonymous)]
+    items = [item.unalias() for item in select.expressions]
+    return any(isinstance(part, exp.Column) and part.name.lower() == column.name.lower() for part in (*keys, *items))
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

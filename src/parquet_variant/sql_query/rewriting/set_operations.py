@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, unique_names
 from parquet_variant.query.variant_functions import VARIANT
-from parquet_variant.sql_query.rewriting.select_list import numbered_variant
+from parquet_variant.sql_query.rewriting.select_list import numbered_variant, without_variant_null
 from parquet_variant.support.choices import SqlEngine
 
 _BOUNDS = {exp.Anonymous, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
@@ -179,8 +179,9 @@ def by_sort_keys(
         numbered = exp.select("*", exp.alias_(number, _NUMBER)).from_(rows)
         return exp.Subquery(this=numbered, alias=table_alias(name))
 
-    items = (exp.alias_(exp.column(column, table="_left"), name, quoted=True) for column, name in columns.items())
-    rows = exp.select(*items)
+    values = [exp.column(column, table="_left") for column in columns]
+    shown = (a if a == b else without_variant_null(a, b) for a, b in zip(values, keys("_left"), strict=True))
+    rows = exp.select(*(exp.alias_(v, name, quoted=True) for v, name in zip(shown, columns.values(), strict=True)))
     if isinstance(node, exp.Union):
         both = exp.Union(this=sides[0], expression=sides[1], distinct=False)
         rows = rows.from_(side(both, "_left"))

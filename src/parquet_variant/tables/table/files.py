@@ -6,8 +6,9 @@ Owns the classes, and `MemoryScan`, a query by path over rows in memory. Leaves 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -83,26 +84,21 @@ class MemoryScan(PlannedQuery, Record):
 
     def result_of(self, rows: pa.Table) -> pa.Table:
         """Return the result for some rows."""
-        columns = {selected.name: self._values(rows, selected) for selected in self.every_column}
+        storage_of = cache(lambda column: VariantArray.from_arrow(rows, column).storage)
+        columns = {selected.name: self._values(rows, selected, storage_of) for selected in self.every_column}
         names = [selected.name for selected in self.selection]
         result = pa.table([columns[name] for name in names], schema=self.schema)
         return result if self.predicate is None else result.filter(evaluate(self.predicate, columns))
 
-    def _values(self, rows: pa.Table, selected: Selected) -> pa.Array:
+    def _values(self, rows: pa.Table, selected: Selected, storage_of: Callable[[str], pa.StructArray]) -> pa.Array:
         if selected.path is None:
             return one_chunk(rows[selected.stored_name])
-        storage = VariantArray.from_arrow(rows, selected.column or self.column).storage
+        storage = storage_of(selected.column or self.column)
         if selected.output is None:
             return plain_storage(extract_variant(storage, selected.path))
         target = VARIANT_STORAGE if selected.type is None else selected.type
-        return extract_path(
-            storage,
-            selected.path,
-            target,
-            safe=self.errors == "raise",
-            zone=self.zone,
-            lossless=selected.lossless,
-        )
+        is_safe = self.errors == "raise"
+        return extract_path(storage, selected.path, target, safe=is_safe, zone=self.zone, lossless=selected.lossless)
 
 
 def _with_type(schema: pa.Schema, selected: Selected, variants: list[str]) -> Selected:

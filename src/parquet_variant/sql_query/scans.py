@@ -1,0 +1,211 @@
+"""Scans of the tables of a query: rows without columns, several Variant columns, and columns of JSON text.
+
+Of JSON text each row is parsed once, in threads, and paths are read as from a Variant column. Leaves planning scans to
+`binding`, and paths to `tables.table.files`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import empty_table, one_chunk
+from parquet_variant.errors import VariantFileError
+from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.interop.tables import with_json_as_variants
+from parquet_variant.ops.parse_json import parse_paths
+from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.selection import Selected
+from parquet_variant.support.choices import Errors
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
+from parquet_variant.tables.table.files import MemoryScan
+from parquet_variant.types.forms import is_json_type
+
+if TYPE_CHECKING:
+    from parquet_variant.files.parquet.format.files import ParquetSource
+
+
+class Batches(Protocol):
+    """The interface of a planned scan."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of every batch."""
+        ...
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the rows in batches."""
+        ...
+
+
+class ScanOptions(Record):
+    """Options for reading the tables of a query."""
+
+    errors: Literal["null", "raise"] = "null"  # What a failed cast gives: NULL or an error.
+    zone: str = "UTC"  # The session time zone of casts.
+    threads: int | None = None  # Number of worker threads.
+    dictionaries: bool = False  # Whether the engine accepts dictionary-encoded strings.
+    only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
+
+
+class FileRows(Record):
+    """The rows of files without any column; the number of rows comes from the footers."""
+
+    sources: tuple[ParquetSource, ...]
+    schema: pa.Schema = pa.schema([pa.field("", pa.null())])
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the rows in batches."""
+        from parquet_variant.files.parquet.format.files import open_file
+
+        for source in self.sources:
+            with open_file(source) as file:
+                rows = file.facts.rows()
+            for start in range(0, rows, 1 << 20):
+                yield pa.table([pa.nulls(min(rows - start, 1 << 20))], schema=self.schema)
+
+
+def side_by_side(
+    needed: Mapping[str, Selected],
+    predicate: Predicate | None,
+    plan: Callable[[str | None, Mapping[str, Selected], Predicate | None], Batches],
+) -> Batches:
+    """Plan one scan per Variant column, since a scan reads paths of one, and join their columns.
+
+    `plan`: plans the scan of a Variant column and some columns. Its predicate is used only if it is the only scan.
+    """
+    variants = list(dict.fromkeys(column.stored_name for column in needed.values() if column.path is not None))
+    if len(variants) < 2:
+        return plan(next(iter(variants), None), needed, predicate)
+    plans = []
+    for variant in variants:  # ordinary columns belong to the first scan
+        of_scan = (None, variant) if variant == variants[0] else (variant,)
+        places = {name: None if column.path is None else column.stored_name for name, column in needed.items()}
+        plans.append(plan(variant, {name: needed[name] for name in needed if places[name] in of_scan}, None))
+    return _SideBySide(plans, tuple(needed))
+
+
+class _SideBySide(Record):
+    """Several scans of the same rows, with some of the columns each; none of them may skip a row."""
+
+    plans: Sequence[Batches]
+    names: tuple[str, ...]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        fields = {field.name: field for plan in self.plans for field in plan.schema}
+        return pa.schema([fields[name] for name in self.names])
+
+    def batches(self) -> Iterator[pa.Table]:
+        streams = [plan.batches() for plan in self.plans]
+        waiting: list[pa.Table | None] = [None] * len(streams)
+        while True:
+            waiting = [table or next(stream, None) for table, stream in zip(waiting, streams, strict=True)]
+            parts = [table for table in waiting if table is not None]
+            if not parts:
+                return
+            if len(parts) < len(streams):
+                raise VariantFileError("the files changed while they were read", reason="files-changed")
+            rows = min(map(len, parts))
+            columns = {name: part.column(name).slice(0, rows) for part in parts for name in part.column_names}
+            yield pa.table([columns[name] for name in self.names], schema=self.schema)
+            waiting = [part.slice(rows) for part in parts]
+
+
+# Bytes of the columns that a thread parses at a time.
+_PART_BYTES = 4 << 20
+# The requested types of which values are shredded while text is parsed, so that no bytes are read for them.
+_SHREDDED = {pa.string(): pa.string(), pa.bool_(): pa.bool_()} | dict.fromkeys((pa.int32(), pa.int64()), pa.int64())
+
+
+class TextScan(Record):
+    """A scan with columns of JSON text, and the query over each part of its result."""
+
+    stored: Batches  # The scan of the columns as they are stored.
+    rows: MemoryScan  # The query over these columns, and those that are made of text.
+    # For each column of text in `stored`, the outputs that are made of it: Variants, and text that is not JSON.
+    made: Mapping[str, Sequence[Selected]]
+    threads: int | None
+
+    @classmethod
+    def plan(
+        cls,
+        needed: Mapping[str, Selected],
+        texts: Mapping[str, Selected],
+        scan: Callable[[Mapping[str, Selected], ScanOptions], Batches],
+        options: ScanOptions,
+    ) -> TextScan:
+        """Return the scan of some columns, given by output name.
+
+        `texts`: the columns that are made of text, with the stored column of the text.
+        `scan`: plans a scan of stored columns.
+        """
+        made: dict[Selected, list[Selected]] = {}
+        for column in needed.values():
+            if column.stored_name in texts:
+                made.setdefault(texts[column.stored_name], []).append(column)
+        inputs = {text: f"\x00{number}" for number, text in enumerate(made)}
+        others = {name: c for name, c in needed.items() if c.stored_name not in texts}
+        stored = {name: text for text, name in inputs.items()} | {n: c for n, c in others.items() if c not in inputs}
+        plan = scan(stored, replace(options, only_bounds=False))
+        fields = [pa.field(column.stored_name, pa.binary()) for columns in made.values() for column in columns]
+        parts = pa.schema(
+            [*with_json_as_variants(empty_table(plan.schema), inputs.values()).schema, *dict.fromkeys(fields)]
+        )
+        outputs = dict(needed) | {name: Selected.of(inputs.get(column, name)) for name, column in others.items()}
+        rows = MemoryScan.plan(empty_table(parts), outputs, errors=options.errors, zone=options.zone)
+        return cls(plan, rows, {inputs[text]: columns for text, columns in made.items()}, options.threads)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of every batch."""
+        return self.rows.schema
+
+    def explain(self) -> Any:
+        """Return what the scan of the stored columns reads and skips; None if that is not known."""
+        return self.stored.explain() if hasattr(self.stored, "explain") else None
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the rows in batches."""
+        return in_order(self._result, self._parts(), thread_count(self.threads), read_ahead=True)
+
+    def _parts(self) -> Iterator[pa.Table]:
+        for table in self.stored.batches():
+            rows = max(1, len(table) * _PART_BYTES // max(table.nbytes, 1))
+            yield from (table.slice(start, rows) for start in range(0, len(table), rows))
+
+    def _result(self, part: pa.Table) -> pa.Table:
+        others = with_json_as_variants(part, self.made)
+        columns = dict(zip(others.column_names, others.columns, strict=True))
+        for name, made in self.made.items():
+            text = one_chunk(part[name])
+            paths = [column.path for column in made if column.path is not None]
+            errors: Errors = "raise" if is_json_type(text.type) else "null"
+            values, malformed = parse_paths(text, paths, self._schemas[name], errors)
+            columns |= {column.stored_name: malformed if column.path is None else values for column in made}
+        return self.rows.result_of(pa.table(columns))
+
+    @cached_property
+    def _schemas(self) -> dict[str, ShreddingSchema | None]:
+        """For each column of text, the schema of the typed paths into its values."""
+        return {name: _typed_paths(made) for name, made in self.made.items()}
+
+
+def _typed_paths(columns: Iterable[Selected]) -> ShreddingSchema | None:
+    from parquet_variant.inference.policies.decision import schema_of_leaves
+
+    whole = [column.path.segments for column in columns if column.path is not None and column.is_variant]
+    leaves = {
+        column.path: ShreddingSchema.primitive(_SHREDDED[column.type])
+        for column in columns
+        if column.path is not None
+        and column.type in _SHREDDED
+        and all(isinstance(key, str) for key in column.path.segments)
+        and not any(column.path.segments[: len(above)] == above for above in whole)
+    }
+    return schema_of_leaves(leaves) if leaves else None
