@@ -26,7 +26,7 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape, project
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.query.selection import PlannedQuery
+from parquet_variant.query.selection import PlannedQuery, Selected
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.records import Record
 from parquet_variant.tables.table.files import MemoryScan, select_columns
@@ -104,6 +104,11 @@ class JsonScan(PlannedQuery, Record):
         return self.rows.schema
 
     @property
+    def every_column(self) -> tuple[Selected, ...]:
+        """The columns of the values that are made of the text."""
+        return self.rows.every_column
+
+    @property
     def bytes_read(self) -> int:
         """The bytes of the files, which are read as a whole."""
         return sum(split.file.size for split in self.files.splits)
@@ -115,7 +120,7 @@ class JsonScan(PlannedQuery, Record):
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in parts with at least one row."""
-        paths = [selected.path or VariantPath() for selected in self.rows.every_column]
+        paths = [selected.path or VariantPath() for selected in self.every_column]
         results = self.files.arrays(
             lambda array: self.rows.result_of(pa.table({_COLUMN: array.storage})), paths=paths, threads=self.threads
         )

@@ -53,7 +53,7 @@ def schema(
 
     with queryable(path, column=column, version=version, at=at) as table:
         scan = table.typed(names=names)
-    paths = [None if selected.path is None else selected.path.shorthand for selected in scan.plan.selection]
+    paths = [None if selected.path is None else selected.path.shorthand for selected in scan.plan.every_column]
     rows = [(field.name, sql_type_name(field.type), path) for field, path in zip(scan.schema, paths, strict=True)]
     if as_json:
         print_json([{"name": name, "type": kind, "path": shown} for name, kind, shown in rows])
