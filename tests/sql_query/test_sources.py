@@ -132,7 +132,7 @@ def test_shredded_rows_in_memory_have_paths_with_values_of_several_types(tmp_pat
     assert pv.open(rows).scan({"a": "$.a"}, "v:m = 1").to_arrow()["a"].to_pylist() == [1]
 
 
-NAMES = ("$", "$.a", "$price", "$.a:int", "a:b")
+NAMES = ("$", "$.a", "$price", "$.a:int", "a:b", "v:$.a")
 
 
 @pytest.mark.parametrize("form", ["parquet", "delta", "vortex", "arrow"])
@@ -146,13 +146,15 @@ def test_a_column_named_as_a_path_is_the_column(tmp_path, form):
         pytest.importorskip("vortex")
     if form != "arrow":
         pv.write(source, table, format=form)
-    assert pv.sql("SELECT * EXCLUDE (v) FROM t", t=source).to_pylist() == [dict(zip(NAMES, range(5), strict=True))]
+    assert pv.sql("SELECT * EXCLUDE (v) FROM t", t=source).to_pylist() == [
+        dict(zip(NAMES, range(len(NAMES)), strict=True))
+    ]
     for number, name in enumerate(NAMES):
         query = f'SELECT "{name}" AS x, v:a::int AS a FROM t WHERE "{name}" = {number}'
         assert pv.sql(query, t=source).to_pylist() == [{"x": number, "a": 9}]
     opened = pv.open(source)
     whole = opened.scan().to_arrow()
-    assert whole.select(NAMES).to_pylist() == [dict(zip(NAMES, range(5), strict=True))]
+    assert whole.select(NAMES).to_pylist() == [dict(zip(NAMES, range(len(NAMES)), strict=True))]
     for number, name in enumerate(NAMES):
         quoted = f'"{name}"' if name.startswith("$") else name
         # In quotes too, a path with a type is a path.
@@ -161,6 +163,8 @@ def test_a_column_named_as_a_path_is_the_column(tmp_path, form):
             assert opened.scan({"x": quoted}, condition).to_arrow().to_pylist() == [{"x": number}]
     assert opened.scan({"x": "$.a"}, '"$.a:int" = 9').to_arrow().to_pylist() == [{"x": 9}]
     assert opened.scan({"x": "$.a"}, "$.a = 9 AND `$.a` = 1").to_arrow().to_pylist() == [{"x": 9}]
+    conditions = [("$.a", "=", 9), ('"$.a"', "=", 1)]
+    assert opened.scan({"x": "$.a"}, conditions).to_arrow().to_pylist() == [{"x": 9}]
 
 
 # ---- files that are replaced in the middle of a query

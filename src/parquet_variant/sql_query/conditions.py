@@ -6,7 +6,6 @@ Leaves filters that compare columns with literals to `query.sql_pushdown`, which
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -33,9 +32,10 @@ def sql_filter(
     `refusal`: the error of the condition as a filter of columns and literals.
     """
     if isinstance(where, str):
-        text = _as_sql(where, variant, bound.order)
+        text = _as_sql(where, variant, in_quotes=refusal is None)
     else:
-        text = predicate_text(where, lambda name: _name_as_sql(name, variant, bound.order), literal_text)
+        ordinary_names = {name: quoted(name) for name in bound.order if not name.startswith("$")}
+        text = predicate_text(where, lambda n: ordinary_names.get(n) or _name_as_sql(n, variant), literal_text)
     outputs = {
         item.name: item if item.path is None else replace(item, column=item.column or variant)
         for item in read_selection(columns)
@@ -82,8 +82,10 @@ def _request(column: Selected) -> str:
     return str(column.path) if column.output is None else f"{column.path}:{sql_type_name(column.output)}"
 
 
-def _as_sql(text: str, variant: str, columns: Collection[str] = ()) -> str:
+def _as_sql(text: str, variant: str, *, in_quotes: bool = False) -> str:
     r"""Return a filter as the SQL of queries, in which paths such as ``$.a:int`` are into a Variant column.
+
+    `in_quotes`: whether such a path with a type may be in quotes, as in filters of columns and literals.
 
     >>> _as_sql("lower($.a:string) = '$.b'", "v")
     'lower(variant_get("v", \'$.a\', \'string\')) = \'$.b\''
@@ -92,16 +94,16 @@ def _as_sql(text: str, variant: str, columns: Collection[str] = ()) -> str:
     def replaced(match: re.Match[str]) -> str:
         text, sign = match[0], match[0][0]
         name = text[1:-1].replace(sign * 2, sign) if sign in '"`' else text
-        is_path = bool(match["path"]) or (name != text and name[:1] == "$" and split_type(name)[1] is not None)
-        return _name_as_sql(name, variant, columns) if is_path else text
+        is_path = match["path"] or (in_quotes and name[:1] == "$" and split_type(name)[1] is not None)
+        return _name_as_sql(name, variant) if is_path else text
 
     return FILTER_NAMES.sub(replaced, text)
 
 
-def _name_as_sql(name: str, variant: str, columns: Collection[str]) -> str:
+def _name_as_sql(name: str, variant: str) -> str:
     """Return the SQL for a name of a filter: a column, ``$.a:int``, or ``v:$.a:int`` for ``v:a::int``."""
-    root, sign, path = (variant, *name.partition("$")[1:]) if name.startswith("$") else name.partition(":$")
-    if not sign or name in columns:
-        return quoted(name)
+    root, sign, path = (variant, "$", name[1:]) if name.startswith("$") else name.partition(":$")
+    if not sign:
+        return name if name.startswith('"$') else quoted(name)  # see `column_request`
     parts = ", ".join("'" + part.replace("'", "''") + "'" for part in split_type(f"${path}") if part is not None)
     return f"variant_get({quoted(root)}, {parts})"
