@@ -100,16 +100,43 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
     source = _written(tmp_path / "a.ndjson")
     for options, message in [
         ({"columns": ["idd"]}, "columns= names idd, and no sampled row has this key: did you mean id[?]"),
-        ({"columns": ["zzzzz"]}, "columns= names zzzzz, and no sampled row has this key: give its type with schema="),
+        (
+            {"columns": ["zzzzz"]},
+            "columns= names zzzzz, and no sampled row has this key: name a key of the rows, not a path",
+        ),
         ({"columns": ["id"], "schema": "kind string"}, "columns= names id, which schema= lacks"),
         ({"columns": ["id"], "rest": "id"}, "the same name 'id' twice: choose another name with rest="),
         ({"columns": ["id"], "partition_by": "id=$.kind"}, "the same name 'id' twice"),
         ({"columns": ["id"], "sort_by": "$.id"}, r"sort_by= names \$.id, which columns= takes out of the Variant"),
         ({"columns": ["ts"], "partition_by": "d=$.ts:date"}, r"partition_by= names \$.ts, which columns= takes out"),
         ({"columns": [3]}, "columns"),
+        ({"columns": ["id", ""]}, "columns= is 'id,': it must be one or several keys"),
     ]:
         with pytest.raises(pv.VariantError, match=message):
             pv.ingest(source, tmp_path / "t", **options)  # type: ignore[arg-type]
     assert not (tmp_path / "t").exists()
     pv.ingest(source, tmp_path / "t", columns=["id"], sort_by="id")
     assert pv.open(tmp_path / "t").to_arrow()["id"].to_pylist()[:3] == [1, 2, 5]
+
+
+def test_a_directory_has_one_set_of_columns(tmp_path: Path) -> None:
+    """Files with other columns than the first one were appended, and their values were not found."""
+    source = _written(tmp_path / "a.ndjson")
+    pv.ingest(source, tmp_path / "t", columns=["id"], rest="data")
+    for options in ({}, {"column": "data"}, {"columns": ["id"]}, {"columns": ["id", "ts"], "rest": "data"}):
+        with pytest.raises(pv.SchemaError, match=r"has the columns id, data, and the new rows have .* the same with"):
+            pv.ingest(source, tmp_path / "t", mode="append", **options)  # type: ignore[arg-type]
+    pv.ingest(source, tmp_path / "t", mode="append", columns=["id"], rest="data")
+    pv.ingest(source, tmp_path / "t", mode="overwrite")
+    assert pv.open(tmp_path / "t").to_arrow().column_names == ["v"]
+
+
+def test_merges_name_the_path_of_a_key_in_the_source(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    pv.ingest(_written(tmp_path / "a.ndjson"), table, format="delta", columns=["id"], rest="data")
+    source = str(_written(tmp_path / "b.ndjson", [{"id": 1, "kind": "new"}]))
+    with pytest.raises(pv.VariantError, match=r"unknown column source\.id: choose from data; .* source\.data:id"):
+        pv.open(table).merge(source, "target.id = source.id").when_matched_update_all().execute()
+    pv.open(table).merge(source, "target.id = source.data:id").when_matched_update_all().execute()
+    answer = pv.sql("SELECT data:kind::string AS kind FROM t WHERE id = 1", t=str(table)).to_pylist()
+    assert answer == [{"kind": "new"}]

@@ -80,9 +80,10 @@ class IngestJob:
             text = replace(text, layout=replace(text.layout, csv=csv))
         for path, option in task.option_paths(request).items():
             if path.segments[0] in request.keys and option in ("sort_by", "bloom_filters", "partition_by"):
+                remedy = f", or give sort_by={path.segments[0]!r}" if option == "sort_by" else ""
                 raise bad_option(
                     f"{option}= names {path.shorthand}, which columns= takes out of the Variant: leave it out of "
-                    f"columns=, or give sort_by={path.segments[0]!r}"
+                    f"columns={remedy}"
                 )
         # The sources are not sent to the tasks, which receive their splits.
         self._request = replace(request, sources=(), rows=None, text=text)

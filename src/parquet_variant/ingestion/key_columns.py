@@ -24,7 +24,7 @@ from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, Tape, path_ids, project, without_dropped
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.similar_paths import similar_path
+from parquet_variant.layouts.similar_paths import similar_key
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types import PrimitiveId
@@ -114,9 +114,8 @@ def with_key_types(schema: ShreddingSchema, root: PathProfile | None, keys: Sequ
     nodes = dict(schema.fields)
     for name in keys:
         if (profile := None if root is None else root.field(name)) is None:
-            others = [] if root is None else [VariantPath((str(field.segment),)) for field in root.fields]
-            nearest = similar_path(VariantPath((name,)), others)
-            remedy = "give its type with schema=" if nearest is None else f"did you mean {nearest.segments[0]}?"
+            nearest = similar_key(name, [] if root is None else [str(field.segment) for field in root.fields])
+            remedy = "name a key of the rows, not a path" if nearest is None else f"did you mean {nearest}?"
             raise VariantError(
                 f"columns= names {name}, and no sampled row has this key: {remedy}", reason="no-such-path"
             )

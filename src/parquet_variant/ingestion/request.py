@@ -255,6 +255,8 @@ class IngestRequest(WriteRequest):
             text["json_column"] = file_options.setdefault("column", "v")
             sources = {text["json_column"]: to_json(from_python(sources))}
         keys = strings_of("columns", file_options.pop("columns", ()))
+        if not all(keys):
+            raise bad_option(f"columns= is {','.join(keys)!r}: it must be one or several keys, such as 'id'")
         if "rest" in file_options:
             file_options["column"] = file_options.pop("rest")
         schema, schema_types = schema_and_types(file_options.pop("schema", None))

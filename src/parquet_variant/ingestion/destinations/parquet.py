@@ -33,6 +33,7 @@ from parquet_variant.support.choices import Mode
 from parquet_variant.support.records import Record
 from parquet_variant.tables.partitions import OpenFiles, partition_directory, rows_by_partition
 from parquet_variant.tables.row_input import Batch, batches_of, kept_types
+from parquet_variant.tables.schema import StructType
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
 
@@ -107,6 +108,20 @@ class ParquetDirectory(destination.Destination):
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the files of the directory."""
         return () if existing_partitions(self.dest) is None else locate(self.dest)
+
+    def begin(
+        self, schema: Any, columns: pa.Schema | StructType | None = None, stream: str | None = None, **options: Any
+    ) -> None:
+        """Start the job. Raises `SchemaError` if it appends other columns than those of the directory."""
+        if self.request.mode == "append" and isinstance(columns, pa.Schema) and self.holds_data:
+            names, held = columns.names, read_schema(self.dest).names
+            if different := sorted(set(names) ^ set(held)):
+                problem = (
+                    f"{self.dest} has the columns {', '.join(held)}, and the new rows have {', '.join(names)}: make "
+                    f"{different[0]} the same with column= or columns="
+                )
+                raise SchemaError(problem, reason="unknown-column", file=self.dest)
+        super().begin(schema, columns, stream, **options)
 
     def write(self, batches: Iterable[destination.Columns], task: int, attempt: int | str) -> destination.Written:
         """Stage the files of a task."""

@@ -273,9 +273,14 @@ def unknown_name(scope: Scope, node: exp.Column, engine: SqlEngine) -> str:
     tables = [relation.alias for relation in scope.visible()]
     if len(node.parts) > 1 and name in scope.names():
         return f'unknown column {node.parts[0].name}; the column whose name has a dot is written "{name}"'
-    variants = [column.name for relation in scope.visible() for column in relation.columns if column.is_variant]
-    is_path = len(set(variants)) == 1 and not {part.name for part in node.parts} & set(scope.names())
     is_of_table = len(node.parts) > 1 and node.parts[0].name.lower() in map(str.lower, tables)
+    table = node.parts[0].name.lower() if is_of_table else None
+    columns = [
+        column for relation in scope.visible() if table in (None, relation.alias.lower()) for column in relation.columns
+    ]
+    names = dict.fromkeys(column.name for column in columns if column.name)
+    variants = [column.name for column in columns if column.is_variant]
+    is_path = len(set(variants)) == 1 and not {part.name for part in node.parts} & set(names)
     table, dot, key = name.partition(".") if is_of_table else ("", "", name)
     text = f", and a string '{name}'" * (len(node.parts) == 1)
     hint = f"; a path into the Variant is written {table}{dot}{variants[0]}:{key}{text}" if is_path else ""
@@ -283,7 +288,7 @@ def unknown_name(scope: Scope, node: exp.Column, engine: SqlEngine) -> str:
         return f"unknown table {node.parts[0].name}: FROM has {', '.join(tables)}{hint}"
     if node.this.quoted and engine == "duckdb":
         hint = "; a string is written in single quotes"
-    return f"unknown column {name}: choose from {', '.join(scope.names()) or 'none, since FROM is missing'}{hint}"
+    return f"unknown column {name}: choose from {', '.join(names) or 'none, since FROM is missing'}{hint}"
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
