@@ -125,7 +125,6 @@ register_methods(
             "tables.delta.writing.write": "append commit_files overwrite plan",
             "tables.delta.dml.changeable": "changeable:DeltaTable replace_partitions",
             "tables.delta.log.snapshot": "checkpoint",
-            "tables.changes.operations": "replace_where",
             "ingestion.destinations.delta": "loads:recorded_loads",
             "tables.delta.reading.read": (
                 "added changes data_files read:DeltaScan.read_column scan:DeltaScan.plan to_arrow:DeltaScan.read_table"
@@ -152,7 +151,7 @@ register_methods(
         "ParquetTable VortexTable": {"tables.creating": "rewrite"},
         "ParquetTable VortexTable DeltaTable IcebergTable": {"tables.publishing.publish": "publish"},
         "DeltaTable IcebergTable": {
-            "tables.changes.operations": "delete erase merge update",
+            "tables.changes.operations": "delete erase merge replace_where update",
             "tables.changes.optimizing": "annotate optimize",
         },
         "Scan": {"spark.operations.read": "to_spark:read", "sql_query.binding": "facts:bind_table with_common_types"},

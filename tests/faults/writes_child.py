@@ -88,6 +88,9 @@ class Place:
                 raise
             return None
 
+    def files(self) -> set[Path]:
+        return {path for path in self.root.rglob("*") if path.is_file()}
+
     def state(self) -> tuple[Any, Any, Any]:
         return self.seen(), self.published(), self.open().schema.names
 
@@ -112,6 +115,9 @@ TABLES: dict[str, Callable[[Place], object]] = {
     "merge": _merge,
     "optimize": lambda place: place.open().optimize(),
     "add columns": lambda place: place.open().add_columns("n bigint"),
+    "annotate": lambda place: place.open().annotate([]),
+    "restore": lambda place: place.open().restore(place.open().history()[1]["version"]),
+    "erase": lambda place: place.open().erase("k = 'b'"),
 }
 DELTA = {
     "vacuum": lambda place: place.open().vacuum(retention=timedelta(days=7)),
@@ -141,8 +147,13 @@ def attempt(library: Any, place: Place, work: Callable[[Place], object], call: i
     return calls, error, library.first_failed().decode()
 
 
-def problem_of(place: Place, work: Callable[[Place], object], error: Any, old: Any, new: Any) -> str:
-    """Return what is wrong after an operation that a failing call may have ended; empty if nothing is."""
+def problem_of(
+    place: Place, work: Callable[[Place], object], error: Any, old: Any, new: Any, files: set[Path]
+) -> str:
+    """Return what is wrong after an operation that a failing call may have ended; empty if nothing is.
+
+    `files`: those that there were before it.
+    """
     seen = place.state()
     if not (place.root / "foreign.txt").exists():
         return "a file of somebody else was removed"
@@ -153,7 +164,9 @@ def problem_of(place: Place, work: Callable[[Place], object], error: Any, old: A
     if not isinstance(error, pv.VariantError) or error.reason not in REASONS:
         return f"the error is {error!r}"
     if seen == new != old:
-        return "" if error.reason == "unknown-outcome" else "committed, and the error says otherwise"
+        return "" if error.reason in ("unknown-outcome", "not-erased") else "committed, and the error says otherwise"
+    if seen == old != new and error.reason != "unknown-outcome" and (left := place.files() - files):
+        return f"not committed, and files are left: {left}"
     work(place)
     return "" if place.state() == new else f"repeated: {place.state()}"
 
@@ -173,9 +186,10 @@ def main() -> None:
             last = range(max(1, calls - LAST_CALLS + 1), calls + 1)
             for call in sorted({*chooser.sample(range(1, calls + 1), min(RANDOM_CALLS, calls)), *last}):
                 place.make()
+                files = place.files()
                 _, error, failed = attempt(library, place, work, call, mode)
                 failures += bool(failed)
-                if problem := problem_of(place, work, error, old, new):
+                if problem := problem_of(place, work, error, old, new, files):
                     print(f"WRONG {name}, {mode}, call {call} of {calls} ({failed}): {problem}")
         print(f"{name}: {failures} failures")
 

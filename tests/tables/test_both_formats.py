@@ -79,11 +79,22 @@ def test_a_condition_without_casts_changes_the_rows_that_a_query_finds(table_for
     rows = pv.open(table).to_arrow(["id"])["id"].to_pylist()
     values = pv.open(table).read().to_pylist()
     assert {row for row, value in zip(rows, values, strict=True) if value == "hit"} == found
-    pv.open(table).restore(
-        version=pv.open(table).history()[-1]["version" if table_format == "delta" else "snapshot_id"]
-    )
+    pv.open(table).restore(version=pv.open(table).history()[-1]["version"])
     pv.open(table).delete(condition)
     assert set(pv.open(table).to_arrow(["id"])["id"].to_pylist()) == set(range(len(texts))) - found
+
+
+@FORMATS
+def test_rows_that_meet_a_condition_are_replaced_in_one_commit(table_format, tmp_path):
+    pv.write(tmp_path, {"d": [1, 1, 2, 3], "v": pv.parse_json(["1", "2", "3", "4"])}, format=table_format)
+    commits = len(pv.open(tmp_path).history())
+    result = pv.open(tmp_path).overwrite({"d": [1], "v": pv.parse_json(["9"])}, where="d = 1")
+    assert (result.rows_deleted, result.rows_inserted) == (2, 1)
+    assert sorted(pv.open(tmp_path).read().to_pylist()) == [3, 4, 9]
+    with pytest.raises(VariantError) as caught:
+        pv.open(tmp_path).overwrite({"d": [2], "v": pv.parse_json(["9"])}, where="d = 1")
+    assert caught.value.reason == "outside-condition"
+    assert len(pv.open(tmp_path).history()) == commits + 1
 
 
 @FORMATS

@@ -6,8 +6,10 @@ Owns the interfaces and the records that pass between them. A format implements 
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from itertools import compress
 from typing import Any, ClassVar, Generic, TypeAlias
@@ -22,6 +24,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Constant, In, Predicate, bind, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
 from parquet_variant.tables.columns import (
     align_table,
@@ -241,6 +244,21 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
     version: int  # The version, or the id of the snapshot; 0 for a table without any.
     uri: str  # The location, for errors.
     files: FileSet  # All data files.
+
+    @cached_property
+    def job(self) -> str:
+        """The beginning of the names of the files that the change writes; see `TableWritePlan.job`."""
+        return f"{uuid.uuid4().hex}-"
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """If the block, which plans a change and runs its tasks, fails, remove the files that they have written."""
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):
+                self.plan({}).write.remove_files()
+            raise
 
     @abstractmethod
     def plan(self, options: Mapping[str, Any]) -> ChangePlan[File]:

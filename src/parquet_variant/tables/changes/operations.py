@@ -82,7 +82,8 @@ def run_change(
     def run(current: ChangeableTable[File]) -> ChangeResult:
         if current.current.has_recorded(batch):
             return ChangeResult(current.version, files_total=len(current.files), committed=False)
-        change = plan(current)
+        with current.writing():
+            change = plan(current)
         changed, rows = change.changed, change.rows
         result = ChangeResult(
             version=current.version,

@@ -83,7 +83,8 @@ def optimize(
         if not packs and not table.changes_definition:
             return OptimizeResult(version=table.version, drift=drift)
         work = partial(_rewrite_pack, replace(plan, write=replace(write, shredding=schemas)))
-        results = workers.run("optimize", work, [[files[number] for number in pack] for pack in packs])
+        with table.writing():
+            results = workers.run("optimize", work, [[files[number] for number in pack] for pack in packs])
         added = [file for result in results for file in result]
         is_chosen = np.zeros(len(files), dtype=bool)
         is_chosen[[number for pack in packs for number in pack]] = True
@@ -124,7 +125,8 @@ def annotate(
             problem = f"{unknown[0]} is not a Variant column: choose from {', '.join(places) or 'none'}"
             raise TableError(problem, reason="no-such-column", file=table.uri)
         chosen = None if columns is not None and not names else [places[name] for name in names]
-        changes = workers.run("annotate", partial(annotate_data_file, plan, chosen), table.to_files(table.files))
+        with table.writing():
+            changes = workers.run("annotate", partial(annotate_data_file, plan, chosen), table.to_files(table.files))
         change: TableChange[Any] = TableChange(table.files, changes, None, changes_rows=False)
         if change.changed:
             table.commit("ANNOTATE", change)

@@ -52,7 +52,8 @@ class IcebergTable(TableWithVersions):
 
     def _target(self, operation: str) -> Any:
         if operation in CHANGES_OF_ROWS:
-            return self._run("changeable", operation)
+            # The properties of a table have names for deletes, updates and merges.
+            return self._run("changeable", "delete" if operation == "replace_where" else operation)
         if operation == "erase":
             return self._run("erasable")
         if operation in _OF_SNAPSHOTS:

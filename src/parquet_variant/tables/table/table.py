@@ -219,11 +219,11 @@ class Table(ChangingMethods):
         Returns
         -------
         list of dict
-            Delta: ``version``, ``timestamp`` (a datetime in UTC, which finds the version), ``operation``, and the other
-            information that its writer recorded (``operationParameters``, ``operationMetrics``, ``engineInfo``, …).
-            Iceberg: ``snapshot_id``, ``parent_id``, ``sequence_number``, ``timestamp``, ``operation``, ``summary``,
-            ``schema_id``, ``references`` (branches and tags at the snapshot) and ``is_current``: whether the snapshot
-            is the current one or one of its ancestors.
+            ``version`` (for `restore`), ``timestamp`` (a datetime in UTC, which finds the version), ``operation``, and
+            Delta: the other information that its writer recorded (``operationParameters``, ``operationMetrics``, …);
+            Iceberg: ``snapshot_id`` (the version), ``parent_id``, ``sequence_number``, ``summary``, ``schema_id``,
+            ``references`` (branches and tags at the snapshot) and ``is_current``: whether the snapshot is the current
+            one or one of its ancestors.
 
         Examples
         --------

@@ -118,7 +118,7 @@ class DeltaTable(ChangeableTable[Add]):
         uses_vectors = metadata.configuration.get("delta.enableDeletionVectors") == "true"
         return DeltaChangePlan(
             self.current.for_tasks(),
-            plan_write(self.current, options=options),
+            replace(plan_write(self.current, options=options), job=self.job),
             uses_vectors and has_feature(protocol.writer_features, "deletionVectors"),
             enabled(protocol, metadata, "changeDataFeed", CHANGE_DATA_PROPERTY),
             fixed_columns=frozenset(name.lower() for name in self.current.partition_columns),

@@ -6,7 +6,6 @@ and isolation levels of the table's properties. Leaves the changes themselves to
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -65,7 +64,7 @@ class IcebergChangePlan(ChangePlan[snapshots.TableFile]):
     def with_deleted(self, file: snapshots.TableFile, deleted: Mask) -> snapshots.TableFile:
         """Write a deletion vector to a Puffin file of its own; see `ChangePlan.with_deleted`."""
         positions = np.flatnonzero(deleted).astype(np.uint64)
-        location = f"{self.write.location}/{uuid.uuid4()}-deletes.puffin"
+        location = f"{self.write.location}/{self.write.new_name()}-deletes.puffin"
         return replace(
             file, new_vector=snapshots.write_vector(self.current.table.files, location, file.file, positions)
         )
@@ -97,7 +96,7 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
         """See `ChangeableTable.plan`."""
         # Rows that were in the table before keep their row ids.
         lineage = tuple(f.name for f in LINEAGE)
-        write = replace(plan_write(self.current, **options), hidden_columns=lineage)
+        write = replace(plan_write(self.current, **options), hidden_columns=lineage, job=self.job)
         uses_vectors = WriteProperties(self.current.properties).is_default(f"write.{self.operation}.mode")
         return IcebergChangePlan(self.current.for_tasks(), write, uses_vectors)
 

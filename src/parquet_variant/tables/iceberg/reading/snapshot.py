@@ -249,6 +249,7 @@ def history(current: Snapshot, *, limit: int | None = None) -> list[dict[str, An
     newest_first = sorted(metadata.snapshots.values(), key=lambda info: (info.sequence_number, info.timestamp_ms))[::-1]
     return [
         {
+            "version": info.id,
             "snapshot_id": info.id,
             "parent_id": info.parent_id,
             "sequence_number": info.sequence_number,
