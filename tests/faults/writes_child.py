@@ -89,7 +89,9 @@ class Place:
             return None
 
     def files(self) -> set[Path]:
-        return {path for path in self.root.rglob("*") if path.is_file()}
+        """The files, without those that `publish` has copied, which it uses when it is repeated."""
+        copies = self.root / "published"
+        return {path for path in self.root.rglob("*") if path.is_file() and copies not in path.parents}
 
     def state(self) -> tuple[Any, Any, Any]:
         return self.seen(), self.published(), self.open().schema.names
@@ -147,9 +149,7 @@ def attempt(library: Any, place: Place, work: Callable[[Place], object], call: i
     return calls, error, library.first_failed().decode()
 
 
-def problem_of(
-    place: Place, work: Callable[[Place], object], error: Any, old: Any, new: Any, files: set[Path]
-) -> str:
+def problem_of(place: Place, work: Callable[[Place], object], error: Any, old: Any, new: Any, files: set[Path]) -> str:
     """Return what is wrong after an operation that a failing call may have ended; empty if nothing is.
 
     `files`: those that there were before it.
