@@ -68,3 +68,20 @@ def test_elements_of_several_types_are_shown_as_json(source: object, capsys: pyt
         for option, shown in ((["--json"], '{"m":[1,"one"]}'), ([], '[1,"one"]')):
             assert main(["query", str(source), *words, *option]) == 0
             assert shown in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT x.l, count(*) AS n FROM x GROUP BY x.l ORDER BY n", [(["c"], 1), (["a", "b"], 2)]),
+        ("SELECT l, max(n) FROM x GROUP BY ALL ORDER BY 2", [(["a", "b"], 2), (["c"], 3)]),
+        ("SELECT DISTINCT l FROM x ORDER BY l", [(["a", "b"],), (["c"],)]),
+        ("SELECT x.n FROM x JOIN x y ON x.l = y.l AND x.n < y.n", [(1,)]),
+        ("SELECT n FROM x WHERE l = ['c']", [(3,)]),
+        ("SELECT l FROM (SELECT l FROM x) WHERE len(l) = 1", [(["c"],)]),
+    ],
+)
+def test_lists_of_subqueries_have_the_type_of_their_elements(query: str, rows: list[tuple[object, ...]]) -> None:
+    values = pv.parse_json(['{"l": ["a", "b"], "n": 1}', '{"l": ["a", "b"], "n": 2}', '{"l": ["c"], "n": 3}'])
+    found = pv.sql(f"WITH x AS (SELECT v:l[*] AS l, v:n::int AS n FROM t) {query}", t=values).to_pylist()
+    assert [tuple(row.values()) for row in found] == rows

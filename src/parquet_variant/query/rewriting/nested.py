@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -43,7 +42,6 @@ FILTERS = frozenset(["list_filter", "array_filter", "filter"])
 TESTS = frozenset(["exists", "forall"])
 # Callback: a Variant, and the type of its place in the target type -> what replaces it.
 _Leaf = Callable[[exp.Expr, pa.DataType | None], exp.Expr]
-_PARAMETERS = count(1)
 OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _NO_ELEMENTS = exp.Array(expressions=[])
 
@@ -408,7 +406,9 @@ def bound_once(value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Exp
 
 
 def _list_transform(lists: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    name = exp.to_identifier(f"_element_{next(_PARAMETERS)}")
+    # Equal expressions have equal names, so that the engine knows them in GROUP BY.
+    around = [int(part.name[9:]) for part in lists.find_all(exp.Identifier) if part.name.startswith("_element_")]
+    name = exp.to_identifier(f"_element_{max(around, default=0) + 1}")
     return engine_call("list_transform", lists, exp.Lambda(this=body(name), expressions=[name]))
 
 

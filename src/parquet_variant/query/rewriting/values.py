@@ -387,7 +387,11 @@ class PathRewriter(ABC):
             scopes.check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
         if use is None:
             if not is_variant_column:
-                return Value(node, node.copy, hit.type, place=None if hit.fields else hit.column.place)
+                kind = None if hit.fields or self.engine != "duckdb" else hit.column.common
+                cast = None if kind is None else from_template(f"_0::{sql_type_name(kind)}", [node])  # of a list
+                place = None if hit.fields else hit.column.place
+                as_list = None if cast is None else partial(self.expression, cast)
+                return Value(node, node.copy, hit.type, place=place, as_typed=as_list)
 
             def as_typed() -> Value | None:
                 common, column = hit.column.common, node.copy()

@@ -76,7 +76,7 @@ class SelectList(ExpressionRewriter):
             if inner.find(exp.Columns):
                 self.outputs = None
             if self.outputs is not None:
-                typed = value.typed() if value.is_variant else None
+                typed = None if value.kind is None else value.typed()
                 common = None if typed is None else typed.type
                 self.outputs.append(OutputColumn(shown, value.type, common=common, place=value.place))
         return items
@@ -88,12 +88,12 @@ class SelectList(ExpressionRewriter):
         names_window = any(window.args.get("alias") is not None for window in inner.find_all(exp.Window))
         if inner.find(exp.Column, exp.JSONExtract) is None and not names_window:
             return None  # the engine would show the definition of a window
-        if value.term is None and not value.is_variant and isinstance(inner, exp.Column):
+        if value.term is None and value.kind is None and isinstance(inner, exp.Column):
             hit = self.scope.resolve(inner)
             return hit.fields[-1] if hit is not None and hit.fields else None  # DuckDB calls a.b by its field
         key = None if value.term is None else value.term.key
         root = value.root.source if value.root is not None else inner.unnest()
-        is_column = isinstance(root, exp.Column) and (value.term is not None or value.is_variant)
+        is_column = isinstance(root, exp.Column) and (value.term is not None or value.kind is not None)
         return key or (root.name if key is None and is_column else self.text(item))  # no engine has a column named ""
 
     def parsed_column(self, node: exp.Expr, name: str) -> Value | None:
