@@ -29,7 +29,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.selection import PlannedQuery, Selected
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.records import Record
-from parquet_variant.tables.table.files import MemoryScan, select_columns
+from parquet_variant.tables.table.files import MemoryScan, select_columns, typed_paths
 from parquet_variant.types.path import VariantPath
 
 Result = TypeVar("Result")
@@ -106,7 +106,7 @@ class JsonScan(PlannedQuery, Record):
     @property
     def every_column(self) -> tuple[Selected, ...]:
         """The columns of the values that are made of the text."""
-        return self.rows.every_column
+        return self.every_column
 
     @property
     def bytes_read(self) -> int:
@@ -121,9 +121,9 @@ class JsonScan(PlannedQuery, Record):
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in parts with at least one row."""
         paths = [selected.path or VariantPath() for selected in self.every_column]
-        results = self.files.arrays(
-            lambda array: self.rows.result_of(pa.table({_COLUMN: array.storage})), paths=paths, threads=self.threads
-        )
+        use = lambda array: self.rows.result_of(pa.table({_COLUMN: array.storage}))  # noqa: E731
+        schema = typed_paths(self.every_column)
+        results = self.files.arrays(use, schema=schema, paths=paths, threads=self.threads)
         return (result for result in results if len(result))
 
 

@@ -6,7 +6,7 @@ Of JSON text each row is parsed once, in threads, and paths are read as from a V
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -23,7 +23,7 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
-from parquet_variant.tables.table.files import MemoryScan
+from parquet_variant.tables.table.files import MemoryScan, typed_paths
 from parquet_variant.types.forms import is_json_type
 
 if TYPE_CHECKING:
@@ -119,8 +119,6 @@ class _SideBySide(Record):
 
 # Bytes of the columns that a thread parses at a time.
 _PART_BYTES = 4 << 20
-# The requested types of which values are shredded while text is parsed, so that no bytes are read for them.
-_SHREDDED = {pa.string(): pa.string(), pa.bool_(): pa.bool_()} | dict.fromkeys((pa.int32(), pa.int64()), pa.int64())
 
 
 class TextScan(Record):
@@ -193,19 +191,4 @@ class TextScan(Record):
     @cached_property
     def _schemas(self) -> dict[str, ShreddingSchema | None]:
         """For each column of text, the schema of the typed paths into its values."""
-        return {name: _typed_paths(made) for name, made in self.made.items()}
-
-
-def _typed_paths(columns: Iterable[Selected]) -> ShreddingSchema | None:
-    from parquet_variant.inference.policies.decision import schema_of_leaves
-
-    whole = [column.path.segments for column in columns if column.path is not None and column.is_variant]
-    leaves = {
-        column.path: ShreddingSchema.primitive(_SHREDDED[column.type])
-        for column in columns
-        if column.path is not None
-        and column.type in _SHREDDED
-        and all(isinstance(key, str) for key in column.path.segments)
-        and not any(column.path.segments[: len(above)] == above for above in whole)
-    }
-    return schema_of_leaves(leaves) if leaves else None
+        return {name: typed_paths(made) for name, made in self.made.items()}

@@ -6,7 +6,7 @@ Owns the classes, and `MemoryScan`, a query by path over rows in memory. Leaves 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.query.predicate import Predicate, evaluate
@@ -31,6 +32,8 @@ from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _BATCH_ROWS = 1 << 16
+# The requested types of which values are shredded while text is parsed, so that no bytes are read for them.
+_SHREDDED = {pa.string(): pa.string(), pa.bool_(): pa.bool_()} | dict.fromkeys((pa.int32(), pa.int64()), pa.int64())
 
 
 class MemoryScan(PlannedQuery, Record):
@@ -114,6 +117,22 @@ def _with_type(schema: pa.Schema, selected: Selected, variants: list[str]) -> Se
     if name in variants:
         return Selected(selected.name, VariantPath(), None, name)
     return replace(selected, type=schema.field(name).type)
+
+
+def typed_paths(columns: Iterable[Selected]) -> ShreddingSchema | None:
+    """Return the schema under which text is parsed for some columns; None if no typed column can be read from it."""
+    from parquet_variant.inference.policies.decision import schema_of_leaves
+
+    whole = [column.path.segments for column in columns if column.path is not None and column.is_variant]
+    leaves = {
+        column.path: ShreddingSchema.primitive(_SHREDDED[column.type])
+        for column in columns
+        if column.path is not None
+        and column.type in _SHREDDED
+        and all(isinstance(key, str) for key in column.path.segments)
+        and not any(column.path.segments[: len(above)] == above for above in whole)
+    }
+    return schema_of_leaves(leaves) if leaves else None
 
 
 def read_column(table: pa.Table, column: str | None = None) -> VariantArray:
