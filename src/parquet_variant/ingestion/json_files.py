@@ -106,7 +106,7 @@ class JsonScan(PlannedQuery, Record):
     @property
     def every_column(self) -> tuple[Selected, ...]:
         """The columns of the values that are made of the text."""
-        return self.every_column
+        return self.rows.every_column
 
     @property
     def bytes_read(self) -> int:
