@@ -163,3 +163,23 @@ def test_the_shared_data_goes_in_and_comes_out_equal(spark, tmp_path, variant_te
     # Spark's own reader sees the same values.
     native = spark.read.parquet(str(tmp_path / "out")).selectExpr("to_json(v) AS text").limit(200).collect()
     assert [_exact(row.text) for row in native] == [_exact(text.as_py()) for text in back[:200]]
+
+
+def test_keys_become_columns(spark, tmp_path):
+    rows = [{"id": row, "kind": "a", "n": row / 2} for row in range(20)] + [{"id": "x"}]
+    (tmp_path / "a.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    frame = spark.createDataFrame(
+        [(n, json.dumps(row), json.dumps([n])) for n, row in enumerate(rows)], "k int, j string, b string"
+    )
+    files = pv.ingest(tmp_path / "a.ndjson", tmp_path / "files", engine=spark, columns=["id"], rest="v", format="delta")
+    tables = pv.ingest(frame, tmp_path / "rows", engine=spark, json_column=["j", "b"], columns=["id"])
+    assert (files.rows, tables.rows) == (21, 21)
+    assert [hint.partition(":")[0] for hint in (*files.hints, *tables.hints)] == [
+        "1 string at $.id does not have the type bigint of the column"
+    ] * 2
+    for path, names in (("files", ["id", "v"]), ("rows", ["k", "id", "j", "b"])):
+        table = pv.open(tmp_path / path).to_arrow()
+        assert table.column_names == names
+        assert sorted(filter(None, table["id"].to_pylist())) == list(range(1, 20))
+    (file, *_) = (tmp_path / "rows").glob("*.parquet")
+    assert pv.ShreddingSchema.from_parquet(file, "b").to_ddl() == "array<bigint>"
