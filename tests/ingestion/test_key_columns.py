@@ -89,6 +89,17 @@ def test_appends_have_the_types_of_the_columns(tmp_path: Path, format: Any) -> N
     assert json.loads(json.dumps(answer, default=float)) == [{"ts": 5, "price": 24.501, "ids": 4, "users": 6, "n": 11}]
 
 
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
+def test_a_key_can_be_a_partition_column_of_the_table(tmp_path: Path, format: Any) -> None:
+    rows = [{"kind": kind, "n": n} for n, kind in enumerate("aabbc")]
+    source = _written(tmp_path / "a.ndjson", rows)
+    pv.ingest(source, tmp_path / "t", format=format, partition_by="kind=$.kind")
+    pv.ingest(source, tmp_path / "t", format=format, mode="append", columns="kind")
+    answer = pv.sql("SELECT kind, count(*) AS n, count(v:kind) AS kept FROM t GROUP BY kind", t=str(tmp_path / "t"))
+    counts = {row["kind"]: (row["n"], row["kept"]) for row in answer.to_pylist()}
+    assert counts == {"a": (4, 2), "b": (4, 2), "c": (2, 1)}
+
+
 def test_a_list_of_dicts_and_a_schema_with_the_types_of_keys(tmp_path: Path) -> None:
     result = pv.ingest(ROWS[:2], tmp_path / "t", columns="id", schema="id int, kind string")
     table = pv.open(tmp_path / "t").to_arrow()

@@ -218,8 +218,8 @@ class IngestRequest(WriteRequest):
             )
         if self.one_file and self.partition_by:
             raise bad_option("one_file= cannot be combined with partition_by=: remove one of the two")
-        names = [name.lower() for name in (*self.keys, *self.partition_by.names)]
-        names.append(self.column.lower())
+        made = (column.name for column in self.partition_by.fields)
+        names = [name.lower() for name in (self.column, *self.keys, *made)]
         if repeated := [name for name in names if names.count(name) > 1]:
             raise bad_option(
                 f"columns=, partition_by= and the Variant column have the same name {repeated[0]!r} twice: choose "
