@@ -11,7 +11,7 @@ from parquet_variant.support.lazy_names import lazy_names
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
     "spark.datasource.source": "VariantDataSource",
-    "spark.operations.catalog": "refresh_view register_functions register_table",
+    "spark.operations.catalog": "register_functions register_table",
     "spark.operations.contracts": "StreamContract",
     "spark.operations.write": "infer_schema",
     "spark.session": "local_session",

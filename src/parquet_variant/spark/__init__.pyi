@@ -1,6 +1,5 @@
 # Generated from the table in __init__.py: change that, then run make snapshots.
 from parquet_variant.spark.datasource.source import VariantDataSource as VariantDataSource
-from parquet_variant.spark.operations.catalog import refresh_view as refresh_view
 from parquet_variant.spark.operations.catalog import register_functions as register_functions
 from parquet_variant.spark.operations.catalog import register_table as register_table
 from parquet_variant.spark.operations.contracts import StreamContract as StreamContract
@@ -12,7 +11,6 @@ __all__ = [
     "VariantDataSource",
     "infer_schema",
     "local_session",
-    "refresh_view",
     "register_functions",
     "register_table",
 ]

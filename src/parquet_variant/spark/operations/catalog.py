@@ -1,4 +1,4 @@
-"""What a session gets: `register_table` for plain Spark, `refresh_view` for views over ``variant``, and SQL functions.
+"""What a session gets: `register_table` for plain Spark, and SQL functions.
 
 Plain Spark reads registered tables without this library: Parquet by itself, Delta with delta-spark, Iceberg with its
 Spark runtime. `datasource.catalog_table` is for tables that this library reads (``USING variant``). The
@@ -22,7 +22,6 @@ from parquet_variant.query.variant_functions import VariantColumns
 from parquet_variant.spark.arrow_variant import SPARK_VARIANT, from_spark, is_spark_variant, to_spark
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.reading import read_schema
-from parquet_variant.spark.engine import is_connect
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.tables.opening import format_of_table
 from parquet_variant.types.path import backquoted
@@ -140,38 +139,6 @@ def register_table(spark: SparkSession, name: str, path: str | os.PathLike[str],
     if "PARTITIONED BY" in statement:
         spark.catalog.recoverPartitions(_quote_name(parts))
     return spark.table(_quote_name(parts))
-
-
-def refresh_view(spark: SparkSession, name: str) -> None:
-    """Let a view over ``variant`` show the files and versions that exist now.
-
-    Spark plans a read of a Python data source once per DataFrame or view, and ``REFRESH TABLE`` does not change that.
-
-    Parameters
-    ----------
-    spark
-        A classic session.
-    name
-        The view. Views that it reads are refreshed, too.
-
-    Raises
-    ------
-    VariantError
-        ``"connect"`` over Spark Connect, where a view must be created again.
-    """
-    if is_connect(spark):
-        raise VariantError(f"Spark Connect cannot refresh the view {name}: create the view again", reason="connect")
-    leaves = spark.table(name)._jdf.queryExecution().analyzed().collectLeaves().iterator()
-    while leaves.hasNext():
-        leaf = leaves.next()
-        if leaf.getClass().getSimpleName() != "DataSourceV2Relation":
-            continue
-        table = leaf.table()
-        if table.getClass().getSimpleName() == "PythonTable":
-            # Without the planned read, the next action plans the read again.
-            source = table.getClass().getDeclaredField("ds")
-            source.setAccessible(True)
-            source.get(table).setReadInfo(None)
 
 
 def _quote_name(parts: list[str]) -> str:
