@@ -221,7 +221,7 @@ def test_errors_can_be_asked_for(path):
         ({}, None, VariantFileError),
         ({"x": "$.mag:double"}, "x >", PredicateError),
         ({"x": "$.mag:double"}, "x = 'a'", PredicateError),
-        ({"x": "$.mag"}, [("x", "=", 1)], PredicateError),
+        ({"x": "$.mag:array<double>"}, [("x", "=", 1)], PredicateError),
         ({"x": "$.mag:double"}, [("x", "~", 1)], PredicateError),
     ],
 )
