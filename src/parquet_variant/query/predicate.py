@@ -122,7 +122,6 @@ class Computed(Record):
     """A condition that an engine evaluates over columns; no row is skipped by it."""
 
     columns: tuple[str, ...]
-    text: str  # The condition as the user wrote it.
     answers: Callable[[list[Any]], pa.BooleanArray]  # Returns for each row whether it is true.
 
 
@@ -234,9 +233,7 @@ def predicate_text(
         return f"{column(predicate.column)} like {literal(predicate.pattern)}"
     if isinstance(predicate, In):
         return f"{column(predicate.column)} in ({', '.join(map(literal, predicate.values))})"
-    if isinstance(predicate, Computed):
-        return f"({predicate.text})"
-    assert not isinstance(predicate, Constant)
+    assert not isinstance(predicate, Constant | Computed), "only predicates that users write have a text"
     return f"{column(predicate.column)} {predicate.op} {literal(predicate.literal)}"
 
 
