@@ -54,6 +54,7 @@ def test_columns_and_rows(table: Any) -> None:
     assert row == first
     assert pa.table(view).schema == view.schema
     assert view.explain() is not None
+    assert "Scan of day, dev_id, kind, mag, maybe and 2 more" in repr(view)
     assert [row for part in view.batches() for row in part.to_pylist()] == view.to_arrow().to_pylist()
 
 

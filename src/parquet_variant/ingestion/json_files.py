@@ -26,7 +26,7 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape, project
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.query.selection import PlannedQuery, Selected
+from parquet_variant.query.selection import PlannedQuery, Selected, short_description
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.records import Record
 from parquet_variant.tables.table.files import MemoryScan, select_columns, typed_paths
@@ -91,12 +91,15 @@ class JsonFiles(Record):
         return chain.from_iterable(batch.results for batch in batches)
 
 
-class JsonScan(PlannedQuery, Record):
+class JsonScan(PlannedQuery, Record, repr=False):
     """A planned query over JSON files that keeps only the fields of its paths. `rows` is the query over one part."""
 
     files: JsonFiles
     rows: MemoryScan
     threads: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<JsonScan {short_description(self.rows.selection, self.rows.predicate)}>"
 
     @property
     def schema(self) -> pa.Schema:

@@ -209,12 +209,16 @@ class PlannedQuery(ArrowResult):
 
     selection: tuple[Selected, ...]
     hidden: tuple[Selected, ...]
+    predicate: Predicate | None
     _bytes_read: list[int]  # A counter, which threads share.
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result; a Variant is a struct with the extension name."""
         return pa.schema([column.field for column in self.selection])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {short_description(self.selection, self.predicate)}>"
 
     @property
     def every_column(self) -> tuple[Selected, ...]:

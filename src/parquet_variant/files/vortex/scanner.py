@@ -217,7 +217,7 @@ def _compare(compare: Compare, selected: Selected, column: str | None, storage: 
 _UNCAST_TYPES = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 
-class VortexScan(PlannedQuery, Record):
+class VortexScan(PlannedQuery, Record, repr=False):
     """A planned query over Vortex files; see `scan`."""
 
     selection: tuple[Selected, ...]  # The output columns.
