@@ -163,6 +163,37 @@ def test_rows_do_not_depend_on_bad_neighbours(texts: list[str], options: dict[st
         assert (None if value is None else value.to_bytes()) == (alone if isinstance(alone, bytes) else None)
 
 
+SPACES = st.sampled_from(["", "", "", " ", "\n\t", " " * 40])
+# Keys, of which some are longer than the text that the parser predicts, and spellings of one key.
+KEYS = st.sampled_from(["a", "b", "\\u0061", "é", "name", "k" * 27, "k" * 28, "k" * 29, "long" * 20])
+
+
+@st.composite
+def similar_objects(draw: st.DrawFn, depth: int = 2) -> str:
+    """Objects whose fields are often the same, in the same order, with the same white space."""
+    around, comma, colon = draw(SPACES), draw(SPACES) + "," + draw(SPACES), draw(SPACES) + ":" + draw(SPACES)
+    values = st.sampled_from(["1", "-2.50", '"x"', '"' + "y" * 31 + '"', '"' + "z" * 32 + '"', "[1, {}]", "null"])
+    if depth:
+        values |= similar_objects(depth - 1)
+    fields = draw(st.lists(st.tuples(KEYS, values), max_size=5))
+    return "{" + around + comma.join(f'"{key}"{colon}{value}' for key, value in fields) + around + "}"
+
+
+@given(st.lists(similar_objects(), min_size=1, max_size=3), st.sampled_from(["last", "error"]), st.data())
+def test_fields_that_follow_as_before(objects: list[str], on_duplicate_key: Any, data: st.DataObject) -> None:
+    texts = []
+    for text in data.draw(st.lists(st.sampled_from(objects), min_size=4, max_size=12)):
+        at = data.draw(st.integers(0, len(text)))
+        # Rows are next to each other: a row that is cut off goes on in the next one, which must not be read.
+        damage = [[text], [text[:at], text[at:]], [text[:at] + text[at + 1 :]], [text[:at] + '"' + text[at:]]]
+        texts += data.draw(st.sampled_from(damage))
+    options = {"on_duplicate_key": on_duplicate_key}
+    values = pv.parse_json(pa.array([*texts, " " * 32]), **options, errors="null")
+    for text, value in zip(texts, values, strict=False):
+        alone = outcome(by_reference, text.encode(), options)
+        assert (None if value is None else value.to_bytes()) == (alone if isinstance(alone, bytes) else None)
+
+
 def test_duplicates_at_any_depth_keep_the_last_value() -> None:
     text = '{"a": {"x": 1, "y": {"z": 1}, "x": [{"k": 1, "k": 2}]}, "b": 1, "a": {"y": 1, "x": 2, "y": 3}, "c": {}}'
     assert pv.parse_json([text])[0] == parse_one(text)

@@ -105,7 +105,7 @@ def _offsets(array: pa.Array, width: type[np.signedinteger]) -> npt.NDArray[np.s
 
 
 def _check_offsets(offsets: npt.NDArray[np.signedinteger], size: int, path: str) -> None:
-    if len(offsets) and (offsets[0] < 0 or offsets[-1] > size or (offsets[1:] < offsets[:-1]).any()):
+    if len(offsets) and (offsets[0] < 0 or offsets[-1] > size or np.count_nonzero(offsets[1:] < offsets[:-1])):
         raise _damaged("offsets decrease or exceed the data", path)
 
 

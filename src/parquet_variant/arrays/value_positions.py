@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
@@ -253,12 +253,16 @@ class ValuePositions(Record, eq=False):
 
     # -- steps
 
+    def _of_rows(self, starts: Int64s, stops: Int64s) -> ValuePositions:
+        """Return values of the same rows. Called for each step of a path, in which `replace` takes longer than it."""
+        return ValuePositions(starts, stops, self.metas, self.dictionaries, self.rows, self.owner, self.root or self)
+
     def key(self, name: str) -> ValuePositions:
         """Return the value of a key in each object; absent elsewhere."""
         if name not in self._keys:
             self._find([name])
         starts, stops, nested_keys = self._keys[name]
-        positions = replace(self, starts=starts, stops=stops, root=self.root or self)
+        positions = self._of_rows(starts, stops)
         object.__setattr__(positions, "_keys", nested_keys)
         return positions
 
@@ -289,7 +293,7 @@ class ValuePositions(Record, eq=False):
         parts = self.dictionaries.parts
         get.find_keys(
             self.starts, self.stops, self.metas, get.Keys(
-                np.stack([self.dictionaries.ids(key) for key in keys.values()]),
+                np.array([self.dictionaries.ids(key) for key in keys.values()]),
                 np.array([address_of(key) for key in raw]),
                 np.array([len(key) for key in keys.values()]),
             ), parts.offsets, parts.address, starts, stops,
@@ -301,7 +305,7 @@ class ValuePositions(Record, eq=False):
         """Return the element at a position of each array; absent elsewhere."""
         starts, stops = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
         get.find_index(self.starts, self.stops, position, starts, stops)
-        return replace(self, starts=starts, stops=stops, root=self.root or self)
+        return self._of_rows(starts, stops)
 
     def elements(self) -> tuple[Int64s, npt.NDArray[np.bool_], ValuePositions]:
         """Return the offsets of the elements of each array, a mask of the arrays, and the elements.
@@ -347,18 +351,13 @@ class ValuePositions(Record, eq=False):
                 self.starts, self.stops, self.metas, int(basic), offsets, sizes, starts, stops, parents, ids
             )
         )
-        return offsets, counts >= 0, ids, replace(self.take(parents), starts=starts, stops=stops)
+        return offsets, counts >= 0, ids, self.take(parents)._of_rows(starts, stops)
 
     def take(self, positions: Int64s) -> ValuePositions:
         """Return the entries at some positions."""
-        return replace(
-            self,
-            starts=self.starts[positions],
-            stops=self.stops[positions],
-            metas=self.metas[positions],
-            rows=positions if self.rows is None else self.rows[positions],
-            root=self.root or self,
-        )
+        rows = positions if self.rows is None else self.rows[positions]
+        starts, stops, metas = self.starts[positions], self.stops[positions], self.metas[positions]
+        return ValuePositions(starts, stops, metas, self.dictionaries, rows, self.owner, self.root or self)
 
     # -- reading
 

@@ -370,7 +370,8 @@ def trusted_array(storage: pa.StructArray, *, fits_files: bool = False, is_check
     `fits_files`: whether the storage has the shape that files require, as storages made from nodes have.
     `is_checked`: whether the typed columns hold only what their types allow, as `shred_variant` makes them.
     """
-    return _made(_with_dictionary(storage), detect_layout(storage.type), fits_files, is_checked)
+    storage = storage if fits_files else _with_dictionary(storage)
+    return _made(storage, detect_layout(storage.type), fits_files, is_checked)
 
 
 def _made(storage: pa.StructArray, layout: Layout, fits_files: bool, is_checked: bool) -> VariantArray:

@@ -87,14 +87,15 @@ def memcpy(context: Any, builder: Any, target: Any, source: Any, size: Any) -> N
     cgutils.raw_memcpy(builder, builder.inttoptr(target, _BYTES), builder.inttoptr(source, _BYTES), size, 1)
 
 
-def _mask(test: Callable[[Any, Any, Callable[[int], Any]], Any], access: int = LOAD) -> Any:
-    """Make a load of 32 bytes that returns one bit per byte, the lowest bit for the first byte."""
+def _mask(test: Callable[..., Any], access: int = LOAD, addresses: int = 1) -> Any:
+    """Make a load of 32 bytes, or of several, that returns one bit per byte, the lowest bit for the first byte."""
 
-    @_instructions(types.int64, types.int64)
-    def mask(context: Any, builder: Any, address: Any) -> Any:
-        check_access(context, builder, access, address, _size(32))
-        loaded = builder.load(_pointer(builder, address, _BLOCK), align=1)
-        bits = test(builder, loaded, lambda byte: ir.Constant(_BLOCK, [byte] * 32))
+    @_instructions(types.int64, *[types.int64] * addresses)
+    def mask(context: Any, builder: Any, *places: Any) -> Any:
+        for address in places:
+            check_access(context, builder, access, address, _size(32))
+        loaded = [builder.load(_pointer(builder, address, _BLOCK), align=1) for address in places]
+        bits = test(builder, *loaded, lambda byte: ir.Constant(_BLOCK, [byte] * 32))
         return builder.zext(builder.bitcast(bits, ir.IntType(32)), _WORD)
 
     return mask
@@ -110,6 +111,7 @@ def _stops(builder: Any, block: Any, all_of: Callable[[int], Any]) -> Any:
 # Bytes that end plain text in JSON: quotes, backslashes, control characters, and whatever is not ASCII.
 stops_of_32, stops_of_32_in_page = _mask(_stops), _mask(_stops, LOAD_BLOCK)
 newlines_of_32 = _mask(lambda builder, block, all_of: builder.icmp_unsigned("==", block, all_of(0x0A)))
+differences_of_32 = _mask(lambda builder, left, right, _: builder.icmp_unsigned("!=", left, right), addresses=2)
 # Bytes that are not ASCII.
 high_of_32 = _mask(lambda builder, block, all_of: builder.icmp_signed("<", block, all_of(0)))
 

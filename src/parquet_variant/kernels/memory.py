@@ -31,6 +31,7 @@ store_u8, store_u16, store_u32, store_u64 = intrinsics(__name__, "store_u8 store
 # Return a mask with one bit for each of the 32 bytes at an address, the lowest bit for the first byte. A bit is set if
 # the byte ends plain text in JSON (quote, backslash, control character, not ASCII), is a newline, or is not ASCII.
 stops_of_32, newlines_of_32, high_of_32 = intrinsics(__name__, "stops_of_32 newlines_of_32 high_of_32")
+(differences_of_32,) = intrinsics(__name__, "differences_of_32")  # The bytes at two addresses that differ.
 # As `stops_of_32`, and ``(target, source)``: copy 32 bytes. Bytes after the end of the source's buffer may be loaded,
 # if they are in the page in which the buffer ends.
 stops_of_32_in_page, copy_32_in_page = intrinsics(__name__, "stops_of_32_in_page copy_32_in_page")

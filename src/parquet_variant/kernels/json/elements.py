@@ -44,7 +44,7 @@ def split_elements(data: UInt8s, place: ArrayPlace) -> tuple[tuple[int, bool, bo
     start = stop = ended = empty = pos = 0
     while pos < size:
         if in_string:
-            pos = plain_until(address, pos, size)
+            pos = plain_until(address + pos, address + size) - address
             if pos >= size:
                 break
         byte = data[pos]

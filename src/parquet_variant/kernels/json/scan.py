@@ -13,6 +13,7 @@ from parquet_variant.kernels.machine_code.signatures import UInt8s
 from parquet_variant.kernels.memory import (
     KIND,
     copy,
+    copy_32_in_page,
     high_of_32,
     load_u8,
     load_u64,
@@ -29,10 +30,6 @@ STATUS = numbered(
     "OK TRUNCATED NUMBER ESCAPE SURROGATE UTF8 CONTROL DEPTH DUPLICATE TRAILING KEY COLON COMMA_OBJECT COMMA_ARRAY "
     "VALUE SIZE"
 )
-
-# Forms of a string that `scan_string` returns.
-PLAIN = 0
-ESCAPED = 1
 
 _HIGH = -0x7F7F7F7F7F7F7F80  # 0x80 in every byte, as a signed number
 
@@ -109,32 +106,35 @@ def is_ascii(pos: int, end: int) -> bool:
 
 
 @helper
-def scan_string(pos: int, end: int) -> tuple[int, int, int]:
-    """Find the end of a string whose opening quote is before ``pos``.
+def plain_until(pos: int, end: int) -> int:
+    """Return the position of the next byte that may end plain text, or of the last 31 bytes."""
+    while pos + 32 <= end:
+        hits = stops_of_32(pos)
+        if hits != 0:
+            return pos + trailing_zeros(hits)
+        pos += 32
+    return pos
 
-    Returns ``(status, stop, form)``. ``stop`` is the closing quote if ``form`` is PLAIN, the first backslash if it is
-    ESCAPED, and the offending byte after an error.
+
+@helper
+def scan_string(pos: int, end: int) -> tuple[int, int]:
+    """Find the end of a string whose opening quote is before ``pos``, or its first backslash.
+
+    Returns ``(status, stop)``; after an error, ``stop`` is the offending byte.
     """
     while True:
-        while pos + 32 <= end:
-            hits = stops_of_32(pos)
-            if hits != 0:
-                pos += trailing_zeros(hits)
-                break
-            pos += 32
+        pos = plain_until(pos, end)
         if pos >= end:
-            return STATUS.TRUNCATED, end, PLAIN
+            return STATUS.TRUNCATED, end
         byte = load_u8(pos)
-        if byte == 0x22:
-            return STATUS.OK, pos, PLAIN
-        if byte == 0x5C:
-            return STATUS.OK, pos, ESCAPED
+        if byte == 0x22 or byte == 0x5C:
+            return STATUS.OK, pos
         if byte < 0x20:
-            return STATUS.CONTROL, pos, PLAIN
+            return STATUS.CONTROL, pos
         if byte >= 0x80:
             length = utf8_length(pos, end)
             if length == 0:
-                return STATUS.UTF8, pos, PLAIN
+                return STATUS.UTF8, pos
             pos += length
         else:
             pos += 1
@@ -208,13 +208,21 @@ def unescape(start: int, slash: int, end: int, out: int, replace_surrogates: boo
     out += slash - start
     pos = slash
     while True:
+        # The output is never longer than the text, so that it has room for as many bytes.
+        while pos + 32 <= end:
+            length = trailing_zeros(stops_of_32(pos) | (1 << 32))
+            copy_32_in_page(out, pos)
+            pos += length
+            out += length
+            if length < 32:
+                break
         if pos >= end:
             return STATUS.TRUNCATED, end, out
         byte = load_u8(pos)
         if byte == 0x22:
             return STATUS.OK, pos, out
         if byte != 0x5C:
-            status, stop, _ = scan_string(pos, end)
+            status, stop = scan_string(pos, end)
             if status != STATUS.OK:
                 return status, stop, out
             copy(out, pos, stop - pos)
@@ -398,17 +406,6 @@ KIND_BITS = 3
 QUOTE, BACKSLASH, NEWLINE, RETURN, VERTICAL_TAB = 0x22, 0x5C, 0x0A, 0x0D, 0x0B
 
 
-@helper
-def plain_until(address: int, pos: int, size: int) -> int:
-    """Return the position of the next byte that may end plain text, or of the last 31 bytes."""
-    while pos + 32 <= size:
-        hits = stops_of_32(address + pos)
-        if hits != 0:
-            return pos + trailing_zeros(hits)
-        pos += 32
-    return pos
-
-
 @helper(inline=True)
 def last_of_escape(data: UInt8s, pos: int) -> int:
     """Return the position of a quote or backslash that the backslash at a position escapes, or else the position."""
@@ -428,7 +425,7 @@ def find_marks(memory: Memory, data: UInt8s, classes: UInt8s, in_string: bool) -
     count = pos = 0
     while pos < size:
         if in_string:
-            pos = plain_until(address, pos, size)
+            pos = plain_until(address + pos, address + size) - address
             if pos >= size:
                 break
         byte = data[pos]

@@ -167,8 +167,7 @@ def _put(words: list[Any], plan: _Plan, values: tuple[Any, ...], where: str = ""
             try:
                 if value.dtype is dtype and value.ndim == dimensions:
                     # Fails for arrays that are read-only or strided; the array interface takes five times as long.
-                    words.append(_addressof(_characters(value)) if value.size else _NOWHERE)
-                    words += value.shape
+                    words += (_addressof(_characters(value)) if value.size else _NOWHERE, *value.shape)
                     continue
             except (TypeError, ValueError, AttributeError):
                 pass
@@ -180,8 +179,7 @@ def _put(words: list[Any], plan: _Plan, values: tuple[Any, ...], where: str = ""
             problem = kind.describe(value)
             if problem is not None:
                 raise TypeError(f"{where}{name} must be {kind}, not {problem}")
-            words.append(value.__array_interface__["data"][0])
-            words += value.shape
+            words += (value.__array_interface__["data"][0], *value.shape)
         elif type(kind) is RecordType:
             if type(value) is not kind.record:
                 raise TypeError(f"{where}{name} must be {kind}, not {type(value).__name__}")

@@ -147,7 +147,7 @@ def _escaped(at: int, pos: int, end: int) -> int:
                 break
         byte = load_u8(pos)
         if byte >= 0x80:
-            status, stop, _ = scan_string(pos, end)
+            status, stop = scan_string(pos, end)
             if status != STATUS.OK and status != STATUS.CONTROL and status != STATUS.TRUNCATED:
                 return -1
             copy(at, pos, stop - pos)

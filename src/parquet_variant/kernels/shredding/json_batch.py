@@ -39,20 +39,11 @@ _DEFAULT_OPTIONS = JsonOptions()
 
 @dataclass(eq=False)
 class ParsedRows:
-    """A tape, and the errors of rows that could not be parsed (null on the tape).
-
-    Parameters
-    ----------
-    tape
-        The parsed rows.
-    faults
-        ``(row, error)`` of each invalid row, in order.
-    inexact
-        ``(row, text)`` of each number that is not kept exactly, in order.
-    """
+    """A tape, and the errors of rows that could not be parsed (null on the tape)."""
 
     tape: Tape
-    faults: list[tuple[int, JsonError]]
+    faults: list[tuple[int, JsonError]]  # ``(row, error)`` of each invalid row, in order.
+    # ``(row, text)`` of each number that is not kept exactly, in order.
     inexact: list[tuple[int, bytes]] = field(default_factory=list)
 
 
@@ -90,6 +81,7 @@ def parse_text(
     options = options or _DEFAULT_OPTIONS
     rows = len(starts)
     data = np.ascontiguousarray(data)
+    address = address_of(data)
     sizes = stops - starts
     total = int(sizes[sizes <= options.max_size].sum()) if rows else 0  # longer rows are refused without being read
     # A value takes at least one character, plus one that separates it from the next value or closes it.
@@ -98,8 +90,8 @@ def parse_text(
     row_start = np.empty(rows + 1, np.int64)
     status = np.zeros(rows, np.int32)
     doubles = acquire(np.int64, total // 2 + rows + 2)
-    _, count, double_count, dropped, tables = parse_rows(
-        TextSpans(address_of(data), starts, stops, _NO_BYTES if valid is None else valid, address_of(scratch)),
+    count, double_count, dropped, tables = parse_rows(
+        TextSpans(address, starts, stops, _NO_BYTES if valid is None else valid, address_of(scratch)),
         ParsedNodes(nodes, row_start, status, doubles),
         Rules(
             as_double=options.floats == "double",
@@ -109,6 +101,7 @@ def parse_text(
             max_size=options.max_size,
             null_on_error=null_on_error,
             seed=HASH_SEED,
+            limit=address + len(data) - 32,
         ),
     )
     keys, paths, shapes = starmap(adopt, tables)
@@ -200,5 +193,5 @@ def shredded_rows(
         raise VariantError("the encoded value takes more than 2 GiB", reason="too-large", row=first_row + row)
     metadata = metadata_column(shredded.of_row, count, adopt_bytes(*data))
     null = tape.row_start[1:] == tape.row_start[:-1]
-    valid = (~null).astype(np.uint8) if null.any() else None
+    valid = (~null).astype(np.uint8) if np.count_nonzero(null) else None
     return ShreddedRows(table, metadata, valid, filled)

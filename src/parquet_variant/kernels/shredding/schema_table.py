@@ -211,7 +211,7 @@ class NodeColumn(NamedTuple):
 
 def _offset_buffer(lengths: npt.NDArray[np.int32]) -> pa.Buffer:
     offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, dtype=np.int32, out=offsets[1:])
+    lengths.cumsum(dtype=np.int32, out=offsets[1:])
     return pa.py_buffer(offsets)
 
 
@@ -242,7 +242,7 @@ class ShreddedRows:
             else np.zeros(size, dtype)
             for number, column, dtype, size in self._needed()
         }
-        if max(filled.records[:, BUFFERS.BYTES].max(), filled.levels.max()) > MAX_OFFSET:
+        if max(*(record[BUFFERS.BYTES] for record in self._records), *self._entries) > MAX_OFFSET:
             raise VariantError(
                 "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
                 reason="too-large",
@@ -281,15 +281,16 @@ class ShreddedRows:
     def _array(self, s: int, is_typed: bool) -> pa.Array:
         """Return the column ``value`` or ``typed_value`` of a schema node as an Arrow array."""
         node_type, kind = (self.table.typed[s], self.table.kinds[s]) if is_typed else (_BLOB, PRIMITIVE_NODE)
-        slots, present, validity, _, data, lengths = self.column(s, is_typed)
-        if not is_typed and self.is_required(s):
-            validity = None
-        elif not present and kind == PRIMITIVE_NODE:
+        is_required = not is_typed and self.is_required(s)
+        if not self._records[2 * s + is_typed][BUFFERS.COUNT] and kind == PRIMITIVE_NODE and not is_required:
             # Such columns of a level and type are shared. A type's own hash is slow, and the table keeps it alive.
-            key = slots, id(node_type)
+            key = self._entries[s], id(node_type)
             if key not in self._nulls:
-                self._nulls[key] = pa.nulls(slots, node_type)
+                self._nulls[key] = pa.nulls(self._entries[s], node_type)
             return self._nulls[key]
+        slots, present, validity, _, data, lengths = self.column(s, is_typed)
+        if is_required:
+            validity = None
         elif not present:
             validity, lengths = bitmap(np.zeros(slots, np.uint8)), np.zeros(slots, np.int32)
         children = [self._group(child) for child in self.table.children[s]] if kind != PRIMITIVE_NODE else None

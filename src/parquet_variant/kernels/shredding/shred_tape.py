@@ -55,7 +55,7 @@ from parquet_variant.kernels.shredding.schema_table import (
     S,
 )
 from parquet_variant.kernels.tapes.dictionaries import Sets, assign_dictionaries
-from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of
+from parquet_variant.kernels.tapes.tape import PATH, PATH_BYTES, SHAPE, kind_of, path_of, scale_of
 from parquet_variant.kernels.values.scalar_slots import (
     array_size,
     begin_array,
@@ -68,7 +68,7 @@ from parquet_variant.kernels.values.scalar_slots import (
 
 # Size of a node that is stored in typed columns only.
 _TYPED = -1
-_PATH_BYTES, _SCHEMA_BYTES = 8 * len(PATH), 8 * len(S)
+_SCHEMA_BYTES = 8 * len(S)
 
 
 class ShreddedTape(NamedTuple):
@@ -114,7 +114,7 @@ def _size_of(tape: _Tape, i: int) -> int:
 @helper
 def _key_of(tape: _Tape, tag: int) -> int:
     """Return the key of a node with a tag; negative for elements and rows."""
-    return get(tape.paths + path_of(tag) * _PATH_BYTES, PATH.KEY)
+    return get(tape.paths + path_of(tag) * PATH_BYTES, PATH.KEY)
 
 
 @helper

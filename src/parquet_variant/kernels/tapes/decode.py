@@ -94,7 +94,7 @@ def _enter_field(
         hashed = hash_bytes(address, length, seed)
         key = find_key(tables.keys.rows, tables.keys.slots, address, length, hashed)
         if key < 0:
-            key, keys = add_key(tables.keys, address, length, 1, hashed)
+            key, keys = add_key(tables.keys, address, length, hashed)
             tables = Interned(keys, tables.paths, tables.shapes)
         key_ids[first + field_id] = key
     shapes, shape = tables.shapes.rows, stack[top, _PLACE]

@@ -41,11 +41,13 @@ DROPPED = 1 << 48  # a field whose key occurs again later in the object
 HAS_DROPPED = 1 << 49  # an object with such a field
 
 # Columns of the key table.
-KEY = numbered("ADDRESS LENGTH HASH PLAIN")
+KEY = numbered("ADDRESS LENGTH HASH")
 # Columns of the path table.
 PATH = numbered("PARENT KEY ELEMENT ROOT_SHAPE LAST_NODE")
-# Columns of the shape table: a trie of key sequences with one root per path.
-SHAPE = numbered("PARENT KEY PATH NEXT")
+# Columns of the shape table: a trie of key sequences with one root per path. SIZE is the bytes between the last key's
+# value and the value or bracket before the key, and TEXT the first of four columns with these bytes.
+SHAPE = numbered("PARENT KEY PATH NEXT SIZE TEXT TEXT_2 TEXT_3 TEXT_4")
+PATH_BYTES, SHAPE_BYTES = 8 * len(PATH), 8 * len(SHAPE)
 
 
 @helper(inline=True)
@@ -165,7 +167,7 @@ def find_key(rows: Int64Table, slots: Int64s, address: int, length: int, hashed:
 
 
 @helper
-def add_key(keys: HashedTable, address: int, length: int, plain: int, hashed: int) -> tuple[int, HashedTable]:
+def add_key(keys: HashedTable, address: int, length: int, hashed: int) -> tuple[int, HashedTable]:
     """Add a key that the table does not have yet; return ``(key, keys)``."""
     rows, slots, count = keys.rows, keys.slots, keys.count
     if count == len(rows):
@@ -177,7 +179,6 @@ def add_key(keys: HashedTable, address: int, length: int, plain: int, hashed: in
     rows[count, KEY.ADDRESS] = address
     rows[count, KEY.LENGTH] = length
     rows[count, KEY.HASH] = hashed
-    rows[count, KEY.PLAIN] = plain
     slots[free_slot] = count
     return count, HashedTable(rows, slots, count + 1)
 
