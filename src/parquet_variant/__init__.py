@@ -67,7 +67,6 @@ register_methods(
             "ops.variant_get": "field:field_by_name",
             "ops.parse_json": "parse_json",
             "ops.interop.pandas": "from_pandas to_pandas",
-            "ops.interop.tables": "to_duckdb",
             "ops.interop.polars": "to_polars",
             "arrays.tapes": "to_pylist:python_objects",
         },

@@ -46,7 +46,7 @@ def rows(*numbers: int) -> dict[str, Any]:
 
 def ours(catalog: dict[str, Any]) -> dict[int, Any]:
     table = pv.open("db.events", catalog=catalog).to_arrow()
-    values = pv.VariantArray.from_storage(table["v"].combine_chunks()).to_pylist()
+    values = pv.VariantArray(table["v"].combine_chunks()).to_pylist()
     return dict(
         zip(
             table["id"].to_pylist(), [json.dumps(value, sort_keys=True, default=float) for value in values], strict=True

@@ -85,7 +85,7 @@ def test_polars_namespaces(events: pv.VariantArray) -> None:
 
 def test_duckdb_takes_variants(events: pv.VariantArray) -> None:
     connection = duckdb.connect()
-    events[:3].to_duckdb(connection, "events")
+    pv.duckdb.register(connection, events=events[:3])
     assert connection.sql("SELECT typeof(v) FROM events LIMIT 1").fetchall() == [("VARIANT",)]
     assert connection.sql("SELECT v.a::varchar FROM events WHERE v IS NOT NULL").fetchall() == [("1",), ("q",)]
 

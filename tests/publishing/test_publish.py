@@ -50,7 +50,7 @@ def content(table: Any, package: Any) -> list[tuple[Any, ...]]:
     """Return all values of a table, sorted."""
     read = pv.open(table, format=package).to_arrow()
     columns = [
-        pv.VariantArray.from_storage(read[name].combine_chunks()).to_pylist() if name == "v" else read[name].to_pylist()
+        pv.VariantArray(read[name].combine_chunks()).to_pylist() if name == "v" else read[name].to_pylist()
         for name in sorted(read.column_names)
     ]
     return sorted(zip(*columns, strict=True), key=repr)

@@ -161,7 +161,7 @@ def rows_of(table: pa.Table, variants: Iterable[str]) -> list[dict[str, Any]]:
     for name in variants:
         column = table[name]
         storage = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-        values = pv.VariantArray.from_storage(storage).to_pylist() if len(storage) else []
+        values = pv.VariantArray(storage).to_pylist() if len(storage) else []
         nulls = storage.is_null().to_pylist()
         found[name] = [NULL if null else value for value, null in zip(values, nulls, strict=True)]
     return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]

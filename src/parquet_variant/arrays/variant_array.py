@@ -111,11 +111,6 @@ class VariantArray:
     # -- construction
 
     @classmethod
-    def from_storage(cls, storage: pa.StructArray) -> VariantArray:
-        """Return the array over a storage struct; the same as the constructor."""
-        return cls(storage)
-
-    @classmethod
     def from_variants(cls, values: Iterable[Variant | None]) -> VariantArray:
         """Return the array of `Variant` values with their bytes unchanged; None is SQL NULL."""
         refuse_one_value(values)
@@ -272,10 +267,6 @@ class VariantArray:
     def to_polars(self, name: str = "") -> Any:
         """Return a polars series with a ``.variant`` namespace; `from_arrow` converts it back."""
         return registered_method("VariantArray.to_polars")(self, name)
-
-    def to_duckdb(self, connection: Any, name: str, column: str = "v") -> Any:
-        """Return a DuckDB relation with one VARIANT column, registered under a name; `from_arrow` converts it back."""
-        return registered_method("VariantArray.to_duckdb")(self, connection, name, column)
 
     def to_unshredded(self) -> VariantArray:
         """Return the same values without typed columns; the array itself if it is unshredded.

@@ -184,7 +184,7 @@ def read_residuals(facts: VariantFacts, paths: Collection[VariantPath]) -> Itera
                 values = pc.struct_field(values, ["value"])
                 rows, values = rows[np.asarray(values.is_valid())], values.drop_null()
                 storage = pa.StructArray.from_arrays([names.take(pa.array(rows)), values], ["metadata", "value"])
-                yield PathValues(path, VariantArray.from_storage(storage), rows + first_row, facts.file.name)
+                yield PathValues(path, VariantArray(storage), rows + first_row, facts.file.name)
 
 
 # ---- samples of rows

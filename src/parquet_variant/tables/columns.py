@@ -65,7 +65,7 @@ def unshredded(_: Place, array: VariantArray) -> VariantArray:
         mask = storage.is_null() if storage.null_count else None
         parts = [metadata.dictionary_encode(), storage.field("value")]
         storage = pa.StructArray.from_arrays(parts, ["metadata", "value"], mask=mask)
-    return VariantArray.from_storage(conform(storage, "unshredded"))
+    return VariantArray(conform(storage, "unshredded"))
 
 
 def by_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
@@ -208,7 +208,7 @@ class Alignment(Record):
         if not pa.types.is_struct(array.type):
             problem = f"column {'.'.join(place)} is {array.type}, not a Variant: convert it with cast_to_variant"
             raise TableError(problem, reason="type-mismatch")
-        return self.on_variant(place, VariantArray.from_storage(array)).storage
+        return self.on_variant(place, VariantArray(array)).storage
 
     def _struct(self, array: pa.StructArray, kind: StructType, place: Place) -> pa.Array:
         children, fields = [], []

@@ -82,7 +82,7 @@ def _extract_needed(rows: pa.Table, needed: Selected) -> Any:
         column = pc.struct_field(column, [name])
     if needed.path is None:
         return column
-    chunks = [VariantArray.from_storage(chunk) for chunk in column.chunks if len(chunk)]
+    chunks = [VariantArray(chunk) for chunk in column.chunks if len(chunk)]
     output = Selected("", needed.path, needed.type).output
     if not chunks:
         return pa.nulls(0, output if output is not None else arrow_type(VARIANT))
@@ -270,13 +270,13 @@ def new_values(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table]
         else:
             ((table, name),) = [(t, n) for t, columns in expression.columns.items() for n in columns]
             column, is_variant = inputs[table][name], expression.columns[table][name].is_variant
-        values.append(VariantArray.from_storage(one_chunk(column)) if is_variant else column)
+        values.append(VariantArray(one_chunk(column)) if is_variant else column)
     return values
 
 
 def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray, reads_itself: bool) -> pa.Array:
     if assignment.path is not None:
-        variants = VariantArray.from_storage(one_chunk(before))
+        variants = VariantArray(one_chunk(before))
         values = path_column(assignment, value, len(before))
         if not reads_itself:
             return variant_set(variants, assignment.path, values).storage
@@ -285,7 +285,7 @@ def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray,
         parts, positions = [], []
         for mask, creates in ((pc.invert(is_null), True), (is_null, False)):
             rows = pc.indices_nonzero(mask)
-            changed, new = (VariantArray.from_storage(array.storage.take(rows)) for array in (variants, values))
+            changed, new = (VariantArray(array.storage.take(rows)) for array in (variants, values))
             parts.append(variant_set(changed, assignment.path, new, creates).storage)
             positions.append(rows)
         return pa.concat_arrays(parts).take(pc.sort_indices(pa.concat_arrays(positions)))
@@ -308,7 +308,7 @@ def _variants(assignment: Assignment, value: Any, rows: int) -> VariantArray:
     if assignment.value is not None:
         return cast_to_variant(value)
     single = VariantArray.from_pylist([value if isinstance(value, Variant) else Variant.from_python(value)])
-    return VariantArray.from_storage(single.storage.take(pa.array(np.zeros(rows, np.int32))))
+    return VariantArray(single.storage.take(pa.array(np.zeros(rows, np.int32))))
 
 
 def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -> pa.Scalar | pa.ChunkedArray:

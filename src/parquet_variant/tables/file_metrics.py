@@ -79,7 +79,7 @@ class MetricsCollector:
         self._count_nulls(table)
         for place in self._variants:
             for chunk in column_at(table, place).chunks:
-                self._columns.setdefault(place, _VariantColumn()).add_rows(VariantArray.from_storage(chunk))
+                self._columns.setdefault(place, _VariantColumn()).add_rows(VariantArray(chunk))
 
     def metrics(self, info: FileInfo) -> FileMetrics:
         """Return the metrics of the written file."""

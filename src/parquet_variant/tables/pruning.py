@@ -124,7 +124,7 @@ def bounds_array(blobs: pa.Array) -> pa.StructArray:
 def parsed_bounds(storage: pa.StructArray) -> pa.StructArray:
     """Return bounds in Parquet form, shredded or not, as `bounds_array` returns them; damaged bounds become null."""
     try:
-        unshredded = VariantArray.from_storage(storage).to_unshredded().storage
+        unshredded = VariantArray(storage).to_unshredded().storage
     except VariantError:
         if len(storage) == 1:
             return pa.nulls(1, _BOUNDS)

@@ -198,7 +198,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
         """Return a Variant column of all rows of a table; see `Table.read`."""
         variants = [f.name for f in current.struct.fields if f.type == VARIANT]
         column = chosen_variant(variants, column, cls.file_columns.error)
-        return VariantArray.from_storage(one_chunk(cls.read_table(current, [column], threads=threads)[column]))
+        return VariantArray(one_chunk(cls.read_table(current, [column], threads=threads)[column]))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {short_description(self.selection, self.predicate)} over {self.current!r}>"

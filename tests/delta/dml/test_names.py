@@ -35,7 +35,7 @@ def _table(path: Path, name: str, properties: dict[str, bool]) -> str:
 
 def _rows(table: str, name: str) -> list[tuple[int, int, object]]:
     rows = pv.open(table).to_arrow()
-    variants = pv.VariantArray.from_storage(rows["v"].combine_chunks()).to_pylist()
+    variants = pv.VariantArray(rows["v"].combine_chunks()).to_pylist()
     return sorted(zip(rows["id"].to_pylist(), rows[name].to_pylist(), [v["n"] for v in variants], strict=True))
 
 

@@ -1,9 +1,9 @@
 """Rows of any supported form as one Arrow table with marked Variant columns, and tables in other forms.
 
 Owns the supported forms of input: columns by name, Arrow tables and batches, data frames of pandas and polars,
-relations of DuckDB, and any object that exports an Arrow stream; the methods of tabular results (`ArrowResult`); and
-registering an array with DuckDB. Leaves requirements of files and tables to their writers, and columns of Variants to
-`ops.interop.pandas` and `ops.interop.polars`.
+relations of DuckDB, and any object that exports an Arrow stream; and the methods of tabular results (`ArrowResult`).
+Leaves requirements of files and tables to their writers, and columns of Variants to `ops.interop.pandas` and
+`ops.interop.polars`.
 """
 
 from __future__ import annotations
@@ -243,30 +243,3 @@ class ArrowResult(ABC):
             for field in table.schema
         ]
         return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def to_duckdb(array: VariantArray, connection: Any, name: str, column: str = "v") -> Any:
-    """Register an array as a relation with one VARIANT column.
-
-    Parameters
-    ----------
-    connection
-        A connection of DuckDB 1.4 or newer.
-    name, column
-        Names of the relation and of its column.
-
-    Returns
-    -------
-    duckdb.DuckDBPyRelation
-        The relation.
-
-    Examples
-    --------
-    >>> import duckdb, parquet_variant as pv
-    >>> connection = duckdb.connect()
-    >>> _ = to_duckdb(pv.parse_json(['{"a": 1}', '{"a": 2}']), connection, "events")
-    >>> connection.sql("SELECT sum(v.a::int) FROM events").fetchall()
-    [(3,)]
-    """
-    connection.register(name, variant_table({column: array.to_unshredded()}))
-    return connection.table(name)

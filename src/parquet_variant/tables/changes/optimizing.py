@@ -173,7 +173,7 @@ def _content(plan: ChangePlan[Any], task: int, attempt: int, part: tuple[Any, in
     contents = {}
     for place in reachable_variants(plan.schema):
         name = ".".join(place)
-        array = VariantArray.from_storage(one_chunk(column_at(plain, place)))
+        array = VariantArray(one_chunk(column_at(plain, place)))
         schema = schemas.get(name, ShreddingSchema.variant())
         contents[name] = Profile.of_array(array), [(schema, len(rows), time)]
     return contents

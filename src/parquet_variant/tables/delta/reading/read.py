@@ -90,7 +90,7 @@ def _variants(stats: StatsTable, kind: str, place: Place) -> list[VariantArray]:
     texts, parsed = _statistic(stats, kind, place), stats.parsed_variant(kind, place)
     sources = [] if texts is None else [decode_bounds_array(texts)]
     sources += [] if parsed is None else [parsed_bounds(parsed)]
-    return [VariantArray.from_storage(source) for source in sources]
+    return [VariantArray(source) for source in sources]
 
 
 def _statistic(stats: StatsTable, kind: str, place: Place) -> pa.Array | None:

@@ -230,7 +230,7 @@ class WritePlan(TableWritePlan[Add]):
                     problem = f"the data has no partition column {name!r}: add the column, with nulls if that is meant"
                     raise TableError(problem, reason="missing-column")
                 kind, path = arrow_type(field_.type), VariantPath((name,))
-                chunks = [VariantArray.from_storage(chunk) for chunk in rows[variants[0]].chunks]
+                chunks = [VariantArray(chunk) for chunk in rows[variants[0]].chunks]
                 values = [variant_get(chunk, path, kind, errors="null") for chunk in chunks]
                 rows = rows.append_column(name, pa.chunked_array(values, kind))
                 self._derived.add(name)

@@ -136,7 +136,7 @@ def _metrics(files: Sequence[DataFile], f: Field, selected: Selected) -> FileSta
     if selected.path is not None:
         if any(all(bound is None for bound in bounds) for bounds in sides):
             return FileStatistics(count, may_be_value=value)
-        variants = [[VariantArray.from_storage(bounds_array(pa.array(b, pa.large_binary())))] for b in sides]
+        variants = [[VariantArray(bounds_array(pa.array(b, pa.large_binary())))] for b in sides]
         return pruning.path_statistics(selected, variants[0], variants[1], count, value)
     if not isinstance(f.type, PrimitiveType) or f.type == VARIANT:
         return FileStatistics(count, may_be_null=null, may_be_value=value)

@@ -275,10 +275,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             return []
         if any(table.schema != tables[0].schema for table in tables):
             # Tables whose Variants have several layouts do not fit together; they are shredded again below.
-            tables = [
-                map_variants(table, lambda storage, _: plain_storage(VariantArray.from_storage(storage)))
-                for table in tables
-            ]
+            tables = [map_variants(table, lambda storage, _: plain_storage(VariantArray(storage))) for table in tables]
         rows = pa.concat_tables(tables, promote_options="permissive")
         return super().write_files(self.sorted(rows), data_change=data_change)
 
