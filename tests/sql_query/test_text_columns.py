@@ -29,6 +29,7 @@ QUERIES = [
     "SELECT cardinality(v:l), object_keys(v:o), schema_of_variant(v:o) FROM t",
     "SELECT count(v), count(DISTINCT v:a), min(v:a), max(v:a) FROM t",
     "SELECT min(v:b::int), max(v:b::int) FROM t",
+    "SELECT v:a AS x, s FROM t WHERE s IS NOT NULL AND id IN (1, 2, 3, 50)",
     "SELECT t.id, e.key, e.value FROM t, LATERAL variant_explode(v:o) e",
     "SELECT x.id, y.id FROM t x JOIN t y ON x.v:a = y.v:a AND x.id < y.id",
     "SELECT id FROM t WHERE v:a IN (1, 2, 'x') OR v:b IS NULL ORDER BY v:a, id",
@@ -148,3 +149,5 @@ def test_the_scan_parses_each_text_once_for_all_paths(tmp_path: Path, capsys: py
     shown = capsys.readouterr().out
     assert "columns     id, parse_json(s):a::int, parse_json(s):b::string\n" in shown
     assert "filters     id > 1\n" in shown
+    filtered = "SELECT s, parse_json(s):a::int AS a FROM t WHERE s LIKE '%5}'"
+    assert pv.sql(filtered, t=tmp_path / "a.parquet").to_pylist() == [{"s": '{"a": 5}', "a": 5}]

@@ -147,15 +147,16 @@ class TextScan(Record):
         for column in needed.values():
             if column.stored_name in texts:
                 made.setdefault(texts[column.stored_name], []).append(column)
-        inputs = {text: f"\x00{number}" for number, text in enumerate(made)}
-        others = {name: c for name, c in needed.items() if c.stored_name not in texts}
-        stored = {name: text for text, name in inputs.items()} | {n: c for n, c in others.items() if c not in inputs}
+        others = {name: column for name, column in needed.items() if column.stored_name not in texts}
+        names = {column: name for name, column in others.items()}
+        inputs = {text: names.get(text, f"\x00{number}") for number, text in enumerate(made)}
+        stored = others | {name: text for text, name in inputs.items()}
         plan = scan(stored, replace(options, only_bounds=False))
         fields = [pa.field(column.stored_name, pa.binary()) for columns in made.values() for column in columns]
         parts = pa.schema(
             [*with_json_as_variants(empty_table(plan.schema), inputs.values()).schema, *dict.fromkeys(fields)]
         )
-        outputs = dict(needed) | {name: Selected.of(inputs.get(column, name)) for name, column in others.items()}
+        outputs = dict(needed) | {name: Selected.of(name) for name in others}
         rows = MemoryScan.plan(empty_table(parts), outputs, errors=options.errors, zone=options.zone)
         return cls(plan, rows, {inputs[text]: columns for text, columns in made.items()}, options.threads)
 
