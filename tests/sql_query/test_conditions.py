@@ -169,3 +169,11 @@ def test_a_change_by_a_path_without_a_cast_opens_only_files_that_may_match(table
     assert (merged.files_opened, merged.rows_updated, merged.rows_inserted) == (2, 1, 1)
     pv.write(tmp_path / "t", {"v": pv.from_python([{"id": "12"}, {"id": 12.5}])}, format=table_format, mode="append")
     assert pv.open(tmp_path / "t").delete("v:id = 12 OR v:id > 39").rows_deleted == 1  # a string is not a number
+
+
+@pytest.mark.parametrize("name", ["from", "on", "order", "map", "case", "when", "create", "select", "any", "glob"])
+def test_a_column_of_a_filter_with_paths_has_any_word_as_its_name(name: str) -> None:
+    table = pv.open(pa.table({name: [1, 2], "v": pv.from_python([{"a": 1}, {"a": "x"}])}))
+    for where in (f"{name} = 1 and $.a = 1", f"v:a = 1 or {name} in (1, 5)", f"not {name} is null and v:a < 2"):
+        assert table.scan([name], where).to_pylist() == [{name: 1}]
+    assert table.scan([name], [(name, "<", 2), ("$.a", "=", 1)]).to_pylist() == [{name: 1}]

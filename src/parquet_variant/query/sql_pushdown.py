@@ -177,6 +177,22 @@ def parse_predicate(text: str) -> Predicate:
     ...
     parquet_variant.errors.PredicateError: invalid filter: an operand is missing (near '>')
     """
+    try:
+        sql = filter_as_sql(text, quoted, lambda name: quoted(column_request(name)))
+        predicate = _Filter(_column_of_filter, "UTC").exact(parse_sql(sql, what="expression"))
+    except SqlError as error:
+        message = re.sub(r"^invalid SQL( at line \d+, column \d+)?", "invalid filter", str(error))
+        raise PredicateError(message.replace("the SQL", "the filter")) from None
+    assert predicate is not None
+    return predicate
+
+
+def filter_as_sql(text: str, path: Callable[[str], str], column: Callable[[str], str] = quoted) -> str:
+    """Return a filter with its names in quotes, because names of columns can be any words.
+
+    `path`: returns the SQL of a path such as ``$.a:int``, also of one in quotes that has a type.
+    `column`: returns the SQL of a column whose name begins with ``$``.
+    """
 
     def written_name(match: re.Match[str]) -> str:
         text, sign = match[0], match[0][0]
@@ -184,18 +200,12 @@ def parse_predicate(text: str) -> Predicate:
             return f"unhex({match['hex']})"
         if text[1:2] == "$" and sign in '"`':
             name = text[1:-1].replace(sign * 2, sign)
-            return quoted(column_request(name) if split_type(name)[1] is None else name)  # with a type, it is a path
+            return column(name) if split_type(name)[1] is None else path(name)
+        if match["path"]:
+            return path(text)
         return text if match["kept"] else quoted(text)
 
-    try:  # names are quoted, because names of columns can be any words
-        predicate = _Filter(_column_of_filter, "UTC").exact(
-            parse_sql(FILTER_NAMES.sub(written_name, text), what="expression")
-        )
-    except SqlError as error:
-        message = re.sub(r"^invalid SQL( at line \d+, column \d+)?", "invalid filter", str(error))
-        raise PredicateError(message.replace("the SQL", "the filter")) from None
-    assert predicate is not None
-    return predicate
+    return FILTER_NAMES.sub(written_name, text)
 
 
 def _column_of_filter(node: exp.Expr) -> tuple[str, None] | None:

@@ -5,7 +5,6 @@ Leaves filters that compare columns with literals to `query.sql_pushdown`, which
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from parquet_variant.query.predicate import And, Computed, Predicate, predicate_
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_dialect import SqlError, literal_text, sql_type_name
 from parquet_variant.query.sql_expression import read_expression
-from parquet_variant.query.sql_pushdown import FILTER_NAMES
+from parquet_variant.query.sql_pushdown import FILTER_NAMES, filter_as_sql
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.expressions import RowCondition
 from parquet_variant.types.path import column_request, quoted, split_type
@@ -31,8 +30,10 @@ def sql_filter(
     `where`: the condition, as text or as a filter whose columns may be paths.
     `refusal`: the error of the condition as a filter of columns and literals.
     """
-    if isinstance(where, str):
-        text = _as_sql(where, variant, in_quotes=refusal is None)
+    if isinstance(where, str) and refusal is None:
+        text = filter_as_sql(where, lambda path: _name_as_sql(path, variant))
+    elif isinstance(where, str):
+        text = _as_sql(where, variant)
     else:
         ordinary_names = {name: quoted(name) for name in bound.order if not name.startswith("$")}
         text = predicate_text(where, lambda n: ordinary_names.get(n) or _name_as_sql(n, variant), literal_text)
@@ -82,22 +83,13 @@ def _request(column: Selected) -> str:
     return str(column.path) if column.output is None else f"{column.path}:{sql_type_name(column.output)}"
 
 
-def _as_sql(text: str, variant: str, *, in_quotes: bool = False) -> str:
-    r"""Return a filter as the SQL of queries, in which paths such as ``$.a:int`` are into a Variant column.
-
-    `in_quotes`: whether such a path with a type may be in quotes, as in filters of columns and literals.
+def _as_sql(text: str, variant: str) -> str:
+    r"""Return a condition as the SQL of queries, in which paths such as ``$.a:int`` are into a Variant column.
 
     >>> _as_sql("lower($.a:string) = '$.b'", "v")
     'lower(variant_get("v", \'$.a\', \'string\')) = \'$.b\''
     """
-
-    def replaced(match: re.Match[str]) -> str:
-        text, sign = match[0], match[0][0]
-        name = text[1:-1].replace(sign * 2, sign) if sign in '"`' else text
-        is_path = match["path"] or (in_quotes and name[:1] == "$" and split_type(name)[1] is not None)
-        return _name_as_sql(name, variant) if is_path else text
-
-    return FILTER_NAMES.sub(replaced, text)
+    return FILTER_NAMES.sub(lambda match: _name_as_sql(match[0], variant) if match["path"] else match[0], text)
 
 
 def _name_as_sql(name: str, variant: str) -> str:
