@@ -77,6 +77,7 @@ def test_explain_says_what_is_filtered_early(variant: Run, earthquakes: Path) ->
         (["SELECT sum(v:properties) FROM t"], 1, "v:properties is a Variant"),
         (["SELECT v:a[-1] FROM t"], 1, "count from 0"),
         (["SELECT * FROM u"], 1, "unknown table u: choose from t"),
+        (["SELECT * FROM t WHERE v:a = charge.failed"], 1, "and a string 'charge.failed'"),
         (["CREATE TABLE x AS SELECT 1"], 1, "write a SELECT"),
         (["SELECT 1; SELECT 2"], 1, "write a single query"),
         (["SELECT v:a::int FROM t", "--where", "a > 1"], 2, "not allowed with SQL"),

@@ -443,3 +443,15 @@ def test_schemas_can_be_inferred_by_name(table_format, tmp_path):
     files = sorted((tmp_path / "t").rglob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
     schemas = [[pv.ShreddingSchema.from_parquet(file, name).to_ddl() for name in ("v", "w")] for file in files]
     assert schemas == [["a bigint", "b string"], ["a bigint", "c bigint"], ["a bigint", "b string"]]
+
+
+@FORMATS
+def test_an_update_counts_what_it_would_change_in_a_dry_run(table_format, tmp_path):
+    pv.write(tmp_path / "t", {"id": [1, 2, 3]}, format=table_format)
+    table = pv.open(tmp_path / "t")
+    planned = table.update({"id": "id + 10"}, "id > 1", dry_run=True)
+    assert planned.rows_updated == 2
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    done = table.update({"id": "id + 10"}, "id > 1")
+    assert done.rows_updated == planned.rows_updated
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 12, 13]

@@ -157,12 +157,14 @@ def update(
     set_: list[str] = Option(..., "--set", metavar="COLUMN=SQL", help="Column or path, and its value: v:a.b='x'."),
     where: Where = None,
     every_row: bool = Option(False, "--all", help="Update every row."),
+    dry_run: bool = Option(False, help="Only count the rows to update, and the files that hold them."),
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:
     """Update rows of a Delta or Iceberg table."""
     _check_rows(where, every_row)
-    _report(open_table(table, catalog).update(_assignments(set_), where), as_json=as_json)
+    done = open_table(table, catalog).update(_assignments(set_), where, dry_run=dry_run)
+    _report(done, as_json=as_json, dry_run=dry_run)
 
 
 def merge(

@@ -282,7 +282,7 @@ def unknown_name(scope: Scope, node: exp.Column, engine: SqlEngine) -> str:
     variants = [column.name for column in columns if column.is_variant]
     is_path = len(set(variants)) == 1 and not {part.name for part in node.parts} & set(names)
     table, dot, key = name.partition(".") if is_of_table else ("", "", name)
-    text = f", and a string '{name}'" * (len(node.parts) == 1)
+    text = f", and a string '{name}'" * (not is_of_table)
     hint = f"; a path into the Variant is written {table}{dot}{variants[0]}:{key}{text}" if is_path else ""
     if len(node.parts) > 1 and tables and not is_of_table:
         return f"unknown table {node.parts[0].name}: FROM has {', '.join(tables)}{hint}"

@@ -120,12 +120,13 @@ def update(
     where: str | None = None,
     *,
     new_values: Mapping[str, Any] | None = None,
+    dry_run: bool = False,
 ) -> ChangeResult:
     """Set columns or paths of the rows for which a condition is true, in one commit; see `Table.update`."""
     if not updates and not new_values:
         raise TableError("nothing to set: pass updates= or new_values=", reason="bad-assignment")
     clause = Clause("not_matched_by_source", "update", updates or {}, where, literals=new_values or {})
-    return _change_rows(table, options, clause, "update")
+    return _change_rows(table, options, clause, "count" if dry_run else "update", dry_run=dry_run)
 
 
 def _change_rows(

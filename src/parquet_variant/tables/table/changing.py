@@ -226,6 +226,7 @@ class ChangingMethods(ReportingMethods):
         where: str | None = None,
         *,
         new_values: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
         batch: Batch | None = None,
         zone: str = "UTC",
         threads: int | None = 1,
@@ -243,7 +244,7 @@ class ChangingMethods(ReportingMethods):
             As for `delete`; without a condition all rows are updated.
         new_values
             Python values by column or path, in addition to `updates` or instead.
-        batch, zone, threads, progress, **files
+        dry_run, batch, zone, threads, progress, **files
             As for `delete`.
 
         Raises
@@ -263,7 +264,7 @@ class ChangingMethods(ReportingMethods):
         [{'n': 1}, {'n': 20, 'seen': True}]
         """
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
-        return self._change("update", updates, where, new_values=new_values, given=options)
+        return self._change("update", updates, where, new_values=new_values, dry_run=dry_run, given=options)
 
     def merge(
         self,
