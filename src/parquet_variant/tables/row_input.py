@@ -128,7 +128,7 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
 
     Raises `TableError`: ``"bad-argument"``.
     """
-    if schema is None or schema == "infer":
+    if schema is None or _is_inferred(schema):
         return {}
     places = [".".join(place) for place in variant_paths(columns)]
     if isinstance(schema, (ShreddingSchema, str)):
@@ -143,7 +143,11 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
     if unknown:
         problem = f"schema= names {unknown[0]!r}, which is not a Variant column: use {', '.join(places) or 'none'}"
         raise TableError(problem, reason="bad-argument")
-    return {name: ShreddingSchema.of(column) for name, column in schema.items() if column != "infer"}
+    return {name: ShreddingSchema.of(column) for name, column in schema.items() if not _is_inferred(column)}
+
+
+def _is_inferred(schema: Any) -> bool:
+    return isinstance(schema, str) and schema == "infer"
 
 
 # An append keeps the types that at most this many files have, which are spread over the files of the table.

@@ -132,7 +132,9 @@ def write(
         return
     column, _ = choose_column(df.schema, column)
     try:
-        schema = infer_schema(df, column, policy) if schema in (None, "infer") else ShreddingSchema.of(schema)
+        schema = (
+            infer_schema(df, column, policy) if schema is None or str(schema) == "infer" else ShreddingSchema.of(schema)
+        )
     except VariantError as error:
         if error.reason != "no-rows" or not destination.holds_data:
             raise
