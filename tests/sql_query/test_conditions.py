@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import pickle
 from pathlib import Path
@@ -177,3 +178,31 @@ def test_a_column_of_a_filter_with_paths_has_any_word_as_its_name(name: str) -> 
     for where in (f"{name} = 1 and $.a = 1", f"v:a = 1 or {name} in (1, 5)", f"not {name} is null and v:a < 2"):
         assert table.scan([name], where).to_pylist() == [{name: 1}]
     assert table.scan([name], [(name, "<", 2), ("$.a", "=", 1)]).to_pylist() == [{name: 1}]
+
+
+def test_paths_of_filters_are_compared_with_points_in_time_as_paths_of_queries() -> None:
+    days = [dt.date(2024, 1, 5), dt.date(2024, 1, 15), None]
+    moments = [day and dt.datetime(day.year, day.month, day.day, 3) for day in days]
+    rows = [{"day": day, "n": n, "t": n and n.replace(tzinfo=dt.UTC)} for day, n in zip(days, moments, strict=True)]
+    table = pa.table({"k": [1, 2, 3], "v": pv.from_python(rows)})
+    for path, literal in [
+        ("day", "'2024-01-10'"),
+        ("day", "date '2024-01-10'"),
+        ("n", "'2024-01-10 03:00:00'"),
+        ("n", "timestamp '2024-01-10 03:00:00'"),
+        ("t", "timestamp '2024-01-10 03:00:00'"),
+        ("t", "date '2024-01-10'"),
+    ]:
+        for where in (f"$.{path} < {literal}", f"v:{path} < {literal}", f"$.{path} < {literal} AND upper('a') = 'A'"):
+            assert pv.open(table).scan(["k"], where).to_arrow()["k"].to_pylist() == [1], where
+    for condition in (("$.day", "<", days[1]), ("$.n", "<", moments[1]), ("$.t", "<", moments[1])):
+        assert pv.open(table).scan(["k"], [condition]).to_arrow()["k"].to_pylist() == [1]
+
+
+def test_a_filter_by_a_path_into_a_variant_inside_a_struct(tmp_path: Path) -> None:
+    values = pv.from_python([{"a": 1}, {"a": "x"}, {"a": 3}])
+    struct = pa.StructArray.from_arrays([values.storage], fields=[values.arrow_field.with_name("v")])
+    pv.write(tmp_path / "t.parquet", pa.table({"k": [1, 2, 3], "s": struct}))
+    table = pv.open(tmp_path / "t.parquet")
+    for where in ("$.a > 2", [("$.a", ">", 2)], "$.a:int > 2", "k + 0 > 2 and $.a = 3"):
+        assert table.scan(["k"], where, column="s.v").to_arrow()["k"].to_pylist() == [3]

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import PredicateError, TableError
+from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import And, Computed, Predicate, predicate_text, renamed
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_dialect import SqlError, literal_text, sql_type_name
@@ -18,7 +19,7 @@ from parquet_variant.query.sql_expression import read_expression
 from parquet_variant.query.sql_pushdown import FILTER_NAMES, filter_as_sql
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.expressions import RowCondition
-from parquet_variant.types.path import column_request, quoted, split_type
+from parquet_variant.types.path import VariantPath, column_request, quoted, split_type
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 
@@ -30,13 +31,14 @@ def sql_filter(
     `where`: the condition, as text or as a filter whose columns may be paths.
     `refusal`: the error of the condition as a filter of columns and literals.
     """
+    root = ".".join(map(quoted, bound.columns.nested.get(variant, (variant,))))
     if isinstance(where, str) and refusal is None:
-        text = filter_as_sql(where, lambda path: _name_as_sql(path, variant))
+        text = filter_as_sql(where, lambda path: _name_as_sql(path, root))
     elif isinstance(where, str):
-        text = _as_sql(where, variant)
+        text = _as_sql(where, root)
     else:
         ordinary_names = {name: quoted(name) for name in bound.order if not name.startswith("$")}
-        text = predicate_text(where, lambda n: ordinary_names.get(n) or _name_as_sql(n, variant), literal_text)
+        text = predicate_text(where, lambda n: ordinary_names.get(n) or _name_as_sql(n, root), literal_text)
     outputs = {
         item.name: item if item.path is None else replace(item, column=item.column or variant)
         for item in read_selection(columns)
@@ -83,19 +85,25 @@ def _request(column: Selected) -> str:
     return str(column.path) if column.output is None else f"{column.path}:{sql_type_name(column.output)}"
 
 
-def _as_sql(text: str, variant: str) -> str:
+def _as_sql(text: str, root: str) -> str:
     r"""Return a condition as the SQL of queries, in which paths such as ``$.a:int`` are into a Variant column.
 
-    >>> _as_sql("lower($.a:string) = '$.b'", "v")
-    'lower(variant_get("v", \'$.a\', \'string\')) = \'$.b\''
+    >>> _as_sql("lower($.a:string) = '$.b' and $.c[0] > 1", '"v"')
+    'lower(variant_get("v", \'$.a\', \'string\')) = \'$.b\' and "v":c[0] > 1'
     """
-    return FILTER_NAMES.sub(lambda match: _name_as_sql(match[0], variant) if match["path"] else match[0], text)
+    return FILTER_NAMES.sub(lambda match: _name_as_sql(match[0], root) if match["path"] else match[0], text)
 
 
-def _name_as_sql(name: str, variant: str) -> str:
-    """Return the SQL for a name of a filter: a column, ``$.a:int``, or ``v:$.a:int`` for ``v:a::int``."""
-    root, sign, path = (variant, "$", name[1:]) if name.startswith("$") else name.partition(":$")
+def _name_as_sql(name: str, root: str) -> str:
+    """Return the SQL for a name of a filter: a column, ``$.a:int``, or ``v:$.a:int`` for ``v:a::int``.
+
+    `root`: the SQL of the Variant column of paths that name none.
+    """
+    column, sign, steps = ("", "$", name[1:]) if name.startswith("$") else name.partition(":$")
     if not sign:
         return name if name.startswith('"$') else quoted(name)  # see `column_request`
-    parts = ", ".join("'" + part.replace("'", "''") + "'" for part in split_type(f"${path}") if part is not None)
-    return f"variant_get({quoted(root)}, {parts})"
+    root = quoted(column) if column else root
+    path, kind = split_type(f"${steps}")
+    if kind is None:
+        return with_steps(root, VariantPath.parse(path).segments)
+    return f"variant_get({root}, {literal_text(path)}, {literal_text(kind)})"
