@@ -107,6 +107,22 @@ def test_a_list_of_dicts_and_a_schema_with_the_types_of_keys(tmp_path: Path) -> 
     assert result.schema is not None and result.schema.to_ddl() == "kind string"
 
 
+def test_values_beyond_a_decimal_remain_and_are_counted(tmp_path: Path) -> None:
+    """They were NULL in the column without a word, because they are numbers."""
+    rows = [{"n": n / 7, "m": n / 4} for n in range(100)] + [{"n": 1e-7 / 3, "m": "long"}] * 3
+    source = _written(tmp_path / "a.ndjson", rows)
+    source.write_text(source.read_text().replace('"long"', "123456789012345678901234567890.5"))
+    result = pv.ingest(source, tmp_path / "t", columns=["n", "m"])
+    table = pv.open(tmp_path / "t").to_arrow()
+    assert [str(table[name].type) for name in ("n", "m")] == ["decimal128(38, 18)", "decimal128(38, 2)"]
+    lost = {name: table[name].null_count for name in ("n", "m")}
+    kept = pv.sql("SELECT count(v:n) AS n, count(v:m) AS m FROM t", t=str(tmp_path / "t")).to_pylist()
+    assert [lost] == kept == [{"n": 3, "m": 0}]
+    assert [hint.partition(":")[0] for hint in result.hints] == [
+        "3 numbers at $.n do not have the type decimal(38,18) of the column",
+    ]
+
+
 def test_options_that_do_not_fit(tmp_path: Path) -> None:
     source = _written(tmp_path / "a.ndjson")
     for options, message in [

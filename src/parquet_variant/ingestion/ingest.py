@@ -89,7 +89,7 @@ def ingest(
     columns
         Keys of the rows that become columns, such as ``["id", "ts"]``; the rest of each row remains in the Variant
         column, which `rest` names, too. The types are those of `schema`, or of most values in the sample (decimals with
-        at least 9 digits after the point), or of the table in an append; strings need `types` to become timestamps.
+        9 or 18 digits after the point), or of the table in an append; strings need `types` to become timestamps.
         Objects and arrays become Variants. A value of another type remains in the Variant, and the column is NULL.
     on_error
         ``"fail"``: the first invalid line raises `JsonError`, and nothing is written. ``"quarantine"``: invalid lines

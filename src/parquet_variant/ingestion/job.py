@@ -153,8 +153,7 @@ class IngestJob:
                 schema,
                 threads=_threads(engine, tasks),
                 missing=frozenset(task.option_paths(self._request)),
-                kept=keys.typed
-                | ({} if table is None else {p: s for p, s in schema.leaves() if s.kind == "primitive"}),
+                kept={} if table is None else {p: leaf for p, leaf in schema.leaves() if leaf.kind == "primitive"},
                 keys=keys,
             )
             encodings = planned_encodings(self._request, schema, tasks, engine.parallelism)

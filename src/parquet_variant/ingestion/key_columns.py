@@ -31,8 +31,8 @@ from parquet_variant.types import PrimitiveId
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
-# Decimals of a sample say little about the scale of the other values: at least that of BigQuery's NUMERIC.
-_PRECISION, _SCALE = 38, 9
+# Decimals of a sample say little about the scale of the others: that of BigQuery's NUMERIC, or Spark's largest decimal.
+_PRECISION, _SCALES = 38, (0, 9, 18)
 
 
 class KeyColumns(Record):
@@ -122,6 +122,7 @@ def with_key_types(schema: ShreddingSchema, root: PathProfile | None, keys: Sequ
         best = best_column(profile)
         kind = pa.string() if best is None else best.arrow
         if kind is not None and pa.types.is_decimal(kind):
-            kind = pa.decimal128(_PRECISION, max(kind.scale, _SCALE)) if kind.scale else pa.decimal128(_PRECISION)
+            most = _PRECISION - (kind.precision - kind.scale)
+            kind = pa.decimal128(_PRECISION, next((s for s in _SCALES if kind.scale <= s <= most), kind.scale))
         nodes[name] = nodes.get(name, ShreddingSchema.variant()) if kind is None else ShreddingSchema.primitive(kind)
     return ShreddingSchema.object(nodes) if keys else schema

@@ -68,7 +68,7 @@ class TaskPlan(Record):
     """The second pass, by which all tasks of a job write their rows. It can be pickled.
 
     `missing`: paths that options name, which the task looks for in its rows.
-    `kept`: the typed paths of a table and the keys that become columns, of which values of other types are counted.
+    `kept`: the typed paths of a table, of which values of other types are counted.
     """
 
     request: IngestRequest
@@ -115,6 +115,7 @@ class TaskPlan(Record):
         """Return the columns that are made of some rows: keys of the rows, and the Variants."""
         findings.look(tape)
         columns, rest = self.keys.take(tape)
+        findings.count(rest, self.keys.typed, every=True)
         return {**columns, self.request.column: shredded_rows(rest, schema=self.schema, per_batch=True)}
 
     def _next_to_others(self, made: Columns, table: pa.Table | None) -> Columns:
@@ -162,17 +163,21 @@ class Findings(Record, frozen=False):
                 for parent, key in tape.paths[1:, [PATH.PARENT, PATH.KEY]].tolist():
                     paths.append((*paths[parent], names[key] if key >= 0 else WILDCARD))
                 self.other_paths.update(paths[1:_MAX_PATHS])
-        if not self.leaves or not len(tape.nodes):
+        self.count(tape, self.leaves)
+
+    def count(self, tape: Tape, leaves: Mapping[VariantPath, ShreddingSchema], *, every: bool = False) -> None:
+        """Count the values at some paths that do not have the type of the path; `every`: all values."""
+        if not leaves or not len(tape.nodes):
             return
         tags = tape.nodes[:, 0]
         tags = tags[tags & DROPPED == 0]
         table = np.bincount(path_ids(tags) * _KINDS + (tags & 0xFF), minlength=len(tape.paths) * _KINDS)
         found: Counter[tuple[str, str, int]] = Counter()
-        for path, leaf in self.leaves.items():
+        for path, leaf in leaves.items():
             if (number := tape.find_path(path.segments)) is not None:
                 kinds = table[number * _KINDS : (number + 1) * _KINDS]
                 for kind in np.flatnonzero(kinds).tolist():
-                    if kind not in _fitting(leaf.type):
+                    if every or kind not in _fitting(leaf.type):
                         found[path.shorthand, leaf.to_ddl(), kind] += int(kinds[kind])
         if found:
             self.other_types.append(found)
