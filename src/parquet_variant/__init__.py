@@ -54,7 +54,6 @@ _NAMES = {
     # Public packages.
     "integrations.duckdb": "duckdb",
     "spark": "spark",
-    "testing": "testing",
     "files.vortex": "vortex",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

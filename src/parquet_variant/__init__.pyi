@@ -1,6 +1,5 @@
 # Generated from the table in __init__.py: change that, then run make snapshots.
 from parquet_variant import spark as spark
-from parquet_variant import testing as testing
 from parquet_variant._version import __version__ as __version__
 from parquet_variant.arrays.variant_array import VariantArray as VariantArray
 from parquet_variant.encoding.variant import Variant as Variant
@@ -144,7 +143,6 @@ __all__ = [
     "spark",
     "sql",
     "strip_nulls",
-    "testing",
     "to_json",
     "to_python",
     "unshred_variant",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import variant_strategies as testing
 from draft_schemas import paths_storage_type
-from parquet_variant import testing
 from parquet_variant.arrays.final_columns import NeedsReference, shredded_final
 from parquet_variant.arrays.storages import draft_of_final, final_of_draft, shredded_storage, unshredded_storage
 from parquet_variant.arrays.variant_array import VariantArray

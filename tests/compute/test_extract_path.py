@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant import testing
+import variant_strategies as testing
 from parquet_variant.layouts.reference.rows import final, rows_of_array
 from parquet_variant.ops.columns.extract_path import columns_of_path, extract_path
 from parquet_variant.types.targets import VARIANT_STORAGE

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant import Variant, testing
+import variant_strategies as testing
+from parquet_variant import Variant
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import CastError
 from parquet_variant.types import VariantType

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 
 import parquet_variant as pv
-from parquet_variant import Variant, testing
+import variant_strategies as testing
+from parquet_variant import Variant
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.errors import MalformedVariantError, PathError

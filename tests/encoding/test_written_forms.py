@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant import Variant, testing
+import variant_strategies as testing
+from parquet_variant import Variant
 from parquet_variant.encoding.header import array_bytes, object_bytes, uint_width
 from parquet_variant.encoding.metadata import EMPTY_METADATA, decode_metadata, encode_metadata
 from parquet_variant.encoding.validate import find_faults
-from parquet_variant.testing.strategies import Layout
+from variant_strategies import Layout
 
 _VALUE = Variant.from_python({"a": [1, "x", None], "b": {"é": 2.5, "": True}, "zz": "s" * 70})
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
 from parquet_variant.ops.value_edits import NO_VALUE, apply_edits
-from parquet_variant.testing import mutated_variants, shredding_schemas, variants
+from variant_strategies import mutated_variants, shredding_schemas, variants
 
 WITHOUT_PATH = (EditKind.NORMALIZE, EditKind.STRIP_NULLS, EditKind.STRIP_FIELDS)
 NULL = pv.Variant.from_python(None)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.encoding.scalars import encode_scalar
-from parquet_variant.testing import mutated_variants, variants
 from parquet_variant.types import VariantType as T
+from variant_strategies import mutated_variants, variants
 
 SCALARS: list[tuple[T, Any]] = [
     (T.INT8, 1), (T.INT64, 1), (T.DECIMAL4, (100, 2)), (T.DECIMAL16, (1, 0)), (T.DECIMAL16, (10**38 - 1, 38)),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.testing import mutated_variants, variants
+from variant_strategies import mutated_variants, variants
 
 Line = tuple[int, int | None, str | None, pv.Variant | None]
 

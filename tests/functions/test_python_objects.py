@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant import testing
-from parquet_variant.testing import python_values
+import variant_strategies as testing
+from variant_strategies import python_values
 
 
 @given(st.lists(python_values(max_leaves=6), max_size=4))

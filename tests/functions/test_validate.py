@@ -16,7 +16,7 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.layouts.reference import rows as reference
 from parquet_variant.ops.validate import sound_rows
-from parquet_variant.testing import mutated_variants, variants
+from variant_strategies import mutated_variants, variants
 
 CORPUS = Path(__file__).parent.parent / "data" / "malformed"
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant import testing
+import variant_strategies as testing
 from parquet_variant.encoding.cast.values import cast_variant
-from parquet_variant.testing.strategies import Layout, lay_out
 from parquet_variant.types.targets import VARIANT_STORAGE
+from variant_strategies import Layout, lay_out
 
 TARGETS = [
     pa.bool_(),

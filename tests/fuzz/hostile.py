@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.testing import json_texts, mutated_variants, variants
+from variant_strategies import json_texts, mutated_variants, variants
 
 __all__ = ["documents", "hostile", "outcome"]
 

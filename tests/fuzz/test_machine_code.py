@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.kernels.machine_code.entry_points import Jit
 from parquet_variant.kernels.machine_code.library import TABLE, Library, levels_here
-from parquet_variant.testing import json_texts, shredding_schemas
+from variant_strategies import json_texts, shredding_schemas
 
 pytestmark = [
     pytest.mark.skipif(not levels_here(), reason="no libraries of kernels are built on this platform"),

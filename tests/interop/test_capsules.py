@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.errors import SchemaError
-from parquet_variant.testing import variants
+from variant_strategies import variants
 
 NAME = "arrow.parquet.variant"
 ROWS = ['{"a": 1}', None, "null", '{"b": [1, 2, {"c": "x"}]}', '{"a": "text"}']

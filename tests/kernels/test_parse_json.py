@@ -13,7 +13,7 @@ import parquet_variant as pv
 from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.encoding.json_reader import parse_json as parse_one
 from parquet_variant.errors import JsonError
-from parquet_variant.testing import json_texts
+from variant_strategies import json_texts
 
 OPTIONS = st.fixed_dictionaries(
     {},

@@ -16,7 +16,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.shredding import json_batch
 from parquet_variant.layouts.reference import rows as reference
 from parquet_variant.layouts.reference.rows import rows_of_array
-from parquet_variant.testing import json_texts, mutated_variants, shredding_schemas, variants
+from variant_strategies import json_texts, mutated_variants, shredding_schemas, variants
 
 
 def outcome(work: Any) -> Any:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.kernels.int128 import digits_of, divide_by_power, multiply_power
 from parquet_variant.kernels.json.scalar_text import shortest_decimal
-from parquet_variant.testing import json_texts, mutated_variants, shredding_schemas, variants
+from variant_strategies import json_texts, mutated_variants, shredding_schemas, variants
 
 
 def outcome(work: Any) -> Any:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import variant_strategies as testing
 from draft_schemas import paths_storage_type
-from parquet_variant import testing
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import KEY, walk

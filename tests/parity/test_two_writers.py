@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant import testing
+import variant_strategies as testing
 from parquet_variant.files.parquet.pages.file_writer import PageFileWriter
 from random_tables import PRIMITIVES, tables
 

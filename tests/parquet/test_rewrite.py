@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant import testing
+import variant_strategies as testing
 from parquet_variant.errors import MalformedVariantError, VariantFileError
 
 LAYOUTS = ["unshredded", "final", "draft-paths", "draft-object"]

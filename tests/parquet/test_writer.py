@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 import parquet_variant as pv
-from parquet_variant import testing
+import variant_strategies as testing
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.facts import NO_NAN_KEY
 from parquet_variant.files.parquet.writing.writer import VariantWriter

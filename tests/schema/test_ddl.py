@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant import testing
+import variant_strategies as testing
 from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 

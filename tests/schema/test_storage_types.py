@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+import variant_strategies as testing
 from draft_schemas import object_storage_type, paths_storage_type
-from parquet_variant import testing
 from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.layout import detect_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

@@ -15,6 +15,7 @@ from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.types.path import VariantPath
+from variant_strategies import variants
 
 ROWS = pv.parse_json(
     [json.dumps({"id": n, "a": n if n % 4 else None, "b": "x" * 40 if n % 3 else [n]}) for n in range(100)]
@@ -37,7 +38,7 @@ def test_shares_sum_to_one_and_say_what_is_there() -> None:
         assert sum(map(cost.share, ("typed", "null", "residual", "missing"))) == pytest.approx(1)
 
 
-@given(pv.testing.variants())
+@given(variants())
 @settings(max_examples=50, deadline=None)
 def test_no_count_is_negative(value: Any) -> None:
     array = pv.VariantArray.from_variants([value, value, None, pv.Variant.from_python({"a": [1, "x"]})])

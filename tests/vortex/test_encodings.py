@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.errors import SchemaError
 from parquet_variant.ops.variant_get import get_variant_element, get_variant_scalar
-from parquet_variant.testing import shredding_schemas, variants
+from variant_strategies import shredding_schemas, variants
 
 TARGETS = [
     "boolean", "tinyint", "bigint", "decimal(38,2)", "float", "double", "string", "binary", "date", "timestamp",

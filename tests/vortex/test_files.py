@@ -22,7 +22,7 @@ from parquet_variant.arrays.capsules import plain_metadata
 from parquet_variant.cli.app import main
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.testing import shredding_schemas, variants
+from variant_strategies import shredding_schemas, variants
 
 # Not `vortex` alone: these tests' own directory has that name.
 pytest.importorskip("vortex.expr", reason="vortex-data is not installed")

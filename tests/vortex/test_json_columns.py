@@ -14,7 +14,7 @@ import parquet_variant as pv
 from parquet_variant.errors import JsonError, SchemaError, VariantError
 from parquet_variant.files.vortex import compress_json, decompress_json
 from parquet_variant.files.vortex.paths import vortex_files
-from parquet_variant.testing import json_texts
+from variant_strategies import json_texts
 
 TEXTS = [f'{{"id": {n}, "tags": ["a", {n}], "price": {n}.50}}' for n in range(200)] + [None, "null", "[]"]
 

@@ -12,7 +12,7 @@ import parquet_variant as pv
 from parquet_variant.files.vortex import RangeStatistics, collect_statistics
 from parquet_variant.ops.variant_get import get_variant_element
 from parquet_variant.query.predicate import Compare, bind, evaluate
-from parquet_variant.testing import shredding_schemas, variants
+from variant_strategies import shredding_schemas, variants
 
 ROWS = [
     *(f'{{"id": {n}, "o": {{"f": {n}.5}}}}' for n in range(10)),

@@ -17,7 +17,7 @@ from parquet_variant.arrays.variant_array import trusted_array
 from parquet_variant.files.parquet.pages.file_writer import PageFileWriter
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.shredding.schema_table import ShreddedRows
-from parquet_variant.testing import json_texts, shredding_schemas
+from variant_strategies import json_texts, shredding_schemas
 
 
 def rows_of(texts: list[str | None], schema: pv.ShreddingSchema) -> ShreddedRows:

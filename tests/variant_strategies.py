@@ -1,8 +1,8 @@
-"""Hypothesis strategies for tests of libraries that read or write Variants: values, valid and malformed, Python values,
-JSON texts, shredding schemas; and `lay_out`, the same value in other bytes that the specification allows.
+"""Hypothesis strategies: values, valid and malformed, Python values, JSON texts, shredding schemas; and `lay_out`, the
+same value in other bytes that the specification allows.
 
 Owns the choices that the encoding leaves to a writer: widths, the order of values and of names, the long form of
-strings. Hypothesis is imported when a strategy is called; if it is missing, the error names the package to install.
+strings.
 """
 
 from __future__ import annotations
@@ -13,23 +13,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from parquet_variant.encoding.header import uint_width
 from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, MICROS_PER_DAY, encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import END, KEY, encode_value, walk
-from parquet_variant.errors import VariantError
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import DDL_NAMES
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, TYPES, BasicType, PrimitiveId, VariantType
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +127,6 @@ def _container(field_ids: list[int] | None, values: list[bytes], layout: Layout)
     return bytes([header]) + count.to_bytes(4 if large else 1, "little") + id_bytes + offset_bytes + body
 
 
-def strategies() -> ModuleType:
-    """Return ``hypothesis.strategies``. Raises `VariantError` if Hypothesis is not installed."""
-    try:
-        from hypothesis import strategies as st
-    except ImportError:
-        raise VariantError(
-            "parquet_variant.testing needs Hypothesis: run: pip install hypothesis", reason="not-installed"
-        ) from None
-    return st
-
-
 _NUMBER = r"-?(0|[1-9][0-9]{0,45})(\.[0-9]{1,45})?([eE][+-]?[0-9]{1,3})?"
 
 
@@ -157,7 +143,6 @@ def json_texts(*, max_leaves: int = 20) -> SearchStrategy[str]:
     >>> json_texts(max_leaves=1) is not None
     True
     """
-    st = strategies()
     blank = st.text(" \t\n\r", max_size=2)
     character = st.one_of(
         st.characters(codec="utf-8").map(lambda text: json.dumps(text, ensure_ascii=False)[1:-1]),
@@ -195,7 +180,6 @@ def python_values(*, max_leaves: int = 20) -> SearchStrategy[Any]:
     >>> python_values(max_leaves=1) is not None
     True
     """
-    st = strategies()
     scalars = st.one_of(
         st.none(),
         st.booleans(),
@@ -217,7 +201,6 @@ def python_values(*, max_leaves: int = 20) -> SearchStrategy[Any]:
 
 def nested(scalars: SearchStrategy[Any], max_leaves: int) -> SearchStrategy[Any]:
     """Generate scalars, and lists and dictionaries of them."""
-    st = strategies()
     return st.recursive(
         scalars,
         lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner, max_size=5),
@@ -227,7 +210,6 @@ def nested(scalars: SearchStrategy[Any], max_leaves: int) -> SearchStrategy[Any]
 
 def decimals() -> SearchStrategy[Decimal]:
     """Generate decimals of up to 38 digits, and of scale 0 to 38."""
-    st = strategies()
     unscaled = st.integers(0, 10**MAX_DIGITS - 1) | st.integers(0, 99_999)
     signed = st.tuples(st.integers(0, 1), unscaled, st.integers(0, MAX_SCALE))
     return signed.map(lambda one: Decimal((one[0] if one[1] else 0, tuple(map(int, str(one[1]))), -one[2])))
@@ -248,7 +230,6 @@ def shredding_schemas(variants: Sequence[Variant | None] = (), *, max_depth: int
     >>> shredding_schemas([Variant.from_python({"a": 1})]) is not None
     True
     """
-    st = strategies()
 
     values = [variant for variant in variants if variant is not None]
     return st.composite(lambda draw: _schema(draw, st, values, max_depth))()
@@ -305,7 +286,6 @@ def variants(*, max_leaves: int = 20, layouts: bool = True, types: set[VariantTy
     >>> variants(types={VariantType.INT8}) is not None
     True
     """
-    st = strategies()
     canonical = nested(variant_scalars(types), max_leaves).map(lambda node: Variant(*encode_value(node)))
     if not layouts:
         return canonical
@@ -319,7 +299,6 @@ def variants(*, max_leaves: int = 20, layouts: bool = True, types: set[VariantTy
 
 def variant_scalars(types: set[VariantType] | None = None) -> SearchStrategy[bytes]:
     """Generate the bytes of scalars of the given types (default: all), over the full range of their payloads."""
-    st = strategies()
     choices = []
     for kind, info in TYPES.items():
         if not info.ids or (types is not None and kind not in types):
@@ -364,7 +343,6 @@ def mutated_variants(*, max_leaves: int = 20, max_changes: int = 4) -> Any:
     >>> mutated_variants() is not None
     True
     """
-    st = strategies()
     action = st.sampled_from(["flip", "set", "cut", "repeat", "append"])
     change = st.tuples(st.booleans(), action, st.integers(0, 1 << 16), st.integers(0, 255))
     return st.builds(_changed, variants(max_leaves=max_leaves), st.lists(change, min_size=1, max_size=max_changes))
