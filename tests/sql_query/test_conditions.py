@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,55 @@ def test_a_filter_by_a_path_into_a_variant_inside_a_struct(tmp_path: Path) -> No
     table = pv.open(tmp_path / "t.parquet")
     for where in ("$.a > 2", [("$.a", ">", 2)], "$.a:int > 2", "k + 0 > 2 and $.a = 3"):
         assert table.scan(["k"], where, column="s.v").to_arrow()["k"].to_pylist() == [3]
+
+
+_LITERALS = {
+    "i": ["5", "1.5", "-3", "1099511627776"],
+    "d": ["0.5", "5", "1e10"],
+    "s": ["'x'", "'5'", "''"],
+    "t": ["timestamp '2024-01-10 12:00:00'", "'2024-01-10 12:00:00'", "date '2024-01-10'"],
+    "n": ["timestamp '2024-01-10 03:00:00'", "'2024-01-10 03:00:00'"],
+    "day": ["date '2024-01-10'", "'2024-01-10'"],
+    "m": ["1", "'x'", "2.5", "true"],
+    "k": ["5", "30.5"],
+}
+
+
+def _filter(generator: random.Random, depth: int = 0) -> str:
+    """Return a filter, in which ``{}`` is the start of a path."""
+    if depth < 2 and generator.random() < 0.5:
+        parts = [_filter(generator, depth + 1) for _ in range(2)]
+        return f"({parts[0]} {generator.choice(['and', 'or'])} {parts[1]})"
+    key = generator.choice(list(_LITERALS))
+    place, (a, b) = key if key == "k" else f"{{}}{key}", generator.choices(_LITERALS[key], k=2)
+    comparison = f"{place} {generator.choice(['=', '<>', '<', '>='])} {a}"
+    others = [f"{place} is null", f"{place} not in ({a}, {b})", f"{place} between {a} and {b}", f"not {comparison}"]
+    return generator.choice([comparison, *others])
+
+
+@pytest.mark.parametrize("form", ["memory", "parquet", "shredded"])
+def test_filters_of_scans_agree_with_queries(form: str, tmp_path: Path) -> None:
+    generator = random.Random(form)
+    rows = []
+    for _ in range(40):
+        day = dt.date(2024, 1, generator.randrange(8, 13))
+        noon = dt.datetime(2024, 1, day.day, 12, tzinfo=dt.UTC)
+        row = {"i": generator.choice([5, -3, 2**40]), "d": generator.choice([0.5, 5.0, 1e10]), "day": day, "t": noon}
+        row |= {"s": generator.choice(["x", "5", ""]), "m": generator.choice([1, "x", 2.5, None, True])}
+        row["n"] = dt.datetime(2024, 1, generator.randrange(8, 13), 3)
+        rows.append(
+            {key: generator.choice([value] * 8 + [None]) for key, value in row.items() if generator.random() < 0.9}
+        )
+    source: Any = pa.table({"k": range(40), "v": pv.from_python(rows)})
+    if form != "memory":
+        schema = "i bigint, d double, s string, t timestamp, day date" if form == "shredded" else None
+        pv.write(tmp_path / "t.parquet", source, schema=schema)
+        source = tmp_path / "t.parquet"
+    for _ in range(60):
+        text = _filter(generator)
+        zone = generator.choice(["UTC", "America/New_York"])
+        expected = pv.sql(
+            f"SELECT k FROM t WHERE {text.format(*['v:'] * 20)} ORDER BY k", t=source, zone=zone
+        ).to_arrow()
+        found = pv.open(source).scan(["k"], text.format(*["$."] * 20), zone=zone).to_arrow()
+        assert found["k"].to_pylist() == expected["k"].to_pylist(), (text, zone)
