@@ -194,6 +194,18 @@ def test_fields_that_follow_as_before(objects: list[str], on_duplicate_key: Any,
         assert (None if value is None else value.to_bytes()) == (alone if isinstance(alone, bytes) else None)
 
 
+@pytest.mark.parametrize(
+    "text", ['{"a":-2.50,"name":{"b":17,"c":[]},"d":"x"}', '{ "a" : 1 , "name": -3,\n"b" :{"c" : "x"}}']
+)
+def test_a_damaged_field_is_not_the_usual_one(text: str) -> None:
+    changes = [("", 1), ('"', 0), (" ", 0), *((byte, 1) for byte in '"7-:, x\\')]
+    damaged = [text[:at] + byte + text[at + removed :] for at in range(len(text)) for byte, removed in changes]
+    rows = [row for bad in damaged for row in (text, bad)]
+    for row, value in zip(rows, pv.parse_json(rows, errors="null"), strict=True):
+        alone = outcome(by_reference, row.encode(), {})
+        assert (None if value is None else value.to_bytes()) == (alone if isinstance(alone, bytes) else None), row
+
+
 def test_duplicates_at_any_depth_keep_the_last_value() -> None:
     text = '{"a": {"x": 1, "y": {"z": 1}, "x": [{"k": 1, "k": 2}]}, "b": 1, "a": {"y": 1, "x": 2, "y": 3}, "c": {}}'
     assert pv.parse_json([text])[0] == parse_one(text)

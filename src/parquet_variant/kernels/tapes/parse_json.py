@@ -210,7 +210,7 @@ def _next_value(
             size = get(record, SHAPE.SIZE) if following >= 0 else 64
             if size <= _PREDICTED_BYTES and differences_of_32(record + 8 * SHAPE.TEXT, pos) << (64 - size) == 0:
                 put(frame, _PLACE, following)
-                return STATUS.OK, pos + size, depth, tables, to
+                return STATUS.OK, _skip_space(pos + size, end), depth, tables, to
         begin, pos = pos, _skip_space(pos, end)
         if pos >= end:
             return STATUS.TRUNCATED, pos, depth, tables, to
