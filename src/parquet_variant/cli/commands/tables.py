@@ -90,7 +90,7 @@ def _print_records(
 
 
 def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> None:
-    """Restore an old version of a Delta table, as a new version."""
+    """Restore an old version of a Delta table, as a new version, or a snapshot of an Iceberg table."""
     if (version is None) == (at is None):
         raise BadParameter("give --version or --at")
     opened = open_table(table)
