@@ -151,3 +151,13 @@ def test_the_scan_parses_each_text_once_for_all_paths(tmp_path: Path, capsys: py
     assert "filters     id > 1\n" in shown
     filtered = "SELECT s, parse_json(s):a::int AS a FROM t WHERE s LIKE '%5}'"
     assert pv.sql(filtered, t=tmp_path / "a.parquet").to_pylist() == [{"s": '{"a": 5}', "a": 5}]
+
+
+@pytest.mark.parametrize("function", ["parse_json", "try_parse_json"])
+def test_a_misspelled_path_into_text_is_named(function: str, tmp_path: Path) -> None:
+    rows = pa.table({"s": ['{"amount": 1}', '{"amount": 2}']})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    for source in (rows, tmp_path / "a.parquet"):
+        result = pv.sql(f"SELECT max({function}(s):amont) FROM t", t=source)
+        assert result.to_pylist()[0].popitem()[1] is None
+        assert [f"did you mean {function}(s):amount?" in warning for warning in result.warnings] == [True]

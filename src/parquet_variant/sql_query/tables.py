@@ -210,9 +210,9 @@ class BoundTable(TableFacts, Record):
 
         stored, _ = self._stored_place(variant, VariantPath())
         try:
-            if stored not in self.columns.variants:
+            if stored not in (*self.columns.variants, *self.texts):
                 return None
-            if self.json_keys is not None:
+            if self.json_keys is not None and stored not in self.texts:
                 return self.json_keys()
             if files := self.shredding_files(stored):
                 return keys_of_files(files, stored)
