@@ -55,6 +55,8 @@ def test_keys_become_columns_and_nothing_is_lost(tmp_path: Path, format: Any, in
     result = pv.ingest(source, tmp_path / "t", format=format, rest="v", **OPTIONS, **names)
     table = pv.open(tmp_path / "t").to_arrow()
     assert table.column_names == ["id", "ts", "user", "price", "v"]
+    kinds = {"id": "bigint", "ts": "timestamp", "user": "variant", "price": "decimal(38,9)"}
+    assert result.to_dict()["columns"] == kinds
     assert [str(table.schema.field(name).type) for name in ("id", "ts", "price")] == [
         "int64",
         "timestamp[us, tz=UTC]",

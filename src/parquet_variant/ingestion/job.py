@@ -198,6 +198,7 @@ class IngestJob:
             bytes_read=written.counts.text_bytes,
             bytes_written=written.file_bytes,
             schema=schema,
+            columns={name: node.type_name if node.type else "variant" for name, node in keys.nodes.items()},
             inference=inference,
             typed_strings=TypedStrings.of_counts(written.counts.typed),
             inexact_numbers=written.counts.inexact,

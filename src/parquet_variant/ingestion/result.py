@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
@@ -43,6 +44,8 @@ class IngestResult:
         Bytes of the data files.
     schema
         The shredding schema; None if nothing was written.
+    columns
+        The types of the keys that became columns, by name.
     inference
         The decision for every path; None if the schema was an option.
     typed_strings
@@ -71,6 +74,7 @@ class IngestResult:
     bytes_read: int = 0
     bytes_written: int = 0
     schema: ShreddingSchema | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
     inference: InferenceResult | None = None
     typed_strings: tuple[TypedStrings, ...] = ()
     inexact_numbers: int = 0

@@ -230,6 +230,8 @@ def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
     if result.inexact_numbers:
         lost = f"{counted(result.inexact_numbers, 'number')} lost precision, first {result.first_inexact}"
         lines.append(f"{lost}; to refuse such numbers, use --on-inexact fail")
+    if result.columns:
+        lines.append(f"columns: {', '.join(f'{name} {kind}' for name, kind in result.columns.items())}")
     lines += result.string_notes()
     if result.schema is not None:  # `variant infer` and `variant inspect` print the whole schema
         columns = [path for path, leaf in result.schema.leaves() if path.segments or leaf.kind != "variant"]
