@@ -114,7 +114,8 @@ class ParquetDirectory(destination.Destination):
     ) -> None:
         """Start the job. Raises `SchemaError` if it appends other columns than those of the directory."""
         if self.request.mode == "append" and isinstance(columns, pa.Schema) and self.holds_data:
-            names, held = columns.names, read_schema(self.dest).names
+            names = list(dict.fromkeys([*columns.names, *self.request.partition_by.names]))
+            held = read_schema(self.dest).names
             if different := sorted(set(names) ^ set(held)):
                 problem = (
                     f"{self.dest} has the columns {', '.join(held)}, and the new rows have {', '.join(names)}: make "
