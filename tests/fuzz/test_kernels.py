@@ -70,21 +70,23 @@ def _count_values(value: pv.Variant) -> int:
         pending += [(child, container.stop) for child in children]
         ids = container.ids(data) if container.is_object else []
         if ids:
-            _check_end_of_names(value.metadata)
+            _check_names(value.metadata)
         names = [dictionary_of(value.metadata).name(field_id) for field_id in ids]
         if len(set(names)) < len(names):
             raise pv.MalformedVariantError("a name comes twice", reason="duplicate-key")
     return count
 
 
-def _check_end_of_names(metadata: bytes) -> None:
-    """A column of values reads the names of a dictionary together, so the last one must end inside it, used or not."""
+def _check_names(metadata: bytes) -> None:
+    """A column of values reads the names of a dictionary together: all must end inside it and be UTF-8, used or not."""
     width = (metadata[0] >> 6) + 1 if metadata else 1
     count = int.from_bytes(metadata[1 : 1 + width], "little")
     names_at = 1 + width + (count + 1) * width
     end = int.from_bytes(metadata[names_at - width : names_at], "little")
     if names_at + end > len(metadata):
         raise pv.MalformedVariantError("the names end after the metadata", reason="offset-out-of-range")
+    for field_id in range(count):
+        dictionary_of(metadata).name(field_id)
 
 
 def _reasons(value: pv.Variant) -> set[str]:

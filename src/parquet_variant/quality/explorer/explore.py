@@ -311,7 +311,7 @@ def explore(table: Table, *, compare: Any = None) -> Exploration:
 
 def _version(entry: dict[str, Any]) -> dict[str, Any]:
     """Return an entry of the history of a Delta or Iceberg table."""
-    if "version" in entry:
+    if "snapshot_id" not in entry:
         version, engine, metrics = entry["version"], entry.get("engineInfo"), entry.get("operationMetrics") or {}
     else:
         version, engine, metrics = entry["snapshot_id"], entry["summary"].get("engine-name"), entry["summary"]
