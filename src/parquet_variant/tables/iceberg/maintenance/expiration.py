@@ -87,16 +87,18 @@ def expire_snapshots(
     if not expired or not delete_files:
         return ExpireResult(expired, 0)
     gone = [before[0].snapshots[number] for number in expired]
-    unneeded = files_of(replace(after, metadata=before[0]), gone) - files_of(after)
-    if not dry_run:
-        try:
+    try:
+        unneeded = files_of(replace(after, metadata=before[0]), gone) - files_of(after)
+        if not dry_run:
             after.files.delete(sorted(unneeded))
-        except VariantError as error:
-            problem = (
-                f"{len(expired)} snapshots are expired, but their files cannot be deleted: {error.message}; "
-                "remove_orphan_files deletes them"
-            )
-            raise IcebergError(problem, reason=error.reason, file=error.file) from error
+    except VariantError as error:
+        if dry_run:
+            raise
+        problem = (
+            f"{len(expired)} snapshots are expired, but their files cannot be deleted: {error.message}; "
+            "remove_orphan_files deletes them"
+        )
+        raise IcebergError(problem, reason=error.reason, file=error.file) from error
     return ExpireResult(expired, len(unneeded), tuple(sorted(unneeded)))
 
 
