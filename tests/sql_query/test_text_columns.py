@@ -138,8 +138,9 @@ def test_text_that_is_not_json_is_an_error_only_where_its_value_is_needed(query:
     ],
 )
 def test_text_that_is_not_json_is_an_error(query: str) -> None:
-    with pytest.raises(pv.JsonError, match="unexpected 'bad'"):
+    with pytest.raises(pv.JsonError, match=r"unexpected 'bad'.*, in '") as caught:
         pv.sql(query, t=ROWS)
+    assert caught.value.row is None
 
 
 def test_the_scan_parses_each_text_once_for_all_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

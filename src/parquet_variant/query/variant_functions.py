@@ -22,7 +22,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.value_positions import ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.storage_shape import DDL_NAMES
@@ -48,11 +48,13 @@ from parquet_variant.query.selection import Selected, arrow_type
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.records import Record
+from parquet_variant.support.report_text import shortened
 from parquet_variant.types import BasicType
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 VARIANT = "STRUCT(metadata BLOB, value BLOB)"  # DuckDB's type for Variants on their way through it
+_SHOWN_CHARACTERS = 60
 _ENTRIES = f"STRUCT(pos INTEGER, key VARCHAR, value {VARIANT})[]"
 
 
@@ -73,10 +75,17 @@ def column_of(argument: Any) -> VariantArray:
 
 
 def _parse_strings(texts: Any, errors: Errors) -> pa.Array:
+    """Parse the text of rows that have no numbers for the user: an error shows the text."""
     column = one_chunk(texts)
-    return plain_storage(
-        parse_json(column if pa.types.is_binary(column.type) else column.cast(pa.string()), errors=errors)
-    )
+    column = column if pa.types.is_binary(column.type) else column.cast(pa.string())
+    try:
+        return plain_storage(parse_json(column, errors=errors))
+    except JsonError as error:
+        if error.row is None:
+            raise
+        text = column[error.row].cast(pa.binary()).as_py().decode(errors="replace")
+        problem = f"{error.message}, in {shortened(text, _SHOWN_CHARACTERS)!r}"
+        raise JsonError(problem, reason=error.reason, offset=error.offset) from None
 
 
 def _aggregates(lists: Any, of_values: Callable[[VariantArray], Any]) -> list[Any]:
