@@ -80,8 +80,8 @@ class LoadedFile(Record):
         """
         try:
             record = json.loads(text)
-            others = record.get("modified"), record.get("loaded") or loaded, record.get("etag")
-            return [cls(record["path"], record["size"], *others)]
+            place = record["path"], record["size"]
+            return [cls(*place, record.get("modified"), record.get("loaded") or loaded, record.get("etag"))]
         except (ValueError, KeyError, TypeError):
             return []
 
@@ -215,6 +215,9 @@ class Destination:
         loads = directory_load_files(self.dest)
         self._known_loads = tuple(loads)
         return [record for records in loads.values() for record in records]
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise `SchemaError` if the destination has no place for a column of the rows; tables check it themselves."""
 
     def check(self) -> None:
         """Raise `TableError` if the Variants cannot be written to the column of a table, or an option is invalid."""

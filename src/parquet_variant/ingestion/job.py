@@ -161,6 +161,7 @@ class IngestJob:
             made = [*keys.fields, variant]
             columns = [*chain(*(made if field.name == variant.name else [field] for field in fields))] or made
             table_columns = pa.schema([*columns, *self._request.partition_by.fields])
+            destination.check_columns(table_columns.names)
             destination.begin(schema, table_columns, threads=plan.threads, encodings=encodings)
             parts = engine.run("write", plan.run, tasks, _stored_bytes(tasks))
             written = reduce(add, parts) if parts else task.WrittenSplits()

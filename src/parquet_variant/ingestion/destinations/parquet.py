@@ -33,7 +33,6 @@ from parquet_variant.support.choices import Mode
 from parquet_variant.support.records import Record
 from parquet_variant.tables.partitions import OpenFiles, partition_directory, rows_by_partition
 from parquet_variant.tables.row_input import Batch, batches_of, kept_types
-from parquet_variant.tables.schema import StructType
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
 
@@ -109,20 +108,15 @@ class ParquetDirectory(destination.Destination):
         """Return the files of the directory."""
         return () if existing_partitions(self.dest) is None else locate(self.dest)
 
-    def begin(
-        self, schema: Any, columns: pa.Schema | StructType | None = None, stream: str | None = None, **options: Any
-    ) -> None:
-        """Start the job. Raises `SchemaError` if it appends other columns than those of the directory."""
-        if self.request.mode == "append" and isinstance(columns, pa.Schema) and self.holds_data:
-            names = list(dict.fromkeys([*columns.names, *self.request.partition_by.names]))
-            held = read_schema(self.dest).names
-            if different := sorted(set(names) ^ set(held)):
-                problem = (
-                    f"{self.dest} has the columns {', '.join(held)}, and the new rows have {', '.join(names)}: make "
-                    f"{different[0]} the same with column= or columns="
-                )
-                raise SchemaError(problem, reason="unknown-column", file=self.dest)
-        super().begin(schema, columns, stream, **options)
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse to append columns that the files of the directory lack: readers would not find their values."""
+        held = read_schema(self.dest).names if self.request.mode == "append" and self.holds_data else names
+        if new := [name for name in names if name not in held]:
+            problem = (
+                f"{self.dest} has the columns {', '.join(held)}, and the new rows have {new[0]}, too: give column= or "
+                "columns= as in the first load"
+            )
+            raise SchemaError(problem, reason="unknown-column", file=self.dest)
 
     def write(self, batches: Iterable[destination.Columns], task: int, attempt: int | str) -> destination.Written:
         """Stage the files of a task."""
