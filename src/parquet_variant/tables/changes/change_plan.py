@@ -244,6 +244,7 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
     version: int  # The version, or the id of the snapshot; 0 for a table without any.
     uri: str  # The location, for errors.
     files: FileSet  # All data files.
+    has_written: bool = True  # Whether the tasks of the change may have written files.
 
     @cached_property
     def job(self) -> str:
@@ -256,8 +257,9 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
         try:
             yield
         except BaseException:
-            with suppress(Exception):
-                self.plan({}).write.remove_files()
+            if self.has_written:  # to find the files, all of the table are listed
+                with suppress(Exception):
+                    self.plan({}).write.remove_files()
             raise
 
     @abstractmethod

@@ -82,6 +82,7 @@ def run_change(
     def run(current: ChangeableTable[File]) -> ChangeResult:
         if current.current.has_recorded(batch):
             return ChangeResult(current.version, files_total=len(current.files), committed=False)
+        current.has_written = False
         with current.writing():
             change = plan(current)
         changed, rows = change.changed, change.rows

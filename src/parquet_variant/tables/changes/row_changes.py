@@ -197,7 +197,9 @@ class RowChange(Record):
         The change conflicts with files with such rows that other commits add.
         """
         opened = self.files(table, table.files) if files is None else files
+        table.has_written = not self.dry_run
         done = engine.run(step, partial(change_rows, self), table.to_files(opened))
+        table.has_written = any(change.is_changed for change in done)
         parameters = {"predicate": self.clauses[0].predicate or "true"}
         return TableChange(opened, done, lambda added: len(self.files(table, added)) > 0, parameters=parameters)
 
