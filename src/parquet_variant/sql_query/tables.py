@@ -6,7 +6,7 @@ Leaves scans to `scans`, and which values are tables to `binding`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import reduce
 from itertools import accumulate
@@ -216,15 +216,10 @@ class BoundTable(TableFacts, Record):
                 return self.json_keys()
             if files := self.shredding_files(stored):
                 return keys_of_files(files, stored)
-            found: set[str] = set()
-            rows = 0
-            for part in self.scan({"v": Selected.of(stored, VariantPath())}, None, ScanOptions()).batches():
-                for chunk in part["v"].chunks:
-                    found |= keys_of_storage(VariantArray(chunk).to_unshredded().storage)
-                rows += len(part)
-                if self.values is None and rows > _SCANNED_ROWS:
-                    return None
-            return frozenset(found)
+            found, is_complete = self._names_in(
+                Selected.of(stored, VariantPath()), lambda values: keys_of_storage(values.to_unshredded().storage)
+            )
+            return frozenset(found) if is_complete else None
         except VariantError:  # whoever reads the values reports it
             return None
 
@@ -283,11 +278,14 @@ class BoundTable(TableFacts, Record):
             sizes = list(accumulate(size for size, _ in groups))
             read = [values for (_, values), size in zip(groups, sizes, strict=True) if size <= _INSPECTED_VORTEX_BYTES]
             return {key for values in read for key in field_names(VariantArray(values()))}, len(read) == len(groups)
+        return self._names_in(Selected.of(name, path), field_names)
+
+    def _names_in(self, column: Selected, names_of: Callable[[VariantArray], Iterable[str]]) -> tuple[set[str], bool]:
+        """Return names in the values of a column, and whether all rows were read for them."""
         found: set[str] = set()
         rows = 0
-        plan = self.scan({"v": Selected.of(name, path)}, None, ScanOptions())
-        for part in plan.batches():
-            found |= {key for chunk in part["v"].chunks for key in field_names(VariantArray(chunk))}
+        for part in self.scan({"v": column}, None, ScanOptions()).batches():
+            found.update(*(names_of(VariantArray(chunk)) for chunk in part["v"].chunks))
             rows += len(part)
             if self.values is None and self.json_keys is None and rows > _SCANNED_ROWS:
                 return found, False
