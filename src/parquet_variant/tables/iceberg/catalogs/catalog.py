@@ -21,6 +21,7 @@ from parquet_variant.io.directories import ICEBERG_METADATA
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.support.records import Record
+from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.iceberg.locations import TableFiles, absolute_location, normal_location, storage_options_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, apply_change, check_requirements
@@ -381,35 +382,56 @@ class SqlCatalog(NamedCatalog, DocumentCatalog):
     def _swap(self, table: LoadedTable, suffix: str, data: bytes) -> str | None:
         """Write a metadata file with a unique name, and make the row of the table name it."""
         from sqlalchemy import insert, update
-        from sqlalchemy.exc import IntegrityError
 
         # The version in the name of the former file, such as 00012-1f.metadata.json and v12.metadata.json.
         former = _NUMBER.match((table.metadata_location or "").rpartition("/")[2])
         number = int(former[1]) + 1 if former else int(table.exists)
         location = f"{table.metadata_directory()}/{number:05}-{uuid.uuid4()}{suffix}"
-        table.files.write(location, data)
-        tables, is_swapped = _tables(), True
+        tables, is_kept = _tables(), True  # After an interrupt as well: it may be committed.
         locations = {"metadata_location": location, "previous_metadata_location": table.metadata_location}
         step = insert(tables).values({**self._key(table.identifier), **locations})
         if table.exists:
             is_former = tables.c.metadata_location == table.metadata_location
             step = update(tables).where(*self._is_row_of(table.identifier), is_former).values(locations)
         try:
-            with self._client.engine.begin() as connection:
-                is_swapped = bool(connection.execute(step).rowcount) or not table.exists
+            table.files.write(location, data)
+            is_kept = self._execute(step, table)
         except Exception as error:
-            if table.exists or not isinstance(error, IntegrityError):
+            is_kept = not is_uncommitted(error)
+            raise
+        finally:
+            if not is_kept:
+                with suppress(*_AFTER_COMMIT):
+                    table.files.delete([location])
+        return location if is_kept else None
+
+    def _execute(self, step: Any, table: LoadedTable) -> bool:
+        """Make the row of a table name a new metadata file; return False if another commit came first."""
+        from sqlalchemy.exc import IntegrityError
+
+        engine, is_sent = self._client.engine, False
+        try:
+            with engine.begin() as connection:
+                is_swapped = bool(connection.execute(step).rowcount) or not table.exists
+                is_sent = True
+        except Exception as error:
+            if isinstance(error, IntegrityError) and not table.exists:
+                return False
+            if is_sent and not (engine.dialect.name == "sqlite" and self._is_newest(table)):
                 problem = (
                     f"the database failed, and may or may not have committed: {first_line(error)}; read the table's "
                     "history"
                 )
                 raise IcebergError(problem, reason="unknown-outcome", file=table.name) from None
-            is_swapped = False
-        if is_swapped:
-            return location
-        with suppress(*_AFTER_COMMIT):
-            table.files.delete([location])
-        return None
+            problem = f"the database failed, and nothing is committed: {first_line(error)}"
+            raise IcebergError(problem, reason="commit-failed", file=table.name) from None
+        return is_swapped
+
+    def _is_newest(self, table: LoadedTable) -> bool:
+        """Return whether a table certainly has not changed: what SQLite rolled back, as others see it, stays so."""
+        with suppress(IcebergError):
+            return self._newest(table.identifier) == table.metadata_location
+        return False
 
     def drop(self, identifier: tuple[str, ...]) -> None:
         """See `Catalog.drop`."""
