@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import chain, islice
@@ -30,7 +30,7 @@ from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.ingestion import table_sources, task
-from parquet_variant.ingestion.destination import FileDestination, new_files
+from parquet_variant.ingestion.destination import Destination, FileDestination, new_files
 from parquet_variant.ingestion.formats.layout import TextLayout
 from parquet_variant.ingestion.key_columns import KeyColumns, with_key_types
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
@@ -42,7 +42,9 @@ from parquet_variant.io.engine import Engine
 from parquet_variant.io.parallel import grouped
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
+from parquet_variant.support.records import Record
 from parquet_variant.tables.row_input import keep_types, kept_types
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _MAX_SPLIT_BYTES = 128 << 20
@@ -66,6 +68,21 @@ _MIN_TRIAL_BYTES, _MIN_TRIAL_COLUMNS = 64 << 10, 20
 _MAX_TRIAL_BYTES = 32 << 20
 # Options of files that affect their size.
 _TRIAL_OPTIONS = ("compression", "compression_level", "effort", "row_group_bytes", "writer")
+
+
+class _FilesPlan(Record):
+    """What the files of an ingest will contain.
+
+    `columns`: all columns but those of partitions; `keys`: those of them that `columns=` takes out of the Variant.
+    `kept`: the typed paths of the table, of which values of other types are counted.
+    """
+
+    schema: ShreddingSchema
+    columns: list[pa.Field]
+    keys: KeyColumns
+    kept: dict[VariantPath, ShreddingSchema]
+    inference: InferenceResult | None
+    hints: tuple[str, ...]
 
 
 class IngestJob:
@@ -118,74 +135,16 @@ class IngestJob:
                 tasks = _plan_tasks(engine, self._files, self._request.split_bytes, self._request.text)
             else:
                 tasks = [[split] for split in table_sources.split_rows(self._rows, engine.parallelism)]
-            fields, request, kept = self._table_fields(tasks), self._request, dict[str, ShreddingSchema]()
-            keeps_paths = request.schema is None and request.schema_of == "table"
-            types = KeyColumns()
-            if request.mode == "append" and (keeps_paths or request.keys):
-                held = destination.data_files()
-                kept = kept_types(held, [request.column, *request.text.more_columns]) if keeps_paths else {}
-                types = KeyColumns.of_files(held, request.keys)
-            table = kept.get(request.column)
-            leaves = [*(() if table is None else table.leaves()), *types.typed.items()]
-            texts = request.text.texts.with_types(task.string_types(leaves)) if leaves else request.text.texts
-            self._request = replace(request, text=replace(request.text, texts=texts))
-            if texts.auto:
-                texts = texts.resolved(self._profile(engine, tasks, self._request.text))
-                self._request = replace(request, text=replace(request.text, texts=texts))
-            inference, hints = self._infer(engine, tasks, types) if self._request.schema is None else (None, [])
-            schema = self._request.schema if inference is None else inference.schema
-            assert schema is not None
-            if table is not None:
-                schema = keep_types(schema, table)
-            keys, schema = types.completed(schema, request.keys)
-            self._request = replace(self._request, text=self._with_schemas(engine, tasks, kept))
-            if inference is not None:
-                sampled = [decision.path for decision in inference.decisions]
-                missing = task.option_paths(self._request).keys() - sampled
-                task.check_paths(self._request, missing, (path.segments for path in sampled), sampled=True)
-            check_bloom_paths(schema, strings_of("bloom_filters", self._request.write.get("bloom_filters") or ()))
+            plan = self._plan_files(engine, destination, tasks)
             tasks = self._write_tasks(engine, tasks)
             for warning in task.partition_warnings(self._request, tasks):
                 (warn or partial(warnings.warn, stacklevel=3))(warning)
-            plan = task.TaskPlan(
-                self._request,
-                destination,
-                schema,
-                threads=_threads(engine, tasks),
-                missing=frozenset(task.option_paths(self._request)),
-                kept={} if table is None else {p: leaf for p, leaf in schema.leaves() if leaf.kind == "primitive"},
-                keys=keys,
-            )
-            encodings = planned_encodings(self._request, schema, tasks, engine.parallelism)
-            variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-            made = [*keys.fields, variant]
-            columns = [*chain(*(made if field.name == variant.name else [field] for field in fields))] or made
-            table_columns = pa.schema([*columns, *self._request.partition_by.fields])
-            destination.check_columns(table_columns.names)
-            destination.begin(schema, table_columns, threads=plan.threads, encodings=encodings)
-            parts = engine.run("write", plan.run, tasks, _stored_bytes(tasks))
-            written = reduce(add, parts) if parts else task.WrittenSplits()
-            if not written.rows and not written.bad:
-                # The path of rows that no document has may be misspelled.
-                layout, is_known = self._request.text.layout, self._request.schema is not None or destination.holds_data
-                empty: dict[str, Any] = {field.name: pa.array([], field.type) for field in columns}
-                empty[variant.name] = shred_variant(VariantArray.from_pylist([]), schema)
-                if not is_known or (layout.root is not None and layout.prefix is None):
-                    raise _no_value([] if self._request.text.of_dataframe else self._files, self._request.text)
-                no_rows = destination.write_no_rows(empty)
-                written += task.WrittenSplits(no_rows.files, file_bytes=no_rows.bytes)
+            written = self._write(engine, destination, plan, tasks)
             report = None
             if (check := self._request.text.contract) is not None:
                 report = check.report(", ".join(self._source_names), written.counts.broken)
                 check.raise_for(report)
-            if written.rows:
-                found = written.findings
-                hints += [*found.notes(request), *task.check_paths(self._request, found.missing, found.other_paths)]
-            if self._has_unknown:
-                hints.append(
-                    f"{destination.dest} held rows before its first load with only_new=, and does not remember their "
-                    "files: if these are among the sources, their rows are there twice"
-                )
+            hints = (*plan.hints, *self._hints(destination, written))
             files = destination.commit(written.files, written.quarantine)
         except BaseException:
             destination.abort()
@@ -198,16 +157,93 @@ class IngestJob:
             bad_records_path=destination.bad_records_path if written.bad else None,
             bytes_read=written.counts.text_bytes,
             bytes_written=written.file_bytes,
-            schema=schema,
-            columns={name: node.type_name if node.type else "variant" for name, node in keys.nodes.items()},
-            inference=inference,
+            schema=plan.schema,
+            columns={name: node.type_name if node.type else "variant" for name, node in plan.keys.nodes.items()},
+            inference=plan.inference,
             typed_strings=TypedStrings.of_counts(written.counts.typed),
             inexact_numbers=written.counts.inexact,
             first_inexact=written.counts.first_inexact,
-            hints=tuple(hints),
+            hints=hints,
             contract=report,
             **self._loaded,
         )
+
+    def _plan_files(self, engine: Engine, destination: Destination, tasks: list[list[Split]]) -> _FilesPlan:
+        """Infer and check what the files will contain: with the types of the table that they are appended to."""
+        fields, request, kept = self._table_fields(tasks), self._request, dict[str, ShreddingSchema]()
+        keeps_paths = request.schema is None and request.schema_of == "table"
+        types = KeyColumns()
+        if request.mode == "append" and (keeps_paths or request.keys):
+            held = destination.data_files()
+            kept = kept_types(held, [request.column, *request.text.more_columns]) if keeps_paths else {}
+            types = KeyColumns.of_files(held, request.keys)
+        table = kept.get(request.column)
+        leaves = [*(() if table is None else table.leaves()), *types.typed.items()]
+        texts = request.text.texts.with_types(task.string_types(leaves)) if leaves else request.text.texts
+        self._request = replace(request, text=replace(request.text, texts=texts))
+        if texts.auto:
+            texts = texts.resolved(self._profile(engine, tasks, self._request.text))
+            self._request = replace(request, text=replace(request.text, texts=texts))
+        inference, hints = self._infer(engine, tasks, types) if self._request.schema is None else (None, [])
+        schema = self._request.schema if inference is None else inference.schema
+        assert schema is not None
+        if table is not None:
+            schema = keep_types(schema, table)
+        keys, schema = types.completed(schema, request.keys)
+        self._request = replace(self._request, text=self._with_schemas(engine, tasks, kept))
+        if inference is not None:
+            sampled = [decision.path for decision in inference.decisions]
+            missing = task.option_paths(self._request).keys() - sampled
+            task.check_paths(self._request, missing, (path.segments for path in sampled), sampled=True)
+        check_bloom_paths(schema, strings_of("bloom_filters", self._request.write.get("bloom_filters") or ()))
+        typed = {} if table is None else {path: leaf for path, leaf in schema.leaves() if leaf.kind == "primitive"}
+        variant = pa.field(request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
+        made = [*keys.fields, variant]
+        columns = [*chain(*(made if field.name == variant.name else [field] for field in fields))] or made
+        destination.check_columns(pa.schema([*columns, *request.partition_by.fields]).names)
+        return _FilesPlan(schema, columns, keys, typed, inference, tuple(hints))
+
+    def _write(
+        self, engine: Engine, destination: Destination, files: _FilesPlan, tasks: list[list[Split]]
+    ) -> task.WrittenSplits:
+        """Write the files of all tasks; without any row, one file that has the columns."""
+        request, schema = self._request, files.schema
+        plan = task.TaskPlan(
+            request,
+            destination,
+            schema,
+            threads=_threads(engine, tasks),
+            missing=frozenset(task.option_paths(request)),
+            kept=files.kept,
+            keys=files.keys,
+        )
+        encodings = planned_encodings(request, schema, tasks, engine.parallelism)
+        columns = pa.schema([*files.columns, *request.partition_by.fields])
+        destination.begin(schema, columns, threads=plan.threads, encodings=encodings)
+        parts = engine.run("write", plan.run, tasks, _stored_bytes(tasks))
+        written = reduce(add, parts) if parts else task.WrittenSplits()
+        if written.rows or written.bad:
+            return written
+        # The path of rows that no document has may be misspelled.
+        layout, is_known = request.text.layout, request.schema is not None or destination.holds_data
+        if not is_known or (layout.root is not None and layout.prefix is None):
+            raise _no_value([] if request.text.of_dataframe else self._files, request.text)
+        empty: dict[str, Any] = {field.name: pa.array([], field.type) for field in files.columns}
+        empty[request.column] = shred_variant(VariantArray.from_pylist([]), schema)
+        no_rows = destination.write_no_rows(empty)
+        return written + task.WrittenSplits(no_rows.files, file_bytes=no_rows.bytes)
+
+    def _hints(self, destination: Destination, written: task.WrittenSplits) -> Iterator[str]:
+        """Yield what the rows say about the options; raise an error for a path that is in none of them."""
+        if written.rows:
+            found = written.findings
+            yield from found.notes(self._request)
+            yield from task.check_paths(self._request, found.missing, found.other_paths)
+        if self._has_unknown:
+            yield (
+                f"{destination.dest} held rows before its first load with only_new=, and does not remember their "
+                "files: if these are among the sources, their rows are there twice"
+            )
 
     def _write_tasks(self, engine: Engine, tasks: list[list[Split]]) -> list[list[Split]]:
         """Return the tasks that write: few with several threads for a small input, as each file repeats work."""
