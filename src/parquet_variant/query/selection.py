@@ -238,6 +238,15 @@ class PlannedQuery(ArrowResult):
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in parts."""
 
+    def tasks(self, task_bytes: int) -> list[Any]:
+        """Divide the work; see `pv.Scan.tasks`."""
+        problem = "a scan is divided into tasks for the formats parquet, delta, iceberg only: use batches()"
+        raise VariantError(problem, reason="unsupported-operation")
+
+    def read(self, task: Any) -> Iterator[pa.Table]:
+        """Yield the part of the result that belongs to a task."""
+        raise NotImplementedError
+
     def to_arrow(self) -> pa.Table:
         """Return the whole result."""
         parts = list(self.batches())

@@ -42,6 +42,10 @@ class Batches(Protocol):
         """Yield the rows in batches."""
         ...
 
+    def explain(self) -> Any:
+        """Return what the scan reads and skips; None if that is not known."""
+        return None
+
 
 class ScanOptions(Record):
     """Options for reading the tables of a query."""
@@ -53,7 +57,7 @@ class ScanOptions(Record):
     only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
 
 
-class FileRows(Record):
+class FileRows(Batches, Record):
     """The rows of files without any column; the number of rows comes from the footers."""
 
     sources: tuple[ParquetSource, ...]
@@ -90,7 +94,7 @@ def side_by_side(
     return _SideBySide(plans, tuple(needed))
 
 
-class _SideBySide(Record):
+class _SideBySide(Batches, Record):
     """Several scans of the same rows, with some of the columns each; none of them may skip a row."""
 
     plans: Sequence[Batches]
@@ -167,7 +171,7 @@ class TextScan(Record):
 
     def explain(self) -> Any:
         """Return what the scan of the stored columns reads and skips; None if that is not known."""
-        return self.stored.explain() if hasattr(self.stored, "explain") else None
+        return self.stored.explain()
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the rows in batches."""

@@ -174,9 +174,9 @@ class BoundTable(TableFacts, Record):
     def _few_values(self, name: str, path: VariantPath) -> pa.Table | None:
         """Return the Variants at a path as the column ``v``; None if too many bytes of files would be read."""
         is_ordinary = name in self.columns.ordinary and name not in self.derived
-        plan: Any = self.scan({"v": Selected.of(name, None if is_ordinary else path)}, None, ScanOptions())
+        plan = self.scan({"v": Selected.of(name, None if is_ordinary else path)}, None, ScanOptions())
         if self.values is None and self.json_keys is None:
-            report = plan.explain() if hasattr(plan, "explain") else None
+            report = plan.explain()
             report = getattr(report, "inside", report)  # that of a table has the counts of its files inside
             read_bytes, most = getattr(report, "bytes_read", None), _INSPECTED_BYTES
             if read_bytes is None:  # Vortex knows the size of its files only

@@ -253,9 +253,9 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
         pruned, version = self.pruned, self.current.version
         return TableScanReport(pruned.total, pruned.by_partition, pruned.by_statistics, total, version)
 
-    def tasks(self, target_bytes: int = 128 << 20) -> list[TableScanTask[File]]:
-        """Return the work in tasks of whole files, about `target_bytes` each; pruned files are left out."""
-        parts = grouped(self._files(), lambda file: file.size, target_bytes)
+    def tasks(self, task_bytes: int = 128 << 20) -> list[TableScanTask[File]]:
+        """Return the work in tasks of whole files, about `task_bytes` each; pruned files are left out."""
+        parts = grouped(self._files(), lambda file: file.size, task_bytes)
         return [TableScanTask(tuple(files), sum(file.size for file in files)) for files in parts]
 
     def read(self, task: TableScanTask[File]) -> Iterator[pa.Table]:

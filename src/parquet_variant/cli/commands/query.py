@@ -315,12 +315,11 @@ def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str
 
     texts, documents = [], []
     for use in query.rewritten.uses:
-        scan: Any = query.plans[use.relation]
-        report = scan.explain() if hasattr(scan, "explain") else None
+        report = query.plans[use.relation].explain()
         columns, filters = columns_text(use), filter_text(use)
         lines = [f"table       {use.table.name}"] + ([str(report)] if report is not None else [])
         lines += [f"columns     {', '.join(columns) or 'its rows'}", f"filters     {' and '.join(filters) or 'none'}"]
-        details = report.to_dict() if report is not None and hasattr(report, "to_dict") else {}
+        details = {} if report is None else report.to_dict()
         if on_spark:
             from parquet_variant.spark.operations.read import readers_of
 

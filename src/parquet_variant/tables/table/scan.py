@@ -78,17 +78,11 @@ class Scan(ArrowResult):
 
         Raises `VariantError` (``unsupported-operation``) for JSON, Vortex and rows in memory.
         """
-        if not hasattr(self.plan, "tasks"):
-            problem = "a scan is divided into tasks for the formats parquet, delta, iceberg only: use batches()"
-            raise VariantError(problem, reason="unsupported-operation")
-        tasks: list[Any] = self.plan.tasks(task_bytes)
-        return tasks
+        return self.plan.tasks(task_bytes)
 
     def read(self, task: Any) -> Iterator[pa.Table]:
         """Yield the part of the result that belongs to a task."""
-        plan: Any = self.plan
-        rows: Iterator[pa.Table] = plan.read(task)
-        return rows
+        return self.plan.read(task)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _of_plan, (self.plan,)

@@ -209,15 +209,15 @@ class Scan(PlannedQuery):
                 report.add(file, self._plan(file))
         return report
 
-    def tasks(self, target_bytes: int = 128 << 20) -> list[ScanTask]:
-        """Split the work into tasks of about `target_bytes` compressed bytes, without row groups that cannot match."""
+    def tasks(self, task_bytes: int = 128 << 20) -> list[ScanTask]:
+        """Split the work into tasks of about `task_bytes` compressed bytes, without row groups that cannot match."""
         tasks: list[ScanTask] = []
         outputs = range(len(self.every_column))
         for source in filter(self._may_match_partition, self.sources):
             with open_file(source) as file:
                 plan = self._plan(file)
                 sizes = [plan.chunk_bytes(file, [group], outputs) for group in plan.groups]
-                for part in grouped(range(len(sizes)), sizes.__getitem__, target_bytes):
+                for part in grouped(range(len(sizes)), sizes.__getitem__, task_bytes):
                     numbers = tuple(plan.groups[at].number for at in part)
                     tasks.append(ScanTask(source, numbers, file.facts.rows(numbers), sum(sizes[at] for at in part)))
         return tasks
