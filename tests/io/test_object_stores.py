@@ -124,7 +124,7 @@ def test_a_store_that_cannot_be_reached_is_an_error_of_ours(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("name", ["allow_http", "timeout", "user_agent", "proxy_url", "pool_idle_timeout"])
 def test_options_of_the_connection_are_passed_with_those_of_the_store(name):
-    from parquet_variant.tables.storage import open_store
+    from parquet_variant.io.object_stores import open_store
 
     value = {"allow_http": "true", "timeout": "30s", "pool_idle_timeout": "30s"}.get(name, "x")
     assert open_store("s3://bucket/x", {name: value, "aws_region": "us-east-1"}) is not None
@@ -133,7 +133,7 @@ def test_options_of_the_connection_are_passed_with_those_of_the_store(name):
 def test_a_panic_of_the_store_is_an_error_of_ours(monkeypatch):
     import obstore.store
 
-    from parquet_variant.tables.storage import open_store
+    from parquet_variant.io.object_stores import open_store
 
     class Panic(BaseException):
         """What pyo3 raises for a panic."""
@@ -166,7 +166,7 @@ def test_a_panic_of_a_request_is_an_error_of_ours(monkeypatch):
 
 @pytest.mark.parametrize("name", ["endpoint", "aws_endpoint", "AWS_ENDPOINT", "AWS_ENDPOINT_URL", "aws_endpoint_url"])
 def test_an_endpoint_has_several_names(name):
-    from parquet_variant.tables.storage import open_store
+    from parquet_variant.io.object_stores import open_store
 
     options = {name: "http://127.0.0.1:9", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
     assert open_store("s3://bucket/x", options).config["endpoint"] == "http://127.0.0.1:9"
