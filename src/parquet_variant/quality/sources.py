@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from parquet_variant.arrays.capsules import chosen_variant, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, without_secrets
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, find_variants
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, locate, open_file
 from parquet_variant.files.parquet.reading.read import row_group_arrays
 from parquet_variant.inference.policies.auto import AutoPolicy
@@ -68,7 +68,8 @@ class DataFile:
         with open_file(self.source) as file:
             name = self.column_in(file)
             names = {name for variant in find_variants(file.schema) for name in (variant.name, variant.node.dotted)}
-            yield file, choose_column(file.schema, name, file.name) if name in names else None
+            names |= {node.name for node in file.schema.children if node.is_leaf}
+            yield file, choose_values(file.schema, name, file.name) if name in names else None
 
     def batches(self) -> Iterator[RowBatch]:
         """Yield all rows, deleted ones included, one batch per row group; none without the column."""
@@ -191,9 +192,11 @@ def _of_parquet(table: Table, column: str | None) -> DataSet:
         partitions = [{name: value.as_py() for name, value in source.partition} for source in sources]
         sources = _in_partition(name, table.options.partition, sources, partitions)
     with open_file(sources[0]) as file:
-        variant = choose_column(file.schema, column, file.name).name
-    files = [DataFile(source, lambda file: variant) for source in sources]
-    return _of_files(name, table, variant, files, lambda: (batch for file in files for batch in file.batches()))
+        variant = choose_values(file.schema, column, file.name)
+    files = [DataFile(source, lambda file: variant.name) for source in sources]
+    data = _of_files(name, table, variant.name, files, lambda: (batch for file in files for batch in file.batches()))
+    # Footers of JSON text prove nothing of its values.
+    return replace(data, files=()) if variant.node.is_leaf else data
 
 
 def _of_files(
@@ -294,11 +297,18 @@ def paths(table: Table, column: str | None = None) -> dict[str, str]:
 
 def count_rows(table: Table) -> int:
     """Return the number of rows; see `Table`."""
-    if table.format in ("parquet", "vortex"):
+    if table.format == "vortex":
         rows: int = table.inspect().rows
         return rows
+    if table.format == "parquet":
+        return sum(map(_footer_rows, locate(table.source, table.options.filesystem)))
     names = [f.name for f in sorted(table.schema, key=lambda f: f.type.num_fields)]
     return sum(len(part) for part in table.scan(names[:1]).batches())
+
+
+def _footer_rows(source: ParquetSource) -> int:
+    with open_file(source) as file:
+        return file.facts.rows()
 
 
 def profile(table: Table, **options: Any) -> Profile:

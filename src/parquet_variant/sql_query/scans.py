@@ -19,7 +19,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import with_json_as_variants
 from parquet_variant.ops.parse_json import parse_paths
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.selection import PlannedQuery, Selected
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
@@ -41,6 +41,11 @@ class Batches(Protocol):
     def batches(self) -> Iterator[pa.Table]:
         """Yield the rows in batches."""
         ...
+
+    @property
+    def bytes_read(self) -> int:
+        """The bytes of columns that the scan has read so far in this process; 0 if none are needed."""
+        return 0
 
     def explain(self) -> Any:
         """Return what the scan reads and skips; None if that is not known."""
@@ -105,6 +110,10 @@ class _SideBySide(Batches, Record):
         fields = {field.name: field for plan in self.plans for field in plan.schema}
         return pa.schema([fields[name] for name in self.names])
 
+    @property
+    def bytes_read(self) -> int:
+        return sum(plan.bytes_read for plan in self.plans)
+
     def batches(self) -> Iterator[pa.Table]:
         streams = [plan.batches() for plan in self.plans]
         waiting: list[pa.Table | None] = [None] * len(streams)
@@ -125,7 +134,7 @@ class _SideBySide(Batches, Record):
 _PART_BYTES = 4 << 20
 
 
-class TextScan(Record):
+class TextScan(PlannedQuery, Record, repr=False):
     """A scan with columns of JSON text, and the query over each part of its result."""
 
     stored: Batches  # The scan of the columns as they are stored.
@@ -133,6 +142,8 @@ class TextScan(Record):
     # For each column of text in `stored`, the outputs that are made of it: Variants, and text that is not JSON.
     made: Mapping[str, Sequence[Selected]]
     threads: int | None
+    selection: tuple[Selected, ...]  # The output columns of the query.
+    hidden, predicate = (), None  # The stored columns are filtered.
 
     @classmethod
     def plan(
@@ -162,12 +173,14 @@ class TextScan(Record):
         )
         outputs = dict(needed) | {name: Selected.of(name) for name in others}
         rows = MemoryScan.plan(empty_table(parts), outputs, errors=options.errors, zone=options.zone)
-        return cls(plan, rows, {inputs[text]: columns for text, columns in made.items()}, options.threads)
+        return cls(
+            plan, rows, {inputs[text]: columns for text, columns in made.items()}, options.threads, rows.selection
+        )
 
     @property
-    def schema(self) -> pa.Schema:
-        """The schema of every batch."""
-        return self.rows.schema
+    def bytes_read(self) -> int:
+        """The bytes of stored columns that the query has read so far in this process."""
+        return self.stored.bytes_read
 
     def explain(self) -> Any:
         """Return what the scan of the stored columns reads and skips; None if that is not known."""

@@ -62,7 +62,7 @@ def split_type(text: str) -> tuple[str, str | None]:
     """Split ``$.a['b:c']:int`` into path and type; a key with a colon must be written in brackets and quotes."""
     match = _PATH_BEFORE_TYPE.match(text)
     assert match is not None
-    kind = text[match.end() + 1 :].strip()
+    kind = text[match.end() :].removeprefix(":").removeprefix(":").strip()  # also with two, as in SQL
     return match[0], kind if match.end() < len(text) else None
 
 

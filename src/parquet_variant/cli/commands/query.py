@@ -81,14 +81,14 @@ def cat(
     from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
     from parquet_variant.files.parquet.format.files import locate, open_file
     from parquet_variant.ops.interop.display import json_texts
-    from parquet_variant.types.forms import is_json_type
+    from parquet_variant.types.forms import holds_json, is_json_type
 
     options: dict[str, Any] = {"column": column, "version": version, "at": at, "catalog": catalog}
     with queryable(path, threads, accepts_json=True, allow_outside=allow_outside, **options) as table:
         schema, name = table.schema, column
         if name is None and table.format == "parquet":
             with open_file(locate(table.source)[0]) as file:
-                if not find_variants(file.schema):
+                if not find_variants(file.schema) and not any(map(holds_json, schema.types)):
                     raise no_variant_column(schema.names, file.name)
         if name is None and len(schema) == 1 and (is_variant_field(schema.field(0)) or is_json_type(schema.types[0])):
             name = schema.names[0]

@@ -104,6 +104,21 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
     return column
 
 
+def choose_values(root: SchemaNode, name: str | None, file: str) -> VariantColumn:
+    """Return a Variant column as `choose_column` does, or else a column of JSON text, whose node is a leaf.
+
+    The text is that of the type ``arrow.json``; `variant_storage` parses it.
+    """
+    texts = [node for node in root.children if node.logical == "JSON" and name in (None, node.name)]
+    if not texts or (name is None and find_variants(root)):
+        return choose_column(root, name, file)
+    if len(texts) > 1:
+        names = ", ".join(node.name for node in texts)
+        problem = f"the file has several columns of JSON text: choose one with column=, from {names}"
+        raise VariantFileError(problem, reason="several-variant-columns", file=file)
+    return VariantColumn(texts[0].name, texts[0], "unshredded", texts[0].repetition == "repeated")
+
+
 def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection[str] = ()) -> SchemaNode:
     """Return the top-level column with a name; `other_columns` are suggested in the error too.
 

@@ -26,7 +26,7 @@ from parquet_variant.errors import (
     strings_of,
 )
 from parquet_variant.files.parquet.format.arrow_schema import map_variants, tagged
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, find_variants, top_column
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, find_variants, top_column
 from parquet_variant.files.parquet.format.files import (
     OpenFile,
     ParquetSource,
@@ -38,6 +38,7 @@ from parquet_variant.files.parquet.format.files import (
 from parquet_variant.io.directories import Partition
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.storage_shape import is_binary
+from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
 from parquet_variant.types.forms import chunks_in_form, with_fields
@@ -173,7 +174,7 @@ def read(
         parts: list[VariantArray] = []
         for parquet_source in sources:
             with open_file(parquet_source) as file:
-                variant_column = choose_column(file.schema, column, file.name)
+                variant_column = choose_values(file.schema, column, file.name)
                 parts += [array for _, array in row_group_arrays(file, variant_column, workers)]
         if on_conflict != "error":
             from parquet_variant.ops.shred_variant import unshred_variant
@@ -220,16 +221,19 @@ def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) ->
 
 
 def variant_storage(table: pa.Table, column: VariantColumn) -> pa.StructArray:
-    """Return the storage of a Variant column in a table that was read from some of its leaves.
+    """Return the storage of a Variant column in a table that was read from some of its leaves; JSON text is parsed.
 
     pyarrow takes the nulls of a group from its first leaf. In a damaged file the leaves may disagree: then the group
     exists where any leaf has a value, so that the values of a path do not depend on which other leaves are read.
 
-    Raises `MalformedVariantError` (``bad-version``) for metadata of an unknown version, even next to a scalar.
+    Raises `MalformedVariantError` (``bad-version``) for metadata of an unknown version, even next to a scalar, and
+    `JsonError` for text that is not JSON.
     """
     storage = nested_array(table, column.path)
     if isinstance(storage, pa.ExtensionArray):  # a type of that name that the process has registered
         storage = storage.storage
+    if column.node.is_leaf:
+        return parse_json(storage, threads=1).storage
     if storage.type.get_field_index("metadata") >= 0:
         _check_versions(storage)
     return _agreeing(storage, nullable=True, may_be_lost=False)[0]

@@ -91,6 +91,8 @@ def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataTyp
     ``value`` if ``typed_value`` has the field; "Arrays": an array is never in ``value`` next to a typed list. So only
     ``typed_value`` of the levels above the end of the path matters.
     """
+    if column.node.is_leaf:  # JSON text
+        return PathColumns(column.node, False, target, typed=[column.node], needs_all=True)
     group, metadata = final_form(column), column.node.child("metadata")
     end = walk_path(group, path)
     if column.layout not in ("unshredded", "final"):

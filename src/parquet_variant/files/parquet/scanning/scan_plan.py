@@ -20,7 +20,7 @@ from pyarrow import fs
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import plain_storage
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, top_column
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, top_column
 from parquet_variant.files.parquet.format.facts import OWN_WRITER, leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
@@ -195,7 +195,7 @@ def _outputs_in(
 ) -> tuple[VariantColumn | None, list[Output]]:
     """Return the Variant column, if the selection has paths, and the columns of the file for each selected column."""
     variant = (
-        choose_column(file.schema, column, file.name) if any(item.path is not None for item in selection) else None
+        choose_values(file.schema, column, file.name) if any(item.path is not None for item in selection) else None
     )
     if variant is not None and variant.repeated:
         problem = f"{variant.name} is inside a list or map, so a row may have several values: use Table.to_arrow"
