@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
 from parquet_variant.io import staging as staging_module
-from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
+from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging, staged_job
 from parquet_variant.io.temporaries import JobOwner
 
 
@@ -271,3 +272,14 @@ def test_a_task_whose_job_has_ended_opens_no_file(tmp_path):
     with pytest.raises(VariantFileError, match="has ended"), files:
         files.write({}, {"v": pv.from_python([1])})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_whose_owner_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> JobOwner:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    (tmp_path / "a.parquet").write_bytes(b"")
+    monkeypatch.setattr(JobOwner, "current", full)
+    with pytest.raises(VariantFileError, match="no space left"), staged_job(str(tmp_path), "append"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]

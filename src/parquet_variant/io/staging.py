@@ -451,11 +451,10 @@ def staged_job(dest: str, mode: Mode) -> Iterator[Staging]:
     """Provide the staging area of a job that has begun; if the block fails, what it staged is removed."""
     opened = open_staging(dest, mode)
     assert opened is not None
-    staging = opened.begin()
     try:
-        yield staging
+        yield opened.begin()
     except BaseException:
-        staging.abort()
+        opened.abort()
         raise
 
 
