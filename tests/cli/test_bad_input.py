@@ -96,6 +96,26 @@ def test_a_parquet_file_without_a_variant_column(variant: Run, tmp_path: Path, c
     assert str(source) in done.error
 
 
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["query", "{table}", "--select", "m=v:properties.mag"], "or use a path, such as $.properties.mag"),
+        (["query", "{table}", "SELECT 1 FROM t WHERE v:properties.time > '2026-01-02'"], "epoch_ms(v:properties.time)"),
+        (["loads", "{table}"], "hint: no file is recorded: `variant ingest --only-new`"),
+        (["compat", "{json}"], "sample.ndjson is not a local Parquet or Vortex file or directory, or a Delta"),
+        (["rewrite", "{table}", "{out}", "--schema", "a.b int"], "a field of an object is written a struct<b: int>"),
+    ],
+    ids=["path of SQL", "date and number", "loads", "compat", "schema"],
+)
+def test_a_mistake_names_what_to_write(
+    variant: Run, tmp_path: Path, earthquakes: Path, usgs_sample: Path, words: list[str], shown: str
+) -> None:
+    json = tmp_path / "sample.ndjson"
+    json.write_bytes(usgs_sample.read_bytes())
+    done = variant(*(word.format(table=earthquakes, json=json, out=tmp_path / "out") for word in words))
+    assert shown in done.err
+
+
 def test_a_parquet_file_among_json(variant: Run, tmp_path: Path) -> None:
     source = tmp_path / "plain.parquet"
     pq.write_table(pa.table({"id": [1]}), source)

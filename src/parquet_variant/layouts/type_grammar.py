@@ -77,7 +77,8 @@ class TypeParser:
             match = _TOKEN.match(text, end)
             if match is None or match.lastgroup is None:
                 end += len(text[end:]) - len(text[end:].lstrip())
-                self.fail(f"unexpected {text[end]!r} in a type", end)
+                nested = "; a field of an object is written a struct<b: int>" if text[end] == "." else ""
+                self.fail(f"unexpected {text[end]!r} in a type{nested}", end)
             self.tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
             end = match.end()
 

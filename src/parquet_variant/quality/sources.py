@@ -33,6 +33,7 @@ from parquet_variant.io.filesystems import path_texts
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
+from parquet_variant.sql_query.scans import FileRows
 from parquet_variant.support.records import Record
 from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.tables.table.base import TableFormat
@@ -301,14 +302,9 @@ def count_rows(table: Table) -> int:
         rows: int = table.inspect().rows
         return rows
     if table.format == "parquet":
-        return sum(map(_footer_rows, locate(table.source, table.options.filesystem)))
+        return sum(map(len, FileRows(tuple(locate(table.source, table.options.filesystem))).batches()))
     names = [f.name for f in sorted(table.schema, key=lambda f: f.type.num_fields)]
     return sum(len(part) for part in table.scan(names[:1]).batches())
-
-
-def _footer_rows(source: ParquetSource) -> int:
-    with open_file(source) as file:
-        return file.facts.rows()
 
 
 def profile(table: Table, **options: Any) -> Profile:

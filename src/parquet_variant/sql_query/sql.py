@@ -82,6 +82,7 @@ def class_warnings(classes: Mapping[tuple[str, tuple[str, ...]], Counter[str]]) 
     for (text, compared), counts in classes.items():
         others = {name: number for name, number in counts.items() if number and name not in compared}
         cast = f"write a cast, such as {text}::{_CASTS.get('/'.join(compared), 'string')}"
+        cast += f", or epoch_ms({text}) for milliseconds since 1970" * (compared == ("string",) and "number" in others)
         parts = [
             f"{number:,} {_PLURALS.get(name, f'{name}s') if number > 1 else name}"
             for name, number in sorted(others.items())

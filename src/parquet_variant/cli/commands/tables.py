@@ -74,7 +74,10 @@ def history(
 
 def loads(table: Table, catalog: Catalog = None, as_json: AsJson = False) -> None:
     """List the files that ingest --only-new has loaded into a table or directory, the last load first."""
-    _print_records(open_table(table, catalog).loads(), ["path", "size", "modified", "loaded"], as_json=as_json)
+    records = open_table(table, catalog).loads()
+    _print_records(records, ["path", "size", "modified", "loaded"], as_json=as_json)
+    if not records:
+        report_warning("no file is recorded: `variant ingest --only-new` records the files that it loads", "hint")
 
 
 def _print_records(

@@ -79,7 +79,7 @@ def copy_of(table: Table) -> Iterator[Subject]:
     """
     source = Path(table.uri)
     if not _engines_of(table.format) or not (source.exists() or table.options.catalog is not None):
-        problem = f"{source} does not exist on this machine as files or a table: name a local file, directory or table"
+        problem = f"{source} is not a local Parquet or Vortex file or directory, or a Delta or Iceberg table: name one"
         raise VariantFileError(problem, reason="no-such-file", file=str(source))
     with TemporaryDirectory(prefix="variant-compat-") as folder:
         if table.format == "iceberg":

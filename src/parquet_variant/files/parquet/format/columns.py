@@ -130,7 +130,7 @@ def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection
         raise VariantFileError(problem, reason="several-columns", file=file)
     if not nodes:
         names = ", ".join([*(node.name for node in root.children), *other_columns]) or "none"
-        problem = f"no column {name}: choose from {names}, or use a path, such as $.{name}"
+        problem = f"no column {name}: choose from {names}, or use a path, such as $.{name.rpartition(':')[2]}"
         raise VariantFileError(problem, reason="no-such-column", file=file)
     return nodes[0]
 
