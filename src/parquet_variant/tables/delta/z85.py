@@ -26,11 +26,6 @@ _DIGIT = np.full(256, _BAD, dtype=np.uint8)
 _DIGIT[_ALPHABET] = np.arange(85, dtype=np.uint8)
 _POWERS = np.array([85**4, 85**3, 85**2, 85, 1], dtype=np.uint64)
 _MAX_WORD = 0xFFFFFFFF
-# The amount that a character at each of the five places of a group adds to its word; an invalid character makes the
-# word too large.
-_WORTH = np.where(_DIGIT == _BAD, np.uint64(1 << 40), _DIGIT.astype(np.uint64) * _POWERS[:, None])
-# The same for two characters, read as a big-endian number.
-_WORTH_OF_TWO = [np.add.outer(_WORTH[k], _WORTH[k + 1]).ravel() for k in (0, 2)]
 
 
 def encode(data: bytes) -> str:
@@ -103,18 +98,15 @@ def decode_array(texts: pa.Array) -> pa.Array:
 
 
 def _groups(characters: npt.NDArray[np.uint8]) -> bytes:
-    groups = len(characters) // 5
-    if not groups:
-        return b""
-    words = _WORTH[4].take(characters[4::5])
-    for at, worth in zip((0, 2), _WORTH_OF_TWO, strict=True):
-        words += worth.take(np.ndarray((groups,), ">u2", np.ascontiguousarray(characters), at, (5,)).astype(np.uint16))
+    digits = _DIGIT[characters]
+    if (bad := digits == _BAD).any():
+        at = int(np.argmax(bad))
+        problem = f"Z85 text contains the character {chr(int(characters[at]))!r}"
+        raise DeltaError(problem, reason="bad-z85", offset=at)
+    words = np.zeros(len(digits) // 5, np.uint64)
+    for place in range(5):
+        words = words * np.uint64(85) + digits[place::5]
     if words.max(initial=0) > _MAX_WORD:
-        bad = _DIGIT[characters] == _BAD
-        if bad.any():
-            at = int(np.argmax(bad))
-            problem = f"Z85 text contains the character {chr(int(characters[at]))!r}"
-            raise DeltaError(problem, reason="bad-z85", offset=at)
         problem = "Z85 text contains a group above 2^32 - 1"
         raise DeltaError(problem, reason="bad-z85", offset=int(np.argmax(words > _MAX_WORD)) * 5)
     return words.astype(">u4").tobytes()
