@@ -245,8 +245,7 @@ def from_python(values: Any, *, max_depth: int = MAX_DEPTH, errors: Errors = "ra
     """
     null_on_error = check_errors(errors)
     if is_one_value(values):
-        convert = partial(_variant_of, values, max_depth)
-        return or_none(convert) if null_on_error else convert()
+        return or_none(partial(_variant_of, values, max_depth), errors)
     if hasattr(values, "columns"):  # a data frame, whose rows are objects
         return cast_to_variant(values)
     objects = list(values)
@@ -285,10 +284,9 @@ def to_python(array: Any, *, errors: Errors = "raise") -> Any:
     >>> pv.to_python(pv.parse_json(['{"a": [1, 2.50]}', "null", None]))
     [{'a': [1, Decimal('2.50')]}, None, None]
     """
-    null_on_error = check_errors(errors)
     if isinstance(array, Variant):
-        return or_none(array.to_python) if null_on_error else array.to_python()
-    return python_objects(as_variant_array(array), null_on_error=null_on_error)
+        return or_none(array.to_python, errors)
+    return python_objects(as_variant_array(array), null_on_error=check_errors(errors))
 
 
 @overload
@@ -334,8 +332,6 @@ def to_json(
     >>> pv.to_json(pv.parse_json(['{"b": [1.50, null], "a": "\u00e9"}', None])).to_pylist()
     ['{"a":"é","b":[1.5,null]}', None]
     """
-    null_on_error = check_errors(errors)
     if isinstance(source, Variant):
-        return or_none(source.to_json) if null_on_error else source.to_json()
-    write = partial(json_column, on_conflict=on_conflict, threads=threads)
-    return or_null(source, write) if null_on_error else write(as_variant_array(source))
+        return or_none(source.to_json, errors)
+    return or_null(source, partial(json_column, on_conflict=on_conflict, threads=threads), errors)

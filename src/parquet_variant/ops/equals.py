@@ -62,7 +62,7 @@ def equals(left: Any, right: Any, *, errors: Errors = "raise") -> bool | pa.Bool
     """
     null_on_error = check_errors(errors)
     if isinstance(left, Variant) and isinstance(right, Variant):
-        return or_none(lambda: left == right) if null_on_error else left == right
+        return or_none(lambda: left == right, errors)
     if isinstance(left, Variant):
         left, right = right, left
     first = as_variant_array(left).to_unshredded()

@@ -139,7 +139,7 @@ def parse_json(
     if isinstance(source, TEXT_TYPES):
         if types is None:
             parse = partial(json_reader.parse_json, source if isinstance(source, str) else bytes(source), options)
-            return or_none(parse, JsonError) if null_on_error else parse()
+            return or_none(parse, errors, JsonError)
         return _parse_column([source], options, types, null_on_error=null_on_error)[0]
     return _parse_column(source, options, types, schema, dictionary, threads, null_on_error=null_on_error)
 

@@ -340,8 +340,7 @@ def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, error
         operand = None if value is NO_VALUE else _operand(value, None)
         if value is not NO_VALUE and operand is None:
             return None
-        change = partial(_by_fallback, source, edits, None if operand is None else operand[0])
-        return or_none(change) if null_on_error else change()
+        return or_none(partial(_by_fallback, source, edits, None if operand is None else operand[0]), errors)
     storage = as_variant_array(source).to_unshredded().storage
     if not edits:
         return VariantArray(storage)

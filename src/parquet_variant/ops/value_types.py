@@ -89,11 +89,9 @@ def variant_type(array: Any, *, errors: Errors = "raise") -> VariantType | pa.St
     >>> pv.variant_type(pv.parse_json(['{"a": 1}', "1.5", "null", None])).to_pylist()
     ['object', 'decimal4', 'null', None]
     """
-    null_on_error = check_errors(errors)
     if isinstance(array, Variant):
-        return or_none(lambda: type_of(array)) if null_on_error else type_of(array)
-    column = as_variant_array(array)
-    return or_null(column, _types) if null_on_error else _types(column)
+        return or_none(partial(type_of, array), errors)
+    return or_null(array, _types, errors)
 
 
 def _types(column: VariantArray) -> pa.StringArray:
@@ -163,7 +161,6 @@ def is_variant_null(array: Any, path: AnyPath = "$", *, errors: Errors = "raise"
     >>> pv.is_variant_null(pv.parse_json(["null", '{"a": null}', None]), "$.a").to_pylist()
     [False, True, False]
     """
-    null_on_error = check_errors(errors)
     segments = VariantPath.parse(path).segments
     if isinstance(array, Variant):
         one = array
@@ -172,9 +169,8 @@ def is_variant_null(array: Any, path: AnyPath = "$", *, errors: Errors = "raise"
             value = one.get(VariantPath(segments))
             return value is not None and type_of(value) == VariantType.NULL
 
-        return or_none(is_null, MalformedVariantError) if null_on_error else is_null()
-    nulls = partial(_nulls, segments=segments)
-    return or_null(array, nulls) if null_on_error else nulls(as_variant_array(array))
+        return or_none(is_null, errors, MalformedVariantError)
+    return or_null(array, partial(_nulls, segments=segments), errors)
 
 
 def _nulls(column: VariantArray, segments: tuple[Segment, ...]) -> pa.BooleanArray:
@@ -214,10 +210,9 @@ def schema_of_variant(array: Any, *, errors: Errors = "raise") -> str | pa.Strin
     >>> pv.schema_of_variant(pv.parse_json(['{"a": [1, 2.5]}', "null", None])).to_pylist()
     ['OBJECT<a: ARRAY<DECIMAL(21,1)>>', 'VOID', None]
     """
-    null_on_error = check_errors(errors)
     if isinstance(array, Variant):
-        return or_none(lambda: str(schema_of(array))) if null_on_error else str(schema_of(array))
-    return or_null(array, _type_names) if null_on_error else _type_names(as_variant_array(array))
+        return or_none(lambda: str(schema_of(array)), errors)
+    return or_null(array, _type_names, errors)
 
 
 def _type_names(column: VariantArray) -> pa.StringArray:

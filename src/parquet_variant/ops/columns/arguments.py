@@ -147,20 +147,24 @@ def check_errors(errors: object) -> bool:
     return errors == "null"
 
 
-def or_none(function: Callable[[], T], errors: type[VariantError] = VariantError) -> T | None:
-    """Return what a function returns, or None if it raises one of the given errors."""
+def or_none(function: Callable[[], T], errors: object = "null", handled: type[VariantError] = VariantError) -> T | None:
+    """Return what a function returns; with ``errors="null"``, None if it raises an error that is `handled`."""
+    if not check_errors(errors):
+        return function()
     try:
         return function()
-    except errors:
+    except handled:
         return None
 
 
-def or_null(values: Any, function: Callable[[VariantArray], pa.Array]) -> pa.Array:
-    """Apply a function to a column, with null for rows that it raises for."""
-    column = as_variant_array(values)
+def or_null(values: Any, function: Callable[[VariantArray], pa.Array], errors: object = "null") -> pa.Array:
+    """Apply a function to a column; with ``errors="null"``, rows that it raises for are null."""
+    is_null, column = check_errors(errors), as_variant_array(values)
     try:
         return function(column)
     except VariantError:
+        if not is_null:
+            raise
         if len(column) < 2:
             return pa.nulls(len(column), function(VariantArray.from_variants([None])).type)
     middle = len(column) // 2
