@@ -44,7 +44,7 @@ class Batches(Protocol):
 
     @property
     def bytes_read(self) -> int:
-        """The bytes of columns that the scan has read so far in this process; 0 if none are needed."""
+        """The bytes of columns that the scan has read so far in this process; 0 if they are not counted."""
         return 0
 
     def explain(self) -> Any:
@@ -109,10 +109,6 @@ class _SideBySide(Batches, Record):
     def schema(self) -> pa.Schema:
         fields = {field.name: field for plan in self.plans for field in plan.schema}
         return pa.schema([fields[name] for name in self.names])
-
-    @property
-    def bytes_read(self) -> int:
-        return sum(plan.bytes_read for plan in self.plans)
 
     def batches(self) -> Iterator[pa.Table]:
         streams = [plan.batches() for plan in self.plans]

@@ -194,6 +194,8 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
+    from parquet_variant.arrays.capsules import is_variant_field
+
     if set_ and matched != "update":
         raise BadParameter("--set needs --matched update")
     for condition, clause, option in (
@@ -204,7 +206,12 @@ def merge(
         if condition and not clause:
             raise BadParameter(f"{option}-where needs {option}")
     with with_stdin([source]) as (file,):
-        plan = open_table(table, catalog).merge(open_table(file), on)
+        target, rows = open_table(table, catalog), open_table(file)
+        others = [field.name for field in target.schema if not is_variant_field(field)]
+        if insert and others and rows.format == "json":
+            shown = f"inserted rows of JSON have NULL in {', '.join(others)}: to fill columns from keys, run"
+            report_warning(f"{shown} `variant ingest {source} NEW --columns {','.join(others)}` and merge NEW", "hint")
+        plan = target.merge(rows, on)
         if matched == "update":
             updates = plan.when_matched_update_all(matched_where)
             plan = plan.when_matched_update(_assignments(set_), matched_where) if set_ else updates
