@@ -64,6 +64,32 @@ def test_small_calls_do_not_import_pandas(tmp_path):
     assert (run.returncode, run.stdout, run.stderr) == (0, "\n", "")
 
 
+_CHANGES = """
+import sys
+import parquet_variant as pv
+path, format = sys.argv[1:]
+pv.write(path, [{"a": number, "b": "x", "c": {"d": 2.5, "e": None}} for number in range(9)], format=format)
+table = pv.open(path)
+where = "v:a >= 5 AND v:b = 'x' AND v:c.d > 1"
+assert len(table.scan({"a": "$.a:int"}, where=where).to_arrow()) == 4
+assert table.delete("v:a > 6").rows_deleted == 2
+assert table.update({"v:b": "'z'"}, where="v:a > 4").rows_updated == 2
+merge = table.merge([{"a": 3, "b": "m"}, {"a": 30, "b": "n"}], "target.v:a = source.v:a")
+merged = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+assert (merged.rows_updated, merged.rows_inserted) == (1, 1)
+table.optimize()
+assert len(table.read()) == 8
+print(*{"pandas", "polars"} & sys.modules.keys())
+"""
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_filters_and_small_changes_of_tables_do_not_import_pandas(format, tmp_path):
+    command = [sys.executable, "-c", _CHANGES, str(tmp_path / "t"), format]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "\n", "")
+
+
 @pytest.mark.parametrize(
     "use",
     [

@@ -37,7 +37,7 @@ from parquet_variant.arrays.parts import (
 )
 from parquet_variant.arrays.value_positions import NameNumbers, ValuePositions
 from parquet_variant.encoding.metadata import NULL_VALUE
-from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.reading import NameTable, name_table
 from parquet_variant.kernels.values.value_nodes import value_array
@@ -88,7 +88,7 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
 
 def _list_parts(array: pa.Array) -> tuple[Int64s, pa.Array]:
     """Return the length of each list (0 for null), and the concatenated elements of all lists."""
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths = to_numpy(pc.list_value_length(array).fill_null(0)).astype(np.int64)
     return lengths, list_elements(array)
 
 
@@ -123,7 +123,7 @@ def draft_of_final(storage: pa.StructArray, schema: ShreddingSchema, layout: Lay
         group = struct_of({"metadata": columns["metadata"], **residual}, storage.is_null())
         plain, refused = assembled_storage(group, schema_table(_skeleton(schema)), metadata)
         needs_reference_if(refused.any())
-        value = pc.if_else(pa.array(has_residual), plain.field("value"), None)
+        value = pc.if_else(from_numpy(has_residual), plain.field("value"), None)
         top["metadata"], top["value"] = with_minimal_metadata(ValuePositions.of_column(value, metadata), names)
     paths = _draft_group(columns, schema, metadata, names, layout, None)
     return struct_of({**top, "paths": paths}, storage.is_null())
@@ -298,21 +298,21 @@ def _merged(
     residual_value = residual["value"]
     has_value = valid_mask(residual_value)
     # The placeholder of an element that is stored completely in `paths`.
-    is_placeholder = pc.equal(residual_value, NULL_VALUE).fill_null(False).to_numpy(zero_copy_only=False)
+    is_placeholder = to_numpy(pc.equal(residual_value, NULL_VALUE).fill_null(False))
     if node.is_leaf:
         in_paths = valid_mask(columns["value"])
         if "typed_value" in columns:
             in_paths = in_paths | valid_mask(columns["typed_value"])
         needs_reference_if(np.any(in_paths & has_value & ~is_placeholder))
-        return {**columns, "value": pc.if_else(pa.array(in_paths), columns["value"], residual_value)}
+        return {**columns, "value": pc.if_else(from_numpy(in_paths), columns["value"], residual_value)}
     typed, residual_typed = columns["typed_value"], residual["typed_value"]
     in_paths, in_residual = valid_mask(typed), valid_mask(residual_typed)
     conflicts = in_paths & ~in_residual & has_value
     needs_reference_if(
         np.any(conflicts & ~is_placeholder) or (not element and node.fields is not None and np.any(conflicts))
     )
-    value = pc.if_else(pa.array(conflicts), None, residual_value)
-    missing = pa.array(~(in_paths | in_residual))
+    value = pc.if_else(from_numpy(conflicts), None, residual_value)
+    missing = from_numpy(~(in_paths | in_residual))
     if node.element is not None:
         lists = _merged_lists(typed, residual_typed, in_paths, in_residual, node.element)
         return {"value": value, "typed_value": lists}
@@ -338,7 +338,7 @@ def _merged_lists(
         node,
         element=True,
     )
-    return _list_of(sizes, struct_of(merged), pa.array(~(in_paths | in_residual)))
+    return _list_of(sizes, struct_of(merged), from_numpy(~(in_paths | in_residual)))
 
 
 def _scatter_lists(elements: pa.Array, is_list: Mask, lengths: Int64s, sizes: Int64s) -> pa.Array:
@@ -348,4 +348,4 @@ def _scatter_lists(elements: pa.Array, is_list: Mask, lengths: Int64s, sizes: In
     starts = np.cumsum(lengths) - lengths
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     absent = np.repeat(~is_list, sizes)
-    return elements.take(pa.array(np.repeat(starts, sizes) + within, mask=absent))
+    return elements.take(from_numpy(np.repeat(starts, sizes) + within, absent))

@@ -126,7 +126,7 @@ def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
         children = {name: struct_of(_group(array.field(index), names)) for index, name in enumerate(fields)}
         typed = struct_of(children, array.is_null())
     elif _is_any_list(array.type):
-        offsets = offsets_of(pc.list_value_length(array).fill_null(0))
+        offsets = offsets_of(to_numpy(pc.list_value_length(array).fill_null(0)))
         elements = struct_of(_group(list_elements(array), names))
         typed = pa.LargeListArray.from_arrays(from_numpy(offsets), elements, mask=array.is_null())
     elif pa.types.is_null(array.type):

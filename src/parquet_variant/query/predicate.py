@@ -374,8 +374,8 @@ def _bind_units(compare: Compare, kind: pa.DataType, units: int, has_remainder: 
         return Compare(column, op, scalar(units, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind))
     if pa.types.is_integer(kind):
         return Compare(column, op, scalar(units, kind))
-    text = tuple(int(digit) for digit in str(abs(units)))
-    return Compare(column, op, pa.scalar(Decimal((int(units < 0), text, -kind.scale)), kind))
+    data = pa.py_buffer(units.to_bytes(kind.byte_width, "little", signed=True))
+    return Compare(column, op, pa.Array.from_buffers(kind, 1, [None, data])[0])
 
 
 def _scalar(literal: Any, kind: pa.DataType) -> pa.Scalar:

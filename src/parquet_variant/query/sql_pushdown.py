@@ -330,7 +330,7 @@ _CLASSES: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
 def class_of_value(value: Any) -> str | None:
     """Return the class of a Python value in the order of Variants."""
     is_number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
-    return "number" if is_number else class_of_type(pa.scalar(value).type)
+    return "number" if is_number else class_of_type(pa.string() if isinstance(value, str) else pa.scalar(value).type)
 
 
 def class_of_type(kind: pa.DataType | None) -> str | None:

@@ -23,7 +23,7 @@ from parquet_variant.arrays.value_positions import ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.storage_shape import DDL_NAMES
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
@@ -103,7 +103,7 @@ def _entries(argument: Any) -> pa.Array:
     """Return the elements or fields of each value as a list."""
     column = column_of(argument)
     table = variant_explode(column)
-    counts = np.bincount(table["row"].to_numpy().astype(np.int64), minlength=len(column))
+    counts = np.bincount(to_numpy(one_chunk(table["row"])).astype(np.int64), minlength=len(column))
     value = plain_storage(VariantArray(one_chunk(table["value"])))
     arrays = [one_chunk(table["pos"]).cast(pa.int32()), one_chunk(table["key"]).cast(pa.string()), value]
     entries = pa.StructArray.from_arrays(arrays, ["pos", "key", "value"])
@@ -432,10 +432,10 @@ class VariantColumns(Record):
         distinct = paths.unique()
         if len(distinct) == 1 and distinct[0].is_valid:
             return of_path(distinct[0].as_py(), *columns)
-        order = [np.flatnonzero(paths.is_null().to_numpy(zero_copy_only=False))]
+        order = [np.flatnonzero(to_numpy(paths.is_null()))]
         parts = [pa.nulls(len(order[0]), self.kind if kind is None else kind)]
         for path in distinct.drop_null().to_pylist():
-            rows = np.flatnonzero(pc.fill_null(pc.equal(paths, path), False).to_numpy(zero_copy_only=False))
+            rows = np.flatnonzero(to_numpy(pc.equal(paths, path).fill_null(False)))
             order.append(rows)
             parts.append(of_path(path, *(column.take(rows) for column in columns)))
-        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(order))))
+        return pa.concat_arrays(parts).take(from_numpy(np.argsort(np.concatenate(order))))

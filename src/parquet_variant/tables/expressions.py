@@ -19,7 +19,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, check_mapping
-from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.ops.value_edits import variant_set
 from parquet_variant.ops.variant_get import variant_get
@@ -53,12 +53,12 @@ def numbered(columns: Mapping[str, Any], rows: int) -> pa.Table:
     The name of the first column is longer than every other name, so that no user's column can have it.
     """
     name = "#" * (1 + max(map(len, columns), default=0))
-    return pa.table({name: pa.array(np.arange(rows)), **columns})
+    return pa.table({name: from_numpy(np.arange(rows)), **columns})
 
 
 def renumbered(table: pa.Table) -> pa.Table:
     """Return rows of a `numbered` table with their own numbers."""
-    return table.set_column(0, table.column_names[0], pa.array(np.arange(len(table))))
+    return table.set_column(0, table.column_names[0], from_numpy(np.arange(len(table))))
 
 
 def number_column(alias: str, table: pa.Table) -> str:
@@ -102,8 +102,8 @@ def evaluate(texts: Mapping[str, str], tables: Mapping[str, pa.Table], zone: str
     number = "#" * (1 + max(map(len, texts)))
     sql = f"SELECT {selected}, {number_column(alias, first)} AS {quoted(number)} FROM {source}"
     answer = run_sql(sql, tables, zone=zone)
-    order = np.argsort(answer[number].to_numpy(), kind="stable")
-    return answer.drop_columns(number).take(pa.array(order))
+    order = np.argsort(to_numpy(one_chunk(answer[number])), kind="stable")
+    return answer.drop_columns(number).take(from_numpy(order))
 
 
 def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -> Mask:
@@ -112,7 +112,7 @@ def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -
     if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
         problem = f"the condition is of type {answer.type}: write a condition that is true or false"
         raise TableError(problem, reason="bad-condition")
-    return np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
+    return to_numpy(one_chunk(answer.cast(pa.bool_()).fill_null(scalar(False, pa.bool_()))))
 
 
 class RowCondition(Record):
@@ -308,7 +308,7 @@ def _variants(assignment: Assignment, value: Any, rows: int) -> VariantArray:
     if assignment.value is not None:
         return cast_to_variant(value)
     single = VariantArray.from_pylist([value if isinstance(value, Variant) else Variant.from_python(value)])
-    return VariantArray(single.storage.take(pa.array(np.zeros(rows, np.int32))))
+    return VariantArray(single.storage.take(from_numpy(np.zeros(rows, np.int32))))
 
 
 def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -> pa.Scalar | pa.ChunkedArray:

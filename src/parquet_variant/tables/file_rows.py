@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import TableError, VariantFileError
 from parquet_variant.files.parquet.format.footer_cache import without_views
-from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
@@ -185,7 +185,7 @@ class DataFileColumns(ABC, Record):
             if names:
                 rows = without_views(parquet.read(columns=names), parquet.metadata)
             # Filter before converting, because a change may need few rows of a file.
-            rows = rows if mask is None else rows.filter(pa.array(mask))
+            rows = rows if mask is None else rows.filter(from_numpy(mask))
         stored = StructType(tuple(f for f in fields.fields if not self.is_inherited(f)))
         aligned = align_table(rows, stored, self.find, unchanged, self.missing)
         columns: list[pa.Array | pa.ChunkedArray] = []
@@ -194,7 +194,7 @@ class DataFileColumns(ABC, Record):
                 columns.append(aligned[f.name])
                 continue
             values = self.inherited(f)
-            values = values if mask is None else values.filter(pa.array(mask))
+            values = values if mask is None else values.filter(from_numpy(mask))
             if places[f.name] >= 0:
                 own = one_chunk(rows[self.arrow.field(places[f.name]).name])
                 values = pc.coalesce(own.cast(values.type), values)

@@ -22,8 +22,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import TableError
 from parquet_variant.io.directories import NULL_PARTITION
-from parquet_variant.kernels.arrow_buffers import Int64s
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, scalar, to_numpy
 from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
 
 _MAX_NAME_BYTES = 255
@@ -145,7 +144,7 @@ def rows_by_partition(columns: Mapping[str, Any]) -> list[tuple[dict[str, str | 
                 stacklevel=3,
             )
     values = [{name: column[part[0]] for name, column in texts.items()} for part in rows]
-    return [(values[0], None)] if len(rows) == 1 else list(zip(values, map(pa.array, rows), strict=True))
+    return [(values[0], None)] if len(rows) == 1 else list(zip(values, map(from_numpy, rows), strict=True))
 
 
 def rows_by_key(columns: Sequence[pa.Array]) -> list[Int64s]:
@@ -160,7 +159,7 @@ def row_codes(columns: Sequence[pa.Array]) -> Int64s:
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         encoded = column.dictionary_encode()
-        indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy() + 1
+        indices = to_numpy(encoded.indices.cast(pa.int64()).fill_null(scalar(-1, pa.int64()))) + 1
         _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)
     return codes
 

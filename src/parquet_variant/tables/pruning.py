@@ -203,7 +203,7 @@ class FileStatistics:
         numbers = np.arange(self.files)[rows]
         values = {name: getattr(self, name) for name in ("lower", "upper", "may_be_null", "may_be_value", "may_be_nan")}
         parts = {
-            name: value.take(pa.array(numbers)) if isinstance(value, pa.Array) else value[numbers]
+            name: value.take(from_numpy(numbers)) if isinstance(value, pa.Array) else value[numbers]
             for name, value in values.items()
             if not (value is None or isinstance(value, bool))
         }
@@ -352,6 +352,6 @@ def _comparable(values: pa.Array) -> pa.Array:
 def _positions(ordered: pa.Array, bounds: pa.Array, side: str, unknown: int) -> npt.NDArray[np.int64]:
     """Return the positions of bounds among ordered values, from the ranks of both together, for values of any type."""
     both = pa.concat_arrays([ordered, bounds.cast(ordered.type)])
-    ranks = pc.rank(both, sort_keys="ascending", tiebreaker="dense").to_numpy()
+    ranks = to_numpy(pc.rank(both, sort_keys="ascending", tiebreaker="dense"))
     positions = np.searchsorted(ranks[: len(ordered)], ranks[len(ordered) :], side=side)  # type: ignore[call-overload]
     return np.where(to_numpy(bounds.is_valid()), positions, unknown)

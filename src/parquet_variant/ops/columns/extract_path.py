@@ -24,7 +24,7 @@ from parquet_variant.arrays.variant_array import VariantArray, remembered, trust
 from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
-from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of, scalar
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of, scalar, to_numpy
 from parquet_variant.layouts.layout import Step, walk_path
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.storages import ArrowGroup
@@ -223,7 +223,7 @@ def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:
     positions = np.arange(group.size) if valid is None else np.flatnonzero(valid)
     if len(positions) < group.size:
         lists = lists.take(from_numpy(positions))
-    return positions, offsets_of(pc.list_value_length(lists)), list_elements(lists)
+    return positions, offsets_of(to_numpy(pc.list_value_length(lists))), list_elements(lists)
 
 
 # A column with more metadata than this is not remembered, nor the id of each key in them.

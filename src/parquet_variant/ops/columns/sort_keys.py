@@ -75,8 +75,8 @@ def sort_keys(values: VariantArray) -> pa.BinaryArray:
     """
     storage = values.to_unshredded().storage
     encoded = pc.struct_field(storage, ["value"]).cast(pa.large_binary()).dictionary_encode()  # null where a row is
-    indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    valid = storage.is_valid().to_numpy(zero_copy_only=False)
+    indices = to_numpy(encoded.indices.fill_null(0)).astype(np.int64)
+    valid = to_numpy(storage.is_valid())
     distinct = encoded.dictionary.to_pylist()
     headers = np.array([value[0] if value else 0 for value in distinct], np.uint8)
     # Keys of arrays and objects need the dictionary of their row; those of scalars need the bytes of the value alone.

@@ -11,6 +11,7 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
+from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.facts import PAGE_ERRORS
 from parquet_variant.files.parquet.format.footer import SchemaNode
@@ -18,7 +19,7 @@ from parquet_variant.files.parquet.writing.conform import conform_table
 from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch, plan_shrink
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.io.filesystems import read_errors
-from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.support.records import Record
 from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange
@@ -82,7 +83,7 @@ class FileRows(Generic[File], Record):
             write = plan.like_file(table)
         after = before = None
         if updated.any() and table is not None:
-            before = table.filter(pa.array(updated[needed]))
+            before = table.filter(from_numpy(updated[needed]))
             after = self.new_rows(plan.unshredded(before))
             # Updated rows keep their ids; the hidden column after the ids has the version of the last update.
             for name in plan.write.hidden_columns[1:]:
@@ -96,12 +97,12 @@ class FileRows(Generic[File], Record):
             added.append(plan.with_deleted(self.file, ~is_kept))
         elif is_kept.any() and table is not None:
             # Filtering copies the rows even if all of them are kept.
-            parts.insert(0, table if is_kept[needed].all() else table.filter(pa.array(is_kept[needed])))
+            parts.insert(0, table if is_kept[needed].all() else table.filter(from_numpy(is_kept[needed])))
         if parts:
             added += write.write_files(iter(parts))
         change_data: tuple[Any, ...] = ()
         if plan.records_changes and table is not None:
-            gone = table.filter(pa.array(deleted[needed]))
+            gone = table.filter(from_numpy(deleted[needed]))
             changes = {"delete": gone, "update_preimage": before, "update_postimage": after}
             change_data = plan.write_changes(write, changes)
         counts = int(deleted.sum()), int(updated.sum()), 0 if plan.uses_vectors else int(is_kept.sum())
@@ -130,7 +131,7 @@ class FileRows(Generic[File], Record):
             path, info = self._write(patch)
         columns = StructType(tuple(fields.values()))
         collector = plan.write.metrics_collector(stored_schema(columns))
-        none_deleted = arrow_schema(columns, physical=True).empty_table()
+        none_deleted = empty_table(arrow_schema(columns, physical=True))
         metrics = collector.metrics_without_rows(plan.known_metrics(self.file), none_deleted, info)
         return self._as_updated(plan.with_replaced_columns(self.file, path, info, metrics, columns))
 
@@ -142,7 +143,7 @@ class FileRows(Generic[File], Record):
         names = read | {name.split(".")[0] for name in read} | set(assigned)
         needed = StructType(tuple(f for f in plan.schema.fields if self._needs_all_columns or f.name in names))
         table = plan.read_rows(self.file, None, needed)
-        before = table.filter(pa.array(self.updated))
+        before = table.filter(from_numpy(self.updated))
         after = self.new_rows(plan.unshredded(before, needed))
         write = plan.like_file(table)
         columns = StructType(tuple(f for f in needed.fields if f.name in assigned))

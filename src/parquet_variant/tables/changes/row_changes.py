@@ -17,11 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.final_columns import keys_of_storage
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.scanning.projection import keys_of_files
 from parquet_variant.io.engine import Engine
-from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.selection import Selected, TableFacts
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
@@ -238,7 +239,7 @@ class RowChange(Record):
         for number, clause in self.of_kind(kind):
             matching = candidates
             if clause.expression is not None and candidates.any():
-                part = rows if candidates.all() else expressions.renumbered(rows.filter(pa.array(candidates)))
+                part = rows if candidates.all() else expressions.renumbered(rows.filter(from_numpy(candidates)))
                 matching = candidates.copy()
                 matching[candidates] = expressions.is_true(clause.expression, alias, part, self.zone)
             applied[matching] = number
@@ -247,7 +248,7 @@ class RowChange(Record):
     def _join(self, rows: pa.Table, live: Mask, path: str) -> tuple[Numbers, Numbers, Numbers]:
         """Return rows of a file, the rows of the source that match them, and the number of the clause of each pair."""
         assert self.condition is not None
-        alive = rows.filter(pa.array(live))
+        alive = rows.filter(from_numpy(live))
         branches = [
             f"WHEN {'TRUE' if clause.expression is None else clause.expression.text} THEN {number}"
             for number, clause in self.of_kind("matched")
@@ -261,7 +262,7 @@ class RowChange(Record):
             {self.target: alive, self.source: self.keys},
             zone=self.zone,
         )
-        left, right, clauses = (pairs[name].to_numpy().astype(np.int64) for name in ("l", "r", "c"))
+        left, right, clauses = (to_numpy(one_chunk(pairs[name])).astype(np.int64) for name in ("l", "r", "c"))
         matched = self.of_kind("matched")
         only_deletes = len(matched) == 1 and matched[0][1].action == "delete" and matched[0][1].predicate is None
         unique, counts = np.unique(left[clauses != _NO_CLAUSE], return_counts=True)
@@ -289,16 +290,16 @@ class RowChange(Record):
             if not mask.any():
                 continue
             positions.append(np.flatnonzero(mask))
-            rows = before if mask.all() else before.filter(pa.array(mask))
+            rows = before if mask.all() else before.filter(from_numpy(mask))
             tables = {self.target: rows}
             if clause.kind == "matched":
-                tables[self.source] = self.rows.take(pa.array(source[mask]))
+                tables[self.source] = self.rows.take(from_numpy(source[mask]))
             new = expressions.assigned(rows, schema, clause.assignments, tables, self.zone)
             parts.append(rules.regenerated(new, schema, {item.column for item in clause.assignments}))
         if len(parts) == 1:
             return parts[0]
         order = np.argsort(np.concatenate(positions))
-        return pa.concat_tables(parts, promote_options="permissive").take(pa.array(order))
+        return pa.concat_tables(parts, promote_options="permissive").take(from_numpy(order))
 
     # ---- new rows
 
@@ -316,7 +317,7 @@ class RowChange(Record):
                 continue
             fields = [f.with_nullable(True) for f in arrow_schema(schema)]
             nulls = [pa.nulls(len(positions), f.type) for f in fields]
-            tables = {self.source: self.rows.take(pa.array(positions))}
+            tables = {self.source: self.rows.take(from_numpy(positions))}
             new = expressions.assigned(
                 pa.table(nulls, pa.schema(fields)), schema, clause.assignments, tables, self.zone
             )
@@ -362,10 +363,10 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
     def new_values() -> list[VariantArray]:
         needed = expressions.needed_columns(assignments)
         own = needed.get(target, {})
-        read = plan.read_columns(file, own, change.zone)[0].filter(pa.array(updated)) if own else None
+        read = plan.read_columns(file, own, change.zone)[0].filter(from_numpy(updated)) if own else None
         tables = {target: expressions.numbered({}, count) if read is None else expressions.renumbered(read)}
         if updates[0].kind == "matched":
-            partners = change.rows.take(pa.array(source[updated]))
+            partners = change.rows.take(from_numpy(source[updated]))
             tables[change.source] = expressions.needed_table(partners, needed.get(change.source, {}))
         values = zip(assignments, expressions.new_values(assignments, tables, change.zone), strict=True)
         return [expressions.path_column(assignment, value, count) for assignment, value in values]

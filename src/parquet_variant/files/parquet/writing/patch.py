@@ -359,7 +359,7 @@ class FileShrink(Record):
         start = 0
         for place in group[0][1]:
             mask = remaining[place.first_row : place.first_row + place.rows]
-            rows = table.slice(start, place.rows).filter(pa.array(mask)).combine_chunks()
+            rows = table.slice(start, place.rows).filter(from_numpy(mask)).combine_chunks()
             start += place.rows
             if len(rows):
                 leaves = [

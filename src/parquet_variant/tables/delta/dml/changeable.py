@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError, check_choice
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileLayout, TableChange
@@ -138,7 +138,7 @@ class DeltaTable(ChangeableTable[Add]):
 
     def filtered(self, files: pa.Table, mask: Mask) -> pa.Table:
         """See `ChangeableTable.filtered`."""
-        return files.filter(pa.array(mask))
+        return files.filter(from_numpy(mask))
 
     def to_files(self, files: pa.Table) -> list[Add]:
         """See `ChangeableTable.to_files`."""
@@ -185,7 +185,7 @@ class DeltaTable(ChangeableTable[Add]):
         changed = change.changed
         keys = {(file.file.path, file.file.deletion_vector) for file in changed}
         mask = [(add.path, add.deletion_vector) in keys for add in iter_adds(change.opened.select(PLACES))]
-        removed = change.opened.filter(pa.array(mask, pa.bool_()))
+        removed = change.opened.filter(from_numpy(np.array(mask, np.bool_)))
         return Transaction(
             operation,
             change.parameters,

@@ -230,7 +230,7 @@ def _canonical_table(table: pa.Table, partition_names: Sequence[str]) -> pa.Tabl
     for batch in table.to_batches():
         kinds = {kind: batch[kind] for kind in batch.schema.names}
         valid = {kind: actions.is_valid() for kind, actions in kinds.items()}
-        is_add = valid["add"] if "add" in valid else pa.array(np.zeros(len(batch), dtype=bool))
+        is_add = valid["add"] if "add" in valid else from_numpy(np.zeros(len(batch), dtype=bool))
         columns: list[pa.Array] = []
         for name, kind in zip(FILE_SCHEMA.names, FILE_SCHEMA.types, strict=True):
             children = [pc.struct_field(a, [name]) for a in kinds.values() if a.type.get_field_index(name) >= 0]

@@ -172,7 +172,7 @@ class FileColumns(DataFileColumns):
         if f.name != (self.current.row_tracking_columns or ("",))[0]:
             return pa.repeat(pa.scalar(self.file.default_row_commit_version, pa.int64()), self.rows)
         base = self.file.base_row_id
-        return pa.nulls(self.rows, pa.int64()) if base is None else pa.array(np.arange(base, base + self.rows))
+        return pa.nulls(self.rows, pa.int64()) if base is None else from_numpy(np.arange(base, base + self.rows))
 
     def live(self, parquet: Any = None) -> Mask | None:
         """Return the rows that the deletion vector keeps, which may be damaged, or of another file."""
@@ -265,9 +265,9 @@ def changes(storage: Storage, since: int, until: int | None = None) -> pa.Table:
         for change_type, rows in _changed_rows(newest, version, log_lines(commit)):
             if len(rows):
                 if change_type is not None:
-                    rows = rows.append_column(_TYPE, pa.repeat(pa.scalar(change_type), len(rows)))
-                rows = rows.append_column(_VERSION, pa.repeat(pa.scalar(version, pa.int64()), len(rows)))
-                micros = pa.scalar(timestamp * 1000, pa.timestamp("us", "UTC"))
+                    rows = rows.append_column(_TYPE, pa.repeat(scalar(change_type, pa.string()), len(rows)))
+                rows = rows.append_column(_VERSION, pa.repeat(scalar(version, pa.int64()), len(rows)))
+                micros = scalar(timestamp * 1000, pa.int64()).cast(pa.timestamp("us", "UTC"))
                 parts.append(rows.append_column(_TIME, pa.repeat(micros, len(rows))))
     if parts:
         return pa.concat_tables(parts, promote_options="permissive")
@@ -310,8 +310,8 @@ def _changed_rows(
         vectors = (old.deletion_vector, adds[path].deletion_vector)
         former, after = (np.empty(0, np.uint64) if v is None else deleted_rows(newest.storage, v) for v in vectors)
         rows = rows_of_file(newest, replace(adds[path], deletion_vector=None))
-        yield "delete", rows.take(pa.array(np.setdiff1d(after, former)))
-        yield "insert", rows.take(pa.array(np.setdiff1d(former, after)))
+        yield "delete", rows.take(from_numpy(np.setdiff1d(after, former)))
+        yield "insert", rows.take(from_numpy(np.setdiff1d(former, after)))
     for path, add in adds.items():
         if path not in removes:
             yield "insert", rows_of_file(newest, add)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.kernels.arrow_buffers import Mask, from_bytes
 from parquet_variant.query.predicate import columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
@@ -26,8 +26,9 @@ from parquet_variant.support.records import Record
 from parquet_variant.tables import pruning
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata import partitioning
+from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSummary, ManifestFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, from_bytes
+from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array
 from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, TableFile
 from parquet_variant.tables.pruning import FileStatistics, bounds_array
 from parquet_variant.tables.row_input import spread
@@ -136,11 +137,11 @@ def _metrics(files: Sequence[DataFile], f: Field, selected: Selected) -> FileSta
     if selected.path is not None:
         if any(all(bound is None for bound in bounds) for bounds in sides):
             return FileStatistics(count, may_be_value=value)
-        variants = [[VariantArray(bounds_array(pa.array(b, pa.large_binary())))] for b in sides]
+        variants = [[VariantArray(bounds_array(from_bytes(b, pa.large_binary())))] for b in sides]
         return pruning.path_statistics(selected, variants[0], variants[1], count, value)
     if not isinstance(f.type, PrimitiveType) or f.type == VARIANT:
         return FileStatistics(count, may_be_null=null, may_be_value=value)
-    lower, upper = (_arrow_bounds((from_bytes(bound, f.type) for bound in bounds), f.type) for bounds in sides)
+    lower, upper = (_arrow_bounds((schemas.from_bytes(bound, f.type) for bound in bounds), f.type) for bounds in sides)
     nan: bool | Mask = True
     if f.type.family in ("float", "double"):
         nan = np.array([file.nan_value_counts.get(f.id) != 0 for file in files], dtype=bool)
@@ -184,7 +185,7 @@ class _PartitionValues(Record):
     ) -> _PartitionValues:
         """Return the values of manifests."""
         kind = f.transform.result_type(partitioning.source_type(schema, f))
-        bounds = [(from_bytes(s.lower_bound, kind), from_bytes(s.upper_bound, kind)) for s in summaries]
+        bounds = [(schemas.from_bytes(s.lower_bound, kind), schemas.from_bytes(s.upper_bound, kind)) for s in summaries]
         null = np.array([s.contains_null for s in summaries], dtype=bool)
         nan = np.array([s.contains_nan is not False for s in summaries], dtype=bool)
         # Without bounds all partition values are null or NaN.

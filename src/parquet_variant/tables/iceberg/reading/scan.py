@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import OpenFile
-from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
@@ -105,15 +105,12 @@ class FileColumns(file_rows.DataFileColumns):
         """See `DataFileColumns`."""
         if f.id == schemas.FILE_PATH.id:
             return repeated(pa.array([self.file.path]), self.rows)
-        positions = pa.array(np.arange(self.rows, dtype=np.int64))
-        first = self.file.file.first_row_id
-        if f.id == schemas.POSITION.id:
-            return positions
+        first = 0 if f.id == schemas.POSITION.id else self.file.file.first_row_id
         if first is None:
             return pa.nulls(self.rows, pa.int64())
-        if f.id == schemas.ROW_ID.id:
-            return pc.add(positions, pa.scalar(first, pa.int64()))
-        return pa.array(np.full(self.rows, self.file.entry.sequence_number or 0, dtype=np.int64))
+        if f.id in (schemas.POSITION.id, schemas.ROW_ID.id):
+            return from_numpy(np.arange(first, first + self.rows, dtype=np.int64))
+        return from_numpy(np.full(self.rows, self.file.entry.sequence_number or 0, dtype=np.int64))
 
     def needs_positions(self, missing: Sequence[Selected]) -> bool:
         """Return whether the file has deleted rows, or a column differs from row to row."""
@@ -140,7 +137,7 @@ class FileColumns(file_rows.DataFileColumns):
 
 def repeated(value: pa.Array, rows: int) -> pa.Array:
     """Return the only value of an array for some rows."""
-    return value.take(pa.array(np.zeros(rows, dtype=np.int64)))
+    return value.take(from_numpy(np.zeros(rows, dtype=np.int64)))
 
 
 def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
