@@ -197,6 +197,9 @@ class TestTrust:
         assert len(pv.open(tmp_path).read()) == 2
         assert pv.open(tmp_path).to_arrow()["k"].to_pylist() == [1, 1]
         assert len(pv.open(f"{tmp_path}/*/*.parquet").read()) == 2
+        pv.write(tmp_path / "k=3" / "l=4" / "b.parquet", pv.parse_json(["3"]))
+        (tmp_path / "a link").symlink_to(tmp_path / "k=3" / "l=4")
+        assert sorted(pv.open(tmp_path).to_arrow()["k"].to_pylist()) == [1, 1, 3]
         (tmp_path / "lines").mkdir()
         (tmp_path / "lines" / "a.ndjson").write_text("1\n")
         (tmp_path / "lines" / "back").symlink_to(tmp_path / "lines")

@@ -175,25 +175,25 @@ def job_owner(filesystem: pafs.FileSystem, job: str) -> JobOwner | None:
 def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
     """Return all files and directories below a directory; nothing if it does not exist.
 
-    On a disk, each directory is listed once, by the shortest way: symbolic links may lead back, or twice to the same
-    one.
+    On a disk, each directory is listed once, by its own path if that is below the root: symbolic links may lead back,
+    or twice to the same directory.
     """
     if not isinstance(filesystem, pafs.LocalFileSystem):
         return list(filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True)))
     seen: set[str] = set()
     paths: list[str] = []
-    folders = deque([root or "/"])
-    while folders:
-        folder = folders.popleft()
+    folders, links = deque([root or "/"]), deque[str]()
+    while folders or links:
+        folder = (folders or links).popleft()
         place = os.path.realpath(folder)
         if place in seen:
             continue
         seen.add(place)
         with read_errors(folder), suppress(FileNotFoundError), os.scandir(folder) as entries:
-            for entry in entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
                 paths.append(posixpath.join(folder, entry.name))
                 if entry.is_dir():
-                    folders.append(paths[-1])
+                    (links if entry.is_symlink() else folders).append(paths[-1])
     try:
         return list(filesystem.get_file_info(paths))
     except UnicodeEncodeError:
