@@ -21,6 +21,8 @@ MB ?= 32
 # The versions of all development dependencies that the tests were last run with; CONSTRAINTS= installs the newest ones.
 CONSTRAINTS ?= constraints.txt
 export PIP_CONSTRAINT := $(abspath $(wildcard $(CONSTRAINTS)))
+# Tests start hundreds of processes: without bytecode, each would compile all modules that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 say = @printf '\033[1m== %s\033[0m\n'
 
 # Prints the requirements of extras, one per line; "core" means the required dependencies.
@@ -170,6 +172,9 @@ fuzz: $(DEV_STAMP) ## hostile suites, SECONDS=30 each, and property tests, EXAMP
 	@$(build)
 	$(say) 'Hostile suites, $(SECONDS) seconds each, with new cases in every run'
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -rP -m 'not hypothesis' tests/fuzz
+	$(say) 'Every step and case of tests that otherwise try some of them'
+	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q \
+		$(shell grep -rlE 'chosen_(steps|cases)|writes_child' tests --include='test_*.py') tests/conformance/test_kernel_corpus.py
 	$(say) 'Property tests, $(EXAMPLES) examples each, different in every run'
 	@HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis $(TESTS)
 

@@ -1,20 +1,27 @@
-"""The steps at which tests kill a process or let a call fail: all of them in `make fuzz`, else a random part."""
+"""The steps and cases that a test tries: all of them in `make fuzz`, else a random part that ``FUZZ_SEED`` chooses."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from random import Random
+from typing import TypeVar
 
-_MOST = 8
+__all__ = ["chosen_cases", "chosen_steps"]
+
+_MOST = 5
+_Case = TypeVar("_Case")
+
+
+def chosen_cases(cases: Sequence[_Case], most: int) -> list[_Case]:
+    """Return ``most`` random cases in their order; all of them if ``FUZZ_SECONDS`` is set."""
+    if os.environ.get("FUZZ_SECONDS") or most >= len(cases):
+        return list(cases)
+    random = Random(int(os.environ["FUZZ_SEED"]) + len(cases))
+    return [cases[index] for index in sorted(random.sample(range(len(cases)), most))]
 
 
 def chosen_steps(steps: int, first: int = 0, always: tuple[int, ...] = ()) -> list[int]:
-    """Return the numbers of steps to try, in order, out of ``steps`` that begin with ``first``.
-
-    Without ``FUZZ_SECONDS`` (`make fuzz` sets it), eight random steps, which depend on ``FUZZ_SEED``, and ``always``.
-    """
+    """Return the numbers of steps to try, in order: random ones of ``steps`` from ``first`` on, and ``always``."""
     every = range(first, first + steps)
-    if os.environ.get("FUZZ_SECONDS"):
-        return list(every)
-    random = Random(int(os.environ["FUZZ_SEED"]) + steps)
-    return sorted({*(step for step in always if step in every), *random.sample(every, min(_MOST, steps))})
+    return sorted({*(step for step in always if step in every), *chosen_cases(every, _MOST)})

@@ -9,6 +9,8 @@ from __future__ import annotations
 import gc
 import os
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 # Bounded, for every run of the suite; `make fuzz` asks for the long one.
-settings.register_profile("ci", max_examples=20, derandomize=True, **_COMMON)
+settings.register_profile("ci", max_examples=10, derandomize=True, **_COMMON)
 settings.register_profile("fuzz", max_examples=int(os.environ.get("FUZZ_EXAMPLES", "1000")), **_COMMON)
 # For kernels in checked mode, which are a hundred times slower.
 settings.register_profile("small", settings.get_profile("ci"), max_examples=5)
@@ -31,9 +33,23 @@ for _variable in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
     os.environ.setdefault(_variable, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
+_MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 8 << 30
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed of the hostile suites, once for all workers."""
+    """Choose the seed of the hostile suites and the directory of temporary files, once for all workers.
+
+    Temporary files are in memory, where a sync takes no time: tests wait for thousands of them. `TMPDIR` names another
+    directory, whose files are kept.
+    """
     os.environ["FUZZ_SEED"] = os.environ.get("FUZZ_SEED") or str(secrets.randbits(32))
+    if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
+        status = os.statvfs(_MEMORY)
+        if status.f_bavail * status.f_frsize >= _NEEDED_BYTES and not status.f_flag & getattr(os, "ST_NOEXEC", 0):
+            directory = tempfile.mkdtemp(prefix="parquet-variant-tests-", dir=_MEMORY)
+            os.environ["TMPDIR"], tempfile.tempdir = directory, None
+            config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

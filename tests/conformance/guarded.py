@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import parquet_variant as pv
+from chosen_steps import chosen_cases
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ops.validate import sound_rows
 
@@ -153,12 +154,12 @@ def main(command: str, *files: str) -> None:
         else:
             value = pv.Variant(path.with_suffix(".metadata").read_bytes(), path.read_bytes())
         found = run(value)
-        # Every cut and every changed byte of small values as well.
-        for at in range(min(len(value.value), 24)):
+        # Cuts and changed bytes of small values as well.
+        for at in chosen_cases(range(min(len(value.value), 24)), 6):
             run_some(pv.Variant(value.metadata, value.value[:at]))
             for byte in (0xFF, value.value[at] ^ 1):
                 run_some(pv.Variant(value.metadata, value.value[:at] + bytes([byte]) + value.value[at + 1 :]))
-        for at in range(min(len(value.metadata), 8)):
+        for at in chosen_cases(range(min(len(value.metadata), 8)), 2):
             run_some(pv.Variant(value.metadata[:at], value.value))
             changed = value.metadata[:at] + b"\xff" + value.metadata[at + 1 :]
             run_some(pv.Variant(changed, value.value))

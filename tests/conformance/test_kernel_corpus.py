@@ -1,15 +1,15 @@
-"""No kernel reads past the end of its bytes: the corpora, and every small change of them, next to forbidden memory."""
+"""No kernel reads past the end of its bytes: the corpora, and small changes of them, next to forbidden memory."""
 
 from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from fuzz.children import run_child, start_child
 from parquet_variant import Variant
 from parquet_variant.encoding.validate import find_faults
 
@@ -20,16 +20,12 @@ MALFORMED = Path(__file__).parent.parent / "data" / "malformed"
 
 
 def _run(command: str, files: list[Path]) -> dict[str, dict[str, str]]:
-    arguments = [sys.executable, str(CHILD), command, *map(str, files)]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0, f"{done.stdout[-200:]}\n{done.stderr[-2000:]}"
-    lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    lines = [line.split(" ", 1) for line in run_child(CHILD, command, *map(str, files)).stdout.splitlines()]
     return {name: json.loads(found) for name, found in lines}
 
 
 def test_a_read_past_the_end_is_seen() -> None:
-    done = subprocess.run([sys.executable, str(CHILD), "prove"], capture_output=True, timeout=120, check=False)
-    assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
+    assert start_child(CHILD, "prove").returncode in (-signal.SIGSEGV, -signal.SIGBUS)
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ class _Table:
         assert comparable(scanned.to_pylist()) == comparable(expected.select(names).to_pylist())
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_any_columns_after_any_change_are_those_of_a_dict_of_rows(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

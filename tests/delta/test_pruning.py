@@ -123,7 +123,7 @@ FILTERS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(
     st.lists(st.lists(ROWS, min_size=1, max_size=4), min_size=1, max_size=4),
     FILTERS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
+import os
 import random
 import shutil
 import sys
@@ -32,7 +33,7 @@ REASONS = {
     "bad-data", "bad-data-file", "bad-footer", "missing-file", "unknown-outcome", "not-erased",
 }  # fmt: skip
 # Random calls of each operation and mode that fail, and the last ones, which are those around the commit.
-RANDOM_CALLS, LAST_CALLS = 2, 3
+RANDOM_CALLS, LAST_CALLS = (8 if os.environ.get("FUZZ_SECONDS") else 1), 3
 # Operations on partitioned tables and those of a REST catalog, which differ little from the others.
 OPERATIONS = 2
 _MISSING = {"no-such-file", "not-a-table", "no-such-table", "not-found", "no-files"}
@@ -65,6 +66,7 @@ class Place:
     def __init__(self, root: Path, kind: str) -> None:
         format, _, self.partition_by = kind.partition(" by ")
         self.root, self.format, self.path = root, "iceberg" if format in ("sql", "rest") else format, str(root / "t")
+        self.made, self.has_server = root.with_name("made"), format == "rest"
         self.catalog: dict[str, Any] = {}
         if format == "sql":
             self.path = "db.t"
@@ -99,6 +101,16 @@ class Place:
             for folder, data in folders.items():
                 pv.write(f"{self.path}/{folder}{number}.{self.format}", data, format=self.format)
         (self.root / "foreign.txt").write_text("x")
+        shutil.rmtree(self.made, ignore_errors=True)
+        shutil.copytree(self.root, self.made)
+
+    def restore(self) -> None:
+        """Restore what `make` made; a copy of files is ten times as fast as the writes."""
+        if self.has_server:
+            self.make()
+        else:
+            shutil.rmtree(self.root)
+            shutil.copytree(self.made, self.root)
 
     def open(self) -> Any:
         return pv.open(self.path, **self.catalog)
@@ -224,8 +236,9 @@ def main() -> None:
     if place.partition_by or sys.argv[3] == "rest":
         chooser.shuffle(works)
         remaining = OPERATIONS
+    place.make()
     for name, work in works:
-        place.make()
+        place.restore()
         old = place.state()
         calls, error, _ = attempt(library, place, work, 0, "once")
         assert error is None, (name, error)
@@ -236,7 +249,7 @@ def main() -> None:
         for mode in MODES:
             last = range(max(1, calls - LAST_CALLS + 1), calls + 1)
             for call in sorted({*chooser.sample(range(1, calls + 1), min(RANDOM_CALLS, calls)), *last}):
-                place.make()
+                place.restore()
                 files = place.files()
                 _, error, failed = attempt(library, place, work, call, mode)
                 failures += bool(failed)

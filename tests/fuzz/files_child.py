@@ -62,7 +62,7 @@ def _write(source: random.Random, path: Path) -> None:
 def parquet_files(part: str, folder: Path) -> None:
     """Parquet files with a damaged ``footer``, one whose ``structs`` say other things, or damaged ``pages``."""
     path = folder / "v.parquet"
-    for number in tries(part, {"footer": 60, "structs": 40, "pages": 25}[part]):
+    for number in tries(part, {"footer": 24, "structs": 16, "pages": 10}[part]):
         print(number, flush=True)
         with random_source(part, number) as source:
             _write(source, path)
@@ -84,7 +84,7 @@ def parquet_files(part: str, folder: Path) -> None:
 def noise(folder: Path) -> None:
     """Files that have nothing but Parquet's marks."""
     path = folder / "v.parquet"
-    for number in tries("noise", 200, share=0.25):
+    for number in tries("noise", 80, share=0.25):
         print(number, flush=True)
         with random_source("noise", number) as source:
             size = source.randrange(64)
@@ -124,7 +124,7 @@ def _damaged_line(source: random.Random, line: str) -> str:
 
 def delta_logs(folder: Path) -> None:
     """Tables with damaged lines and statistics."""
-    for number in tries("delta", 15):
+    for number in tries("delta", 6):
         print(number, flush=True)
         with random_source("delta", number) as source:
             table = folder / f"t{number}"

@@ -37,7 +37,7 @@ def main(suite: str) -> None:
 
         array = acquire("u1", 5000)
         ctypes.memset(array.ctypes.data + 5000, 0, 4096)
-    for number in tries(suite, 30):
+    for number in tries(suite, 12):
         with random_source(suite, number) as source:
             print(number, flush=True)
             column = random_array(source)

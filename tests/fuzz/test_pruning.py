@@ -75,7 +75,7 @@ def _same(one: pa.Table, other: pa.Table, predicate: str) -> None:
 def test_pruned_equals_unpruned(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "vortex":
         pytest.importorskip("vortex")
-    for number in tries(f"pruning {kind}", 4):
+    for number in tries(f"pruning {kind}", 2):
         with random_source(f"pruning {kind}", number) as source:
             folder = tmp_path / f"{kind}{number}"
             folder.mkdir()

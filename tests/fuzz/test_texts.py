@@ -41,7 +41,7 @@ _WORDS = ["$", "[", "]", "*", "'", '"', "`", "::", ":", "(", ")", "<", ">", ",",
 @pytest.mark.parametrize("kind", TEXTS)
 def test_texts(kind: str) -> None:
     parse, samples = TEXTS[kind]
-    for number in tries(kind, 300, share=0.25):
+    for number in tries(kind, 100, share=0.25):
         with random_source(kind, number) as source:
             for _ in range(10):
                 text = damaged_text(source, source.choice(samples), _WORDS)
@@ -77,7 +77,7 @@ def test_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.json").write_text('{"a":1}\n')
     (tmp_path / "bad.parquet").write_bytes(damaged_bytes(random.Random(1), b"PAR1" * 5))
     places = [str(tmp_path / name) for name in ("a.parquet", "a.json", "bad.parquet", "none", "out")]
-    for number in tries("arguments", 300):
+    for number in tries("arguments", 100):
         with random_source("arguments", number) as source:
             known = ("cat", "query", "inspect", "infer", "validate")
             words = [source.choice(known), source.choice(places)]

@@ -133,7 +133,7 @@ PARTITIONS = [
 ]  # fmt: skip
 
 
-@settings(deadline=None, max_examples=max(10, settings.default.max_examples // 4))
+@settings(deadline=None, max_examples=max(5, settings.default.max_examples // 4))
 @given(st.integers(0, 10**6))
 def test_pruned_equals_unpruned(seed: int) -> None:
     import tempfile

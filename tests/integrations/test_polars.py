@@ -60,7 +60,7 @@ def _filters() -> Any:
     )  # fmt: skip
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=6 * settings.default.max_examples, deadline=None)
 @given(condition=_filters(), rows=st.none() | st.integers(0, 70), after=st.booleans())
 def test_filters_are_those_of_polars(path: str, condition: pl.Expr, rows: int | None, after: bool) -> None:
     def ask(frame: pl.LazyFrame) -> pl.DataFrame:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
+from chosen_steps import chosen_cases
 
 # The names of numbering columns inside, now and before, in several spellings, and names that SQL must quote.
 _NAMES = [
@@ -17,6 +19,7 @@ _NAMES = [
 _VECTORS = {"delta.enableDeletionVectors": True}
 _ROW_IDS = {"delta.enableRowTracking": True}
 _CHANGE_DATA = {"delta.enableChangeDataFeed": True}
+_PROPERTIES = [{}, _VECTORS, _ROW_IDS, _CHANGE_DATA]
 
 
 def _quoted(name: str) -> str:
@@ -39,8 +42,7 @@ def _rows(table: str, name: str) -> list[tuple[int, int, object]]:
     return sorted(zip(rows["id"].to_pylist(), rows[name].to_pylist(), [v["n"] for v in variants], strict=True))
 
 
-@pytest.mark.parametrize("properties", [{}, _VECTORS, _ROW_IDS, _CHANGE_DATA], ids=["plain", "dv", "ids", "cdf"])
-@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize(("name", "properties"), chosen_cases(list(product(_NAMES, _PROPERTIES)), 32))
 def test_a_column_of_any_name_is_the_users(tmp_path: Path, name: str, properties: dict[str, bool]) -> None:
     table = _table(tmp_path, name, properties)
     column = _quoted(name)
