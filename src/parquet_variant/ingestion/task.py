@@ -44,6 +44,7 @@ from parquet_variant.layouts.similar_paths import similar_path
 from parquet_variant.query.selection import read_selection
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted
+from parquet_variant.tables.partitions import rows_by_key
 from parquet_variant.types import (
     DECIMAL_IDS,
     EXACT_NUMERIC,
@@ -340,9 +341,7 @@ def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]])
             )
     read_bytes = sum(min(_text_bytes(split), _SAMPLE_BYTES) for split in sample_splits)
     total_rows = rows * max(1.0, sum(map(_text_bytes, splits)) / max(read_bytes, 1))
-    # Numbers as names, because Arrow parses names that start with a dot as paths.
-    keys = {str(number): column for number, column in enumerate(values.values())}
-    counts = pa.table(keys).group_by(list(keys)).aggregate([([], "count_all")])["count_all"].to_pylist()
+    counts = list(map(len, rows_by_key(list(values.values()))))
     count, unseen = len(counts), 0.0
     if total_rows > rows:  # Chao's lower bound of the number of partitions without a sampled row
         once, twice = counts.count(1), counts.count(2)
