@@ -170,6 +170,9 @@ def test_functions_as_users_of_duckdb_know_them(sh: Sh) -> None:
         "array_size(v:c)": [None, None],
         "variant_exists(v, 'a[0].c')": [True, False],
         "variant_extract_string(v, 'c')": [None, '{"d":"world"}'],
+        "variant_extract(v:a, 1)": ['{"b":"hello","c":null}', '{"b":"x"}'],  # as in DuckDB, from 1
+        "get(v:a, 0)": ['{"b":"hello","c":null}', '{"b":"x"}'],  # as in Snowflake, from 0
+        "variant_extract(v:a, 2)": [None, None],
         "variant_contains(v, 'hello')": [True, False],
         "variant_contains(v, parse_json('{}'))": [True, True],
         "nullif(v:b, 42)": [None, None],

@@ -47,6 +47,7 @@ _TYPES: dict[Any, pa.DataType] = {
     **dict.fromkeys(["now", "get_current_timestamp", exp.CurrentTimestamp], pa.timestamp("us", "UTC")),
 }
 _EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])
+_INDEX_BASES = {"variant_extract": 1, "get": 0}  # the index of the first element in DuckDB, and in Snowflake
 _SIZES = frozenset(["array_size", "variant_array_length", "cardinality"])
 
 
@@ -216,7 +217,9 @@ class ExpressionRewriter(ComparisonRewriter):
             calls = [engine_call(name, first.copy(), path) for path in further[0].expressions]
             return value_of(node, exp.Array(expressions=[self.expression(call).sql for call in calls]))
         if further:
-            path = further[0]
+            path, base = further[0], _INDEX_BASES.get(name)
+            if base is not None and isinstance(path, exp.Literal) and path.is_int and int(path.name) >= base:
+                path = exp.Literal.string(f"$[{int(path.name) - base}]")
             if len(further) > 1 or not (isinstance(path, exp.Literal) and path.is_string):
                 raise SqlError(f"{self.text(node)}: the second argument of {name} is a path in quotes")
             kinds = [exp.Literal.string("string")] if name == "variant_extract_string" else []
