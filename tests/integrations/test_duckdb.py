@@ -94,3 +94,11 @@ def test_a_scan_in_a_python_variable_is_a_table() -> None:
     scan = pv.open(pv.parse_json(TEXTS)).scan({"n": "$.n:double"}, "n > 1")  # noqa: F841 - DuckDB finds it
     for _ in range(2):
         assert duckdb.sql("SELECT n FROM scan").fetchall() == [(2.5,)]
+
+
+@pytest.mark.parametrize("where", ["lower(v:s) = 'é'", "contains(v:s, 'é') AND v:n > 1"])
+def test_a_scan_with_a_filter_in_sql_in_a_query_of_the_default_connection(where: str) -> None:
+    scan = pv.open(pv.parse_json(TEXTS)).scan({"n": "$.n:double"}, where)
+    assert scan.schema.names == ["n"]
+    assert duckdb.sql("SELECT sum(n) FROM scan").fetchall() == [(2.5,)]
+    assert duckdb.sql("SELECT n FROM scan WHERE n > 2").fetchall() == [(2.5,)]

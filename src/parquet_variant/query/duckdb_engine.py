@@ -125,7 +125,7 @@ def _instance(duckdb: Any, threads: int) -> Any:
         if key not in _INSTANCES:
             instance = duckdb.connect(":memory:", config=_CONFIG | {"threads": str(threads)})
             instance.execute("SET GLOBAL TimeZone = 'UTC'")
-            kind, text = duckdb.sqltype("TIMESTAMPTZ"), duckdb.sqltype("VARCHAR")
+            kind, text = instance.sqltype("TIMESTAMPTZ"), instance.sqltype("VARCHAR")
             instance.create_function(
                 EARLIER, _earlier_instants, [kind, text], kind, type="arrow", null_handling="special"
             )

@@ -338,8 +338,6 @@ def register_calls(connection: Any, text: str, failures: list[Exception], contex
 
     `failures`: receives the errors of the functions.
     """
-    import duckdb
-
     names = {}
     for match in {match[0].lower(): match for match in _CALL.finditer(text)}.values():
         name, constants = match[1].lower(), json.loads(bytes.fromhex(match[2]))
@@ -350,7 +348,7 @@ def register_calls(connection: Any, text: str, failures: list[Exception], contex
         names[match[0].lower()] = fresh = f"_variant_call_{next(_NUMBERS)}"  # queries share DuckDB's functions
         further = [*constants, context or CallContext()] if function.takes_context else constants
         call = _recorded(function.work, further, failures)
-        returned = duckdb.sqltype(result) if isinstance(result, str) else engine_type(connection, result)
+        returned = connection.sqltype(result) if isinstance(result, str) else engine_type(connection, result)
         connection.create_function(fresh, call, None, returned, type="arrow", null_handling="special")
     return _CALL.sub(lambda match: names[match[0].lower()], text)
 
@@ -429,6 +427,7 @@ class VariantColumns(Record):
             result = work(first, path, *further)
             return self.make(result) if kind is None else result
 
+        paths = one_chunk(paths)
         distinct = paths.unique()
         if len(distinct) == 1 and distinct[0].is_valid:
             return of_path(distinct[0].as_py(), *columns)
