@@ -37,7 +37,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["parquet", "vortex", "delta", "iceberg", "sql", "another"])
 def test_a_failing_call_leaves_the_old_rows_or_the_new_ones(format: str, library: Path, tmp_path: Path) -> None:
-    if format == "another":  # these differ little from the others: one of them is tried
+    least = 6
+    if format == "another":  # these differ little from the others: two operations of one of them are tried
+        least = 2
         format = random.Random(os.environ["FUZZ_SEED"]).choice(ANOTHER)
     if format == "vortex":
         pytest.importorskip("vortex")
@@ -48,5 +50,5 @@ def test_a_failing_call_leaves_the_old_rows_or_the_new_ones(format: str, library
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("WRONG")] == []
     counts = [int(line.split()[-2]) for line in lines if line.endswith("failures")]
-    assert len(counts) >= 2
+    assert len(counts) >= least
     assert min(counts) > 2
