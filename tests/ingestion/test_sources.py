@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,14 +21,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.errors import JsonError, VariantFileError
+from parquet_variant.errors import JsonError, VariantError, VariantFileError
+from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.formats.layout import ArraySplitter, DocumentSplitter, TextLayout
-from parquet_variant.ingestion.job import IngestJob
-from parquet_variant.ingestion.request import IngestRequest
+from parquet_variant.ingestion.job import IngestJob, profile_files
+from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.sources.chunks import open_chunks
 from parquet_variant.ingestion.sources.input_files import InputFile, decompressed, find_input_files
 from parquet_variant.ingestion.sources.splits import plan_splits
-from parquet_variant.io.engine import ThreadEngine
+from parquet_variant.io.engine import Engine, ThreadEngine
 
 NDJSON = b'{"a": 1}\n\n{"b": "x\\ny"}\n[3]\n  \n"last"'
 
@@ -476,3 +478,32 @@ def test_csv_under_another_name_is_recognized_by_its_header(tmp_path):
     (tmp_path / "b.ndjson").write_text("nul, 1\n")
     with pytest.raises(pv.VariantError, match="unexpected 'nul'"):
         pv.ingest(tmp_path / "b.ndjson", tmp_path / "out")
+
+
+class RecordedTasks(Engine):
+    """An engine that runs no task, and keeps the sizes of those that it is asked to run."""
+
+    parallelism = 1
+
+    def __init__(self, parallelism: int) -> None:
+        self.parallelism, self.sizes = parallelism, list[int]()
+
+    def reduce(self, step: str, function: Any, items: Any, merge: Any, sizes: Any = ()) -> Profile:
+        self.sizes += sizes
+        return Profile()
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3, 8])
+@pytest.mark.parametrize("mebibytes", [1, 60, 300, 700])
+def test_no_task_of_a_large_file_runs_alone_at_the_end(tmp_path: Path, parallelism: int, mebibytes: int) -> None:
+    path = tmp_path / "a.ndjson"
+    with path.open("wb") as file:
+        file.write(b'{"a": 1}\n' * 2)
+        file.truncate(mebibytes << 20)
+    engine = RecordedTasks(parallelism)
+    with pytest.raises(VariantError, match="no JSON value"):  # because no task ran
+        profile_files(engine, find_input_files([str(path)]), TextOptions())
+    assert sum(engine.sizes) == mebibytes << 20
+    assert max(engine.sizes) <= 128 << 20
+    assert max(engine.sizes) - min(engine.sizes) <= 1
+    assert len(engine.sizes) % parallelism == 0 or max(engine.sizes) <= 4 << 20

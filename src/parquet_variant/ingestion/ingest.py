@@ -143,7 +143,7 @@ def ingest(
     detect_timestamps
         Type all strings that are dates or timestamps. The default is True for CSV only, as in Spark.
     split_bytes
-        Size of the parts into which uncompressed files are split. By default every thread gets a part of 4 to 128 MiB.
+        Size of the parts into which uncompressed files are split. By default each thread gets as many, of 4 to 128 MiB.
     parse
         Options of `parse_json`; for CSV also ``delimiter``, ``quote_char``, ``header`` and ``null_values``. The first
         three are detected from the first rows of each file by default; the delimiter of ``.tsv`` files is a tab.

@@ -405,18 +405,18 @@ def _no_value(files: list[InputFile], text: TextOptions) -> VariantFileError:
 def _plan_tasks(
     engine: Engine, files: list[InputFile], split_bytes: int | None, text: TextOptions
 ) -> list[list[Split]]:
-    def splits(split_bytes: int) -> list[Split]:
-        if text.json_column is not None:
-            return table_sources.plan_table_splits(files, split_bytes)
-        return plan_splits(files, split_bytes, text.layout)
-
+    plan: Callable[..., list[Split]] = table_sources.plan_table_splits
+    if text.json_column is None:
+        plan = partial(plan_splits, layout=text.layout)
     if split_bytes is None:
-        split_bytes = _split_bytes(sum(split.size for split in splits(_MAX_SPLIT_BYTES)), engine.parallelism)
-    return grouped(splits(split_bytes), attrgetter("size"), split_bytes)
+        split_bytes = _split_bytes(sum(split.size for split in plan(files, _MAX_SPLIT_BYTES)), engine.parallelism)
+    return grouped(plan(files, split_bytes), attrgetter("size"), split_bytes)
 
 
 def _split_bytes(input_bytes: int, tasks: int) -> int:
-    return min(max(ceil(input_bytes / tasks), _MIN_SPLIT_BYTES), _MAX_SPLIT_BYTES)
+    """Return the size of splits of which that many are read at a time, and in the last round, too."""
+    rounds = ceil(input_bytes / (tasks * _MAX_SPLIT_BYTES)) or 1
+    return max(ceil(input_bytes / (tasks * rounds)), _MIN_SPLIT_BYTES)
 
 
 def _threads(engine: Engine, tasks: Sequence[Any]) -> int:
