@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.kernels.buffer_pool import acquire, adopt, adopt_bytes, release, result_block
+from parquet_variant.kernels.buffer_pool import acquire, acquire_result, adopt, adopt_bytes, release, result_block
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.memory import HASH_SEED, address_of
 from parquet_variant.kernels.shredding.schema_table import FilledBuffers, SchemaTable, ShreddedRows, schema_table
@@ -86,7 +86,7 @@ def parse_text(
     total = int(sizes[sizes <= options.max_size].sum()) if rows else 0  # longer rows are refused without being read
     # A value takes at least one character, plus one that separates it from the next value or closes it.
     nodes = acquire(np.int64, total // 2 + rows + 2 + min(options.max_depth, total), 4)
-    scratch = np.empty(total + 8, np.uint8)
+    scratch = acquire_result(np.uint8, total + 8)
     row_start = np.empty(rows + 1, np.int64)
     status = np.zeros(rows, np.int32)
     doubles = acquire(np.int64, total // 2 + rows + 2)
