@@ -19,6 +19,7 @@ from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, locate, open_file
 from parquet_variant.files.parquet.reading.read import row_group_arrays
+from parquet_variant.files.parquet.scanning.scan import Scan
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.batches import ChunkResult, Pass
@@ -33,7 +34,6 @@ from parquet_variant.io.filesystems import path_texts
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
-from parquet_variant.sql_query.scans import FileRows
 from parquet_variant.support.records import Record
 from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.tables.table.base import TableFormat
@@ -299,10 +299,10 @@ def paths(table: Table, column: str | None = None) -> dict[str, str]:
 def count_rows(table: Table) -> int:
     """Return the number of rows; see `Table`."""
     if table.format == "vortex":
-        rows: int = table.inspect().rows
-        return rows
+        return int(table.inspect().rows)
     if table.format == "parquet":
-        return sum(map(len, FileRows(tuple(locate(table.source, table.options.filesystem))).batches()))
+        scan = Scan(tuple(locate(table.source, table.options.filesystem)), ())
+        return sum(task.rows for task in scan.tasks())
     names = [f.name for f in sorted(table.schema, key=lambda f: f.type.num_fields)]
     return sum(len(part) for part in table.scan(names[:1]).batches())
 

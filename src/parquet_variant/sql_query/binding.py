@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from parquet_variant.errors import PredicateError, VariantError, VariantFileErro
 from parquet_variant.ops.interop.tables import rows_of, with_json_as_variants, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter
-from parquet_variant.sql_query.scans import Batches, FileRows, ScanOptions, side_by_side
+from parquet_variant.sql_query.scans import Batches, ScanOptions, side_by_side
 from parquet_variant.sql_query.tables import BoundTable, Plan
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.files import MemoryScan
@@ -29,9 +29,6 @@ from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.forms import holds_json, is_json_type
 from parquet_variant.types.path import VariantPath, split_type
-
-if TYPE_CHECKING:
-    from parquet_variant.files.parquet.format.files import ParquetSource
 
 
 def bind_table(source: Any, name: str) -> BoundTable:
@@ -129,23 +126,29 @@ def _untyped_path(request: object) -> VariantPath | None:
 
 def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable:
     from parquet_variant.files.parquet.format.columns import find_variants
-    from parquet_variant.files.parquet.format.files import locate, open_file
+    from parquet_variant.files.parquet.format.files import locate
     from parquet_variant.files.parquet.scanning.scan import Scan as ParquetScan
-    from parquet_variant.files.parquet.scanning.scan import with_types
+    from parquet_variant.files.parquet.scanning.scan import files_with_new_columns, types_in
 
-    sources = _with_all_columns(tuple(locate(source, filesystem)))
-    with open_file(sources[0]) as file:
-        columns_found = [variant for variant in find_variants(file.schema) if not variant.repeated]
-        nested = {variant.name: tuple(variant.path) for variant in columns_found if len(variant.path) > 1}
-        variants = [variant.name for variant in columns_found]
-        order = tuple(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
-    plain_columns = tuple(Selected(column, None, column=column) for column in order if column not in variants)
-    ordinary = {column.name: column.type for column in with_types(sources[0], plain_columns) if column.type is not None}
+    # Small remote files are kept for the scan, which would request them again.
+    sources = tuple(
+        replace(file, kept=[] if number < 1024 else None) for number, file in enumerate(locate(source, filesystem))
+    )
+    order, variants = list[str](), list[str]()
+    ordinary: dict[str, Any] = {}
+    nested: dict[str, tuple[str, ...]] = {}
+    for file, new in files_with_new_columns(sources):
+        found = [v for v in find_variants(file.schema) if v.path[0] in new and not v.repeated]
+        nested |= {variant.name: tuple(variant.path) for variant in found if len(variant.path) > 1}
+        variants += [variant.name for variant in found]
+        ordinary |= types_in(file, [name for name in new if name not in variants])
+        order += new
+    ordinary = {name: kind for name, kind in ordinary.items() if kind is not None}
 
     def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Batches:
         def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> Batches:
             selection = tuple(
-                replace(output, name=name, type=ordinary[output.stored_name] if output.path is None else output.type)
+                replace(output, name=name, type=ordinary.get(output.stored_name, output.type))
                 for name, output in group.items()
             )
             types = {output.name: output.output for output in selection}
@@ -155,39 +158,14 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
             )  # fmt: skip
             return replace(parquet, dictionaries=parquet.strings_with_dictionary()) if options.dictionaries else parquet
 
-        planned = side_by_side(needed, predicate, plan) if needed else FileRows(sources)
+        # For a query that needs rows but no column, a column that no file has.
+        planned = side_by_side(needed or {"": Selected.of("", kind=pa.null())}, predicate, plan)
         if options.only_bounds and options.errors == "null" and isinstance(planned, ParquetScan):
             return replace(planned, only_bounds=True)
         return planned
 
     columns = TableColumns(variants, ordinary, nested)
-    return BoundTable(name, columns, order, scan, files=[s.path for s in sources], parquet_files=lambda: sources)
-
-
-def _with_all_columns(sources: tuple[ParquetSource, ...]) -> tuple[ParquetSource, ...]:
-    """Return files with the ordinary columns of all, NULL where missing; remote ones keep those of the first file."""
-    from parquet_variant.files.parquet.format.columns import find_variants
-    from parquet_variant.files.parquet.format.files import open_file
-    from parquet_variant.files.parquet.scanning.scan import is_remote, with_types
-
-    if is_remote(sources):
-        return sources
-    types: dict[str, pa.DataType] = {}
-    names: list[set[str]] = []
-    for source in sources:
-        with open_file(source) as file:
-            names.append({node.name for node in file.schema.children} | set(dict(source.partition)))
-            if new := names[-1] - set(types):
-                variants = {variant.path[0] for variant in find_variants(file.schema)}
-                ordinary = tuple(Selected(name, None, column=name) for name in sorted(new - variants))
-                types |= {item.name: item.type for item in with_types(source, ordinary) if item.type is not None}
-    return tuple(
-        replace(
-            source,
-            partition=(*source.partition, *((name, pa.scalar(None, types[name])) for name in types if name not in own)),
-        )
-        for source, own in zip(sources, names, strict=True)
-    )
+    return BoundTable(name, columns, tuple(order), scan, files=[s.path for s in sources], parquet_files=lambda: sources)
 
 
 def _logged_table(snapshot: Any, name: str, table_format: str) -> BoundTable:

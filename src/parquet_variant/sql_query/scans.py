@@ -1,4 +1,4 @@
-"""Scans of the tables of a query: rows without columns, several Variant columns, and columns of JSON text.
+"""Scans of the tables of a query: several Variant columns, and columns of JSON text.
 
 Of JSON text each row is parsed once, in threads, and paths are read as from a Variant column. Leaves planning scans to
 `binding`, and paths to `tables.table.files`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -25,9 +25,6 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
 from parquet_variant.tables.table.files import MemoryScan, typed_paths
 from parquet_variant.types.forms import is_json_type
-
-if TYPE_CHECKING:
-    from parquet_variant.files.parquet.format.files import ParquetSource
 
 
 class Batches(Protocol):
@@ -60,23 +57,6 @@ class ScanOptions(Record):
     threads: int | None = None  # Number of worker threads.
     dictionaries: bool = False  # Whether the engine accepts dictionary-encoded strings.
     only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
-
-
-class FileRows(Batches, Record):
-    """The rows of files without any column; the number of rows comes from the footers."""
-
-    sources: tuple[ParquetSource, ...]
-    schema: pa.Schema = pa.schema([pa.field("", pa.null())])
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield the rows in batches."""
-        from parquet_variant.files.parquet.format.files import open_file
-
-        for source in self.sources:
-            with open_file(source) as file:
-                rows = file.facts.rows()
-            for start in range(0, rows, 1 << 20):
-                yield pa.table([pa.nulls(min(rows - start, 1 << 20))], schema=self.schema)
 
 
 def side_by_side(

@@ -79,7 +79,8 @@ def cat(
     from parquet_variant.arrays.capsules import is_variant_field
     from parquet_variant.arrays.parts import one_chunk
     from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
-    from parquet_variant.files.parquet.format.files import locate, open_file
+    from parquet_variant.files.parquet.format.files import locate
+    from parquet_variant.files.parquet.scanning.scan import files_with_new_columns
     from parquet_variant.ops.interop.display import json_texts
     from parquet_variant.types.forms import holds_json, is_json_type
 
@@ -87,9 +88,9 @@ def cat(
     with queryable(path, threads, accepts_json=True, allow_outside=allow_outside, **options) as table:
         schema, name = table.schema, column
         if name is None and table.format == "parquet":
-            with open_file(locate(table.source)[0]) as file:
-                if not find_variants(file.schema) and not any(map(holds_json, schema.types)):
-                    raise no_variant_column(schema.names, file.name)
+            opened = files_with_new_columns(locate(table.source))
+            if not any(find_variants(file.schema) for file, _ in opened) and not any(map(holds_json, schema.types)):
+                raise no_variant_column(schema.names, table.uri)
         if name is None and len(schema) == 1 and (is_variant_field(schema.field(0)) or is_json_type(schema.types[0])):
             name = schema.names[0]
         selected = None if name is None else {"v": ("$", "variant")}

@@ -19,7 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
-from parquet_variant.files.parquet.reading.read import read_schema
+from parquet_variant.files.parquet.scanning.scan import read_schema
 from parquet_variant.files.parquet.writing.writer import VariantWriter, with_layout
 from parquet_variant.ingestion import destination
 from parquet_variant.ingestion.partition_by import PartitionBy, existing_partitions
@@ -110,7 +110,7 @@ class ParquetDirectory(destination.Destination):
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuse to append columns that the files of the directory lack: readers would not find their values."""
-        held = read_schema(self.dest).names if self.request.mode == "append" and self.holds_data else names
+        held = read_schema(self.dest, files=1).names if self.request.mode == "append" and self.holds_data else names
         if new := [name for name in names if name not in held]:
             problem = (
                 f"{self.dest} has the columns {', '.join(held)}, and the new rows have {new[0]}, too: give column= or "
@@ -195,7 +195,7 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
     else:
         sources = locate(dest)
         names = [name for name, _ in sources[0].partition]
-        rows = _in_columns(data, read_schema(dest), dest)
+        rows = _in_columns(data, read_schema(dest, files=1), dest)
         if schema is None:
             schema = kept_types(sources, [field.name for field in rows.schema if is_variant_field(field)])
         rows = with_layout(rows, schema)

@@ -26,7 +26,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.files.parquet.reading.read import read_rows
-from parquet_variant.files.parquet.scanning.scan import Scan, with_types
+from parquet_variant.files.parquet.scanning.scan import Scan, types_in
 from parquet_variant.io.parallel import grouped
 from parquet_variant.query.selection import Selected, arrow_type, holds_variants
 from parquet_variant.spark import arrow_variant
@@ -196,18 +196,17 @@ class BatchReader(DataSourceReader):
     def _scan_of_file(self, source: ParquetSource) -> Scan:
         """Return the scan of the columns of the schema in a file; with mergeSchema, it may lack some."""
         with open_file(source) as file:
-            stored = [*(node.name for node in file.schema.children), *dict(source.partition)]
-        missing = set(self.schema.fieldNames()) - set(stored)
-        if missing and not self.options.merge_schema:
-            problem = (
-                f"the file has no column {min(missing)}: choose from {', '.join(sorted(stored))}, or set mergeSchema "
-                "to true to read null for missing columns"
-            )
-            raise VariantFileError(problem, reason="no-such-column", file=source.path)
-        # A file without any of the columns has rows, too.
-        names = [name for name in self.schema.fieldNames() if name in stored] or stored[:1]
-        selection = tuple(Selected(name, None, column=name) for name in names)
-        return Scan((source,), with_types(source, selection), threads=1)
+            stored, names = file.column_names, self.schema.fieldNames()
+            missing = set(names) - set(stored)
+            if missing and not self.options.merge_schema:
+                problem = (
+                    f"the file has no column {min(missing)}: choose from {', '.join(sorted(stored))}, or set "
+                    "mergeSchema to true to read null for missing columns"
+                )
+                raise VariantFileError(problem, reason="no-such-column", file=source.path)
+            fields = arrow_variant.to_arrow_schema(self.schema)
+            types = dict(zip(names, fields.types, strict=True)) | types_in(file, [n for n in names if n in stored])
+        return Scan((source,), tuple(Selected(name, None, types[name], column=name) for name in names), threads=1)
 
 
 def _packed(work: list[tuple[Any, Any]], size: int) -> list[InputPartition]:
@@ -221,12 +220,8 @@ def _packed(work: list[tuple[Any, Any]], size: int) -> list[InputPartition]:
 
 
 def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield a table in Spark's types, in batches of bounded size. Missing columns (mergeSchema) are null."""
-    table_columns = set(table.column_names)
-    arrays = [
-        one_chunk(table.column(field.name)) if field.name in table_columns else pa.nulls(len(table), field.type)
-        for field in target
-    ]
+    """Yield a table in Spark's types, in batches of bounded size."""
+    arrays = [one_chunk(table.column(field.name)) for field in target]
     sizes = np.zeros(len(table))
     for array, field in zip(arrays, target, strict=True):
         sizes += arrow_variant.row_bytes(array, field.type)

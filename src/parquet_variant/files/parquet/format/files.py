@@ -73,6 +73,8 @@ class ParquetSource(Record):
     # Partition columns from directory names (``day=2026-01-31``), with types common to all files that were located
     # together. They take precedence over columns of the file with the same name, as in Spark.
     partition: Partition = ()
+    # Where `open_file` keeps the content of a small remote file for the next reader; by default, it does not.
+    kept: list[pa.Buffer] | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_served_by_python(self) -> bool:
@@ -105,6 +107,11 @@ class OpenFile(Record, frozen=False):
     def name(self) -> str:
         """The file's path."""
         return self.source.path
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns, those of the partition last."""
+        return list(dict.fromkeys([*(node.name for node in self.schema.children), *dict(self.source.partition)]))
 
     @property
     def reader(self) -> Reader:
@@ -385,9 +392,12 @@ def open_file(source: ParquetSource) -> OpenFile:
     fingerprint = footer_cache.fingerprint_if_settled(state)
     stream = _open_stream(source)
     try:
-        if not is_local and source.size <= FOOTER_GUESS:
+        if not is_local and source.size <= FOOTER_GUESS and not source.kept:
             with stream:  # read the whole file in the request for the footer
-                stream = pa.BufferReader(stream.read_buffer())
+                content = stream.read_buffer()
+            if source.kept is not None:
+                source.kept.append(content)
+            stream = pa.BufferReader(content)
         facts = footer_cache.FOOTERS.get(source.path, fingerprint)
         reader = None
         if facts is None:
@@ -426,6 +436,8 @@ def open_file(source: ParquetSource) -> OpenFile:
 
 
 def _open_stream(source: ParquetSource) -> pa.NativeFile:
+    if source.kept:
+        return pa.BufferReader(source.kept[0])
     try:
         return source.filesystem.open_input_file(source.path)
     except (OSError, pa.ArrowException) as error:

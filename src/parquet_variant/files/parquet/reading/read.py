@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import get_args
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.capsules import is_variant_field
-from parquet_variant.arrays.parts import empty_table, nested_array
+from parquet_variant.arrays.parts import empty_table, metadata_parts, nested_array, row_by_row, valid_mask
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.encoding.metadata import VERSION, Dictionary
 from parquet_variant.errors import (
-    MalformedVariantError,
     SchemaError,
     VariantError,
     VariantFileError,
@@ -31,7 +31,6 @@ from parquet_variant.files.parquet.format.files import (
     OpenFile,
     ParquetSource,
     Source,
-    locate,
     open_file,
     with_current_files,
 )
@@ -42,6 +41,7 @@ from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
 from parquet_variant.types.forms import chunks_in_form, with_fields
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 def read_table(
@@ -59,19 +59,21 @@ def read_table(
 
     def rows_of(parquet_source: ParquetSource) -> pa.Table:
         with open_file(parquet_source) as file:
-            return read_rows(file, list(file.facts.groups), columns, parquet_source.partition)
+            present = columns and [name for name in columns if name in file.column_names]
+            table = read_rows(file, list(file.facts.groups), present, parquet_source.partition)
+            # The nulls of a file without any of the columns need its rows.
+            return table if table.num_columns else pa.table({"": pa.nulls(file.facts.rows(file.facts.groups))})
 
     def read_files(sources: list[ParquetSource]) -> pa.Table:
         tables = list(in_order(rows_of, sources, thread_count(threads)))
-        return tables[0] if len(tables) == 1 else _concatenated_tables(tables)
+        fields = {field.name: field for table in reversed(tables) for field in table.schema}
+        if missing := [name for name in columns or () if name not in fields]:
+            with open_file(sources[0]) as file:  # raises
+                read_rows(file, [], missing, sources[0].partition)
+        names = dict.fromkeys(name for table in tables for name in table.column_names if name)
+        return _concatenated_tables(tables, [fields[name] for name in (names if columns is None else columns)])
 
     return with_current_files(source, filesystem, read_files)
-
-
-def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> pa.Schema:
-    """Return the schema of the first file, with its partition columns; see `Table.schema`."""
-    with open_file(locate(source, filesystem)[0]) as file:
-        return read_rows(file, [], partition=file.source.partition).schema
 
 
 def read_rows(
@@ -131,31 +133,42 @@ def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...
     return field.with_type(with_fields(field.type, lambda child: _tagged(child, child_path(child.name), variants)))
 
 
-def _concatenated_tables(tables: list[pa.Table]) -> pa.Table:
-    names = tables[0].column_names
-    for table in tables[1:]:
-        if table.column_names != names:
-            raise SchemaError(
-                f"files have different columns: {', '.join(names)}, and {', '.join(table.column_names)}; "
-                "read the files separately, or pass columns= with common columns",
-                reason="files-differ",
-            )
-    parts = []
-    for name in names:
-        columns = [table.column(name) for table in tables]
-        if len({column.type for column in columns}) > 1 and is_variant_field(tables[0].schema.field(name)):
-            columns = [pa.chunked_array([VariantArray(column).to_unshredded().storage]) for column in columns]
-        parts.append(columns)
-    types = [columns[0].type for columns in parts]
-    fields = [tables[0].schema.field(name).with_type(kind) for name, kind in zip(names, types, strict=True)]
-    try:
-        joined = [
-            pa.chunked_array([chunk for column in columns for chunk in column.cast(kind).chunks], kind)
-            for columns, kind in zip(parts, types, strict=True)
-        ]
-    except pa.ArrowException as error:
-        raise SchemaError(f"files have columns of different types: {error}", reason="files-differ") from None
+def _concatenated_tables(tables: list[pa.Table], fields: list[pa.Field]) -> pa.Table:
+    """Return some columns of all tables, null where a table lacks one; a field is that of the first table with it."""
+    joined = []
+    for number, field in enumerate(fields):
+        columns = {at: table.column(field.name) for at, table in enumerate(tables) if field.name in table.column_names}
+        if len({column.type for column in columns.values()}) > 1 and is_variant_field(field):
+            columns = {at: pa.chunked_array([VariantArray(c).to_unshredded().storage]) for at, c in columns.items()}
+        kind = next(iter(columns.values())).type
+        fields[number] = field.with_type(kind).with_nullable(field.nullable or len(columns) < len(tables))
+        chunks: list[pa.Array] = []
+        try:
+            for at, table in enumerate(tables):
+                chunks += columns[at].cast(kind).chunks if at in columns else [pa.nulls(len(table), kind)]
+        except pa.ArrowException as error:
+            raise SchemaError(f"files have columns of different types: {error}", reason="files-differ") from None
+        joined.append(pa.chunked_array(chunks, kind))
     return pa.table(joined, schema=pa.schema(fields))
+
+
+def name_of_variant(sources: Sequence[ParquetSource], name: str | None) -> str:
+    """Return the name of the column of Variants or JSON text, as `choose_values` does for the first file with any."""
+    for source in sources:
+        try:
+            with open_file(source) as file:
+                return choose_values(file.schema, name, file.name).name
+        except VariantFileError as error:
+            if source is sources[-1] or error.reason not in ("no-such-column", "no-variant-column"):
+                raise
+    raise AssertionError("no files")
+
+
+def variant_in(file: OpenFile, name: str | None) -> VariantColumn | None:
+    """Return the Variant column of a file with a name, or the only one; None if the file lacks the column."""
+    if name is not None and not {name, name.partition(".")[0]} & set(file.column_names):
+        return None
+    return choose_values(file.schema, name, file.name)
 
 
 def read(
@@ -172,10 +185,13 @@ def read(
 
     def read_files(sources: list[ParquetSource]) -> VariantArray:
         parts: list[VariantArray] = []
+        name = name_of_variant(sources, column)
         for parquet_source in sources:
             with open_file(parquet_source) as file:
-                variant_column = choose_values(file.schema, column, file.name)
-                parts += [array for _, array in row_group_arrays(file, variant_column, workers)]
+                if (variant_column := variant_in(file, name)) is not None:
+                    parts += [array for _, array in row_group_arrays(file, variant_column, workers)]
+                else:  # only other files have it
+                    parts.append(VariantArray(pa.nulls(file.facts.rows(file.facts.groups), VARIANT_STORAGE)))
         if on_conflict != "error":
             from parquet_variant.ops.shred_variant import unshred_variant
 
@@ -240,22 +256,13 @@ def variant_storage(table: pa.Table, column: VariantColumn) -> pa.StructArray:
 
 
 def _check_versions(storage: pa.StructArray) -> None:
-    metadata = storage.field("metadata")
-    if not is_binary(metadata.type):
+    if not is_binary(storage.type.field("metadata").type):
         return
-    if pa.types.is_dictionary(metadata.type):  # the common form: `pyarrow.compute` need not be loaded
-        heads = [entry[:1] for entry in metadata.dictionary.to_pylist() if entry]
-    else:
-        heads = pc.binary_slice(metadata, 0, 1).unique().to_pylist()
-    if all(not head or head[0] & 0x0F == VERSION for head in heads):
-        return
-    for row, (value, is_valid) in enumerate(zip(metadata.to_pylist(), storage.is_valid().to_pylist(), strict=True)):
-        if is_valid and value:
-            try:
-                Dictionary(value)
-            except MalformedVariantError as error:
-                if error.reason == "bad-version":
-                    raise error.at(row=row) from None
+    indices, dictionary = metadata_parts(storage.field("metadata"))
+    unknown = [number for number, entry in enumerate(dictionary.to_pylist()) if entry and entry[0] & 0x0F != VERSION]
+    if unknown:
+        rows = np.flatnonzero(np.isin(indices, unknown) & valid_mask(storage))
+        row_by_row(rows[:1].tolist(), lambda row: Dictionary(dictionary[int(indices[row])].as_py()))  # raises
 
 
 def _agreeing(array: pa.Array, *, nullable: bool, may_be_lost: bool) -> tuple[pa.Array, pa.Array | None]:

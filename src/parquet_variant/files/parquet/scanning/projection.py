@@ -21,10 +21,11 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.arrow_schema import only_leaf
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, final_form
+from parquet_variant.files.parquet.format.columns import VariantColumn, final_form
 from parquet_variant.files.parquet.format.facts import leaf_type, only_nulls
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.reading.read import variant_in
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.layout import Step, walk_path
@@ -252,13 +253,13 @@ def _family(kind: pa.DataType) -> str:
 
 
 def _in_files(
-    sources: Iterable[ParquetSource], column: str, path: VariantPath
+    sources: Iterable[ParquetSource], column: str | None, path: VariantPath
 ) -> Iterator[tuple[OpenFile, VariantColumn, PathColumns]]:
-    """Yield each file while it is open, its Variant column, and the columns of a path."""
+    """Yield each file with a Variant column while it is open, the column, and the columns of a path."""
     for source in sources:
         with open_file(source) as file:
-            variant = choose_column(file.schema, column, file.name)
-            yield file, variant, columns_of_path(variant, path, None)
+            if (variant := variant_in(file, column)) is not None:
+                yield file, variant, columns_of_path(variant, path, None)
 
 
 def common_type(
@@ -347,16 +348,14 @@ def keys_of_files(sources: Sequence[ParquetSource], column: str | None) -> froze
     """Return every key of the objects in a Variant column, from shredded columns and metadata dictionaries."""
     keys: set[str] = set()
     metadata: set[bytes] = set()
-    for source in sources:
-        with open_file(source) as file:
-            variant = choose_column(file.schema, column, file.name)
-            keys |= {node.name for node in variant.node.walk()}  # a key of a typed object needs no dictionary entry
-            leaf = variant.node.child("metadata")
-            if leaf is not None and leaf.leaf is not None:
-                for number in file.facts.groups:
-                    entries = _leaf_values(file, leaf, number)
-                    values = entries.dictionary if pa.types.is_dictionary(entries.type) else entries.unique()
-                    metadata |= {bytes(value) for value in values.to_pylist() if value is not None}
+    for file, variant, _ in _in_files(sources, column, VariantPath()):
+        keys |= {node.name for node in variant.node.walk()}  # a key of a typed object needs no dictionary entry
+        leaf = variant.node.child("metadata")
+        if leaf is not None and leaf.leaf is not None:
+            for number in file.facts.groups:
+                entries = _leaf_values(file, leaf, number)
+                values = entries.dictionary if pa.types.is_dictionary(entries.type) else entries.unique()
+                metadata |= {bytes(value) for value in values.to_pylist() if value is not None}
     for dictionary in metadata:
         try:
             keys.update(decode_metadata(dictionary))

@@ -22,7 +22,7 @@ from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.files.parquet.format.columns import top_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
-from parquet_variant.files.parquet.reading.read import plain_field
+from parquet_variant.files.parquet.reading.read import name_of_variant, plain_field, read_rows
 from parquet_variant.files.parquet.scanning.projection import constant_statistics, keys_of_files
 from parquet_variant.files.parquet.scanning.scan_plan import (
     FilePart,
@@ -42,10 +42,10 @@ from parquet_variant.query.selection import PlannedQuery, Question, Selected, sh
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.report_text import counted
 
-# Uncompressed bytes that are read together if there is no filter.
-_BATCH_BYTES = 256 << 20
 # Number of footers of remote files that are requested at the same time.
 FOOTERS = 16
+# Uncompressed bytes that are read together if there is no filter.
+_BATCH_BYTES = 256 << 20
 # Rows from which a row group is read on its own, page by page.
 _WORTH_PAGES = 1 << 13
 # The share of matching rows up to which a filtered copy costs less than all rows.
@@ -59,6 +59,16 @@ Part = TypeVar("Part", bound=Any)
 def is_remote(sources: Iterable[ParquetSource]) -> bool:
     """Return whether any file is remote: footers of remote files are requested concurrently."""
     return any(not isinstance(source.filesystem, fs.LocalFileSystem) for source in sources)
+
+
+def files_with_new_columns(sources: Sequence[ParquetSource]) -> Iterator[tuple[OpenFile, list[str]]]:
+    """Yield each file, open, that has columns which no file before it has, with the names of these columns."""
+    found: set[str] = set()
+    for file in in_order(open_file, sources, FOOTERS if is_remote(sources) else 1):
+        with file:
+            if new := [name for name in file.column_names if name not in found]:
+                found.update(new)
+                yield file, new
 
 
 def tables_of_parts(
@@ -347,33 +357,52 @@ def scan(
     question = Question.of(columns, where)
 
     def planned(sources: list[ParquetSource]) -> Scan:
-        typed = question.columns
-        if any(item.path is None for item in typed):
-            typed = with_types(sources[0], typed)
-        bound = question.bound(typed, zone)
+        sources = [replace(sources[0], kept=[]), *sources[1:]]  # a small remote file is requested once
+        bound = question.bound(with_types(sources, question.columns), zone)
+        has_paths = any(item.path is not None for item in (*bound.selection, *bound.hidden))
+        variant = name_of_variant(sources, column) if has_paths and (column is not None or sources[1:]) else column
         return Scan(
-            tuple(sources), bound.selection, bound.hidden, bound.predicate, column, skipping, errors, zone, threads,
+            tuple(sources), bound.selection, bound.hidden, bound.predicate, variant, skipping, errors, zone, threads,
             origin=(source, filesystem),
         )  # fmt: skip
 
     return with_current_files(source, filesystem, planned)
 
 
-def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
-    """Return the selection with the types of ordinary columns in the first file."""
-    if not selection:
-        return ()
-    partition = dict(source.partition)
-    with open_file(source) as file:
-        arrow = file.arrow_schema
-        typed = []
-        for item in selection:
-            name = item.stored_name
-            if item.path is None and name in partition:
-                item = replace(item, type=partition[name].type)
-            elif item.path is None:
-                top_column(file.schema, name, file.name, partition)
-                field = plain_field(arrow.field(name), file)
-                item = replace(item, type=None if is_variant_field(field) else field.type)
-            typed.append(item)
-    return tuple(typed)
+def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None, files: int | None = None) -> pa.Schema:
+    """Return the columns of all files (or the first `files`), each as in the first file with it; see `Table.schema`."""
+
+    def fields_of(sources: list[ParquetSource]) -> list[pa.Field]:
+        opened = files_with_new_columns(sources[:files])
+        rows = ((read_rows(file, [], partition=file.source.partition), new) for file, new in opened)
+        return [field for table, new in rows for field in table.schema if field.name in new]
+
+    return pa.schema(with_current_files(source, filesystem, fields_of))
+
+
+def with_types(sources: Sequence[ParquetSource], selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
+    """Return the selection with the types of ordinary columns in the first file that has each."""
+    missing = dict.fromkeys(item.stored_name for item in selection if item.path is None)
+    types: dict[str, pa.DataType | None] = {}
+    for source in sources if missing else ():
+        with open_file(source) as file:
+            # The last file reports a column that no file has.
+            types |= types_in(file, [n for n in missing if n in file.column_names or source is sources[-1]])
+        missing = {name: None for name in missing if name not in types}
+        if not missing:
+            break
+    return tuple(replace(item, type=types[item.stored_name]) if item.path is None else item for item in selection)
+
+
+def types_in(file: OpenFile, names: Sequence[str]) -> dict[str, pa.DataType | None]:
+    """Return the types of columns of an open file, as scans read them; that of a Variant is None."""
+    partition, types = dict(file.source.partition), dict[str, pa.DataType | None]()
+    arrow = file.arrow_schema if names else pa.schema([])
+    for name in names:
+        if name in partition:
+            types[name] = partition[name].type
+        else:
+            top_column(file.schema, name, file.name, partition)
+            field = plain_field(arrow.field(name), file)
+            types[name] = None if is_variant_field(field) else field.type
+    return types

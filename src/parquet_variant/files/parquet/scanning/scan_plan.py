@@ -20,12 +20,12 @@ from pyarrow import fs
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import plain_storage
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, top_column
+from parquet_variant.files.parquet.format.columns import VariantColumn, top_column
 from parquet_variant.files.parquet.format.facts import OWN_WRITER, leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY, absent_values
-from parquet_variant.files.parquet.reading.read import plain_variants, variant_storage
+from parquet_variant.files.parquet.reading.read import plain_variants, variant_in, variant_storage
 from parquet_variant.files.parquet.scanning import projection
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar, to_numpy
@@ -155,7 +155,6 @@ def plan_file(
 
     `skipping`: whether to use statistics; without them, every row group and every residual is read.
     `only_bounds`: whether only the minimum and maximum of the columns are needed.
-    Raises `VariantFileError` if the file does not have a column.
     """
     variant, outputs = _outputs_in(file, selection, column)
     facts, named = file.facts, {item.name: output for item, output in zip(selection, outputs, strict=True)}
@@ -193,14 +192,12 @@ def plan_file(
 def _outputs_in(
     file: OpenFile, selection: Sequence[Selected], column: str | None
 ) -> tuple[VariantColumn | None, list[Output]]:
-    """Return the Variant column, if the selection has paths, and the columns of the file for each selected column."""
-    variant = (
-        choose_values(file.schema, column, file.name) if any(item.path is not None for item in selection) else None
-    )
+    """Return the Variant column, if the selection has paths, and the columns of each output; a missing one is null."""
+    variant = variant_in(file, column) if any(item.path is not None for item in selection) else None
     if variant is not None and variant.repeated:
         problem = f"{variant.name} is inside a list or map, so a row may have several values: use Table.to_arrow"
         raise VariantFileError(problem, reason="repeated-column", file=file.name)
-    outputs, partition = [], dict(file.source.partition)
+    outputs, partition, stored = [], dict(file.source.partition), file.column_names
     is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # few requests matter more on object stores
     for item in selection:
         name = item.stored_name
@@ -209,6 +206,8 @@ def _outputs_in(
             leaf = path.primitive if is_local and not path.repeated else None
             kind = None if leaf is None else leaf_type(leaf)
             outputs.append(Output(item, path, direct=leaf if kind in _DIRECT and kind == item.type else None))
+        elif item.path is not None or name not in stored:
+            outputs.append(Output(item, constant=pa.scalar(None, item.field.type)))
         elif (constant := partition.get(name)) is not None:
             outputs.append(Output(item, constant=constant))
         else:
