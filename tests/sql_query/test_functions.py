@@ -101,3 +101,26 @@ def test_validity_of_bytes_is_reported():
 def test_wrong_calls_say_what_to_write(expression, message):
     with pytest.raises(VariantError, match=message):
         pv.sql(f"SELECT {expression} AS x FROM t", t=ROWS)
+
+
+NULL_PATHS = [
+    "variant_get(v, NULL)", "variant_get(v, NULL, 'int')", "try_variant_get(v, NULL, 'int')", "variant_exists(v, NULL)",
+    "variant_extract(v, NULL)", "variant_extract_string(v, NULL)", "variant_keys(v, NULL)", "variant_type(v, NULL)",
+    "variant_array_length(v, NULL)", "get(v, NULL)", "get_path(v, NULL)", "variant_get(NULL, '$.a', 'int')",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", NULL_PATHS)
+def test_a_null_path_gives_null(call: str) -> None:
+    rows = pv.sql(f"SELECT {call} AS x, count(*) OVER () AS n FROM t", t=pv.parse_json(['{"a": 1}', None]))
+    assert rows.to_pylist() == [{"x": None, "n": 2}] * 2
+    assert pv.sql(f"SELECT 1 AS one FROM t WHERE {call} = 1", t=pv.parse_json(['{"a": 1}'])).to_pylist() == []
+
+
+def test_variants_inside_other_values_are_arguments_of_functions() -> None:
+    table = pv.parse_json(['{"a": [1, 2]}', '{"a": [[3], 3]}'])
+    assert pv.sql("SELECT variant_contains(v:a, [v:a[1]]) AS x FROM t", t=table).to_pylist() == [{"x": True}] * 2
+    assert pv.sql("SELECT variant_contains(v:a, [v:a]) AS x FROM t", t=table).to_pylist() == [{"x": False}] * 2
+    assert pv.sql("SELECT to_json(variant_group_array([v:a[1]])) AS x FROM t", t=table).to_pylist() == [
+        {"x": "[[2],[3]]"}
+    ]

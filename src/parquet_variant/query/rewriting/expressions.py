@@ -200,8 +200,8 @@ class ExpressionRewriter(ComparisonRewriter):
         """Rewrite a call of a function over a Variant, whose second argument may be a path into it."""
         arguments = arguments_of(node)
         value = self.expression(arguments[0]) if arguments else None
-        if arguments and isinstance(arguments[0], exp.Null) and OF_ONE_VARIANT.get(name) in FUNCTIONS:
-            return value_of(node, exp.false() if OF_ONE_VARIANT[name] == "is_variant_null" else exp.Null())
+        if name != "typeof" and any(isinstance(part, exp.Null) for part in arguments[:2]):  # as in Spark and DuckDB
+            return value_of(node, exp.false() if OF_ONE_VARIANT.get(name) == "is_variant_null" else exp.Null())
         if value is None or not value.is_variant:
             return None
         first, *further = arguments
@@ -210,8 +210,7 @@ class ExpressionRewriter(ComparisonRewriter):
         if name == "variant_contains":
             if len(further) != 1:
                 raise SqlError(f"{self.text(node)}: variant_contains takes a Variant and the value to look for")
-            needle = self.expression(further[0])
-            needle = needle if needle.kind is not None else self.as_variant(needle)
+            needle = self.variant_of(self.expression(further[0]))
             return value_of(node, self.call(name, value.sql, needle.sql))
         if further and isinstance(further[0], exp.Array):  # several paths
             calls = [engine_call(name, first.copy(), path) for path in further[0].expressions]
@@ -260,10 +259,9 @@ class ExpressionRewriter(ComparisonRewriter):
     # ---- aggregates
 
     def _read_variant_aggregate(self, node: exp.Expr, name: str) -> Value | None:
-        value = self.expression(node.expressions[0]) if len(node.expressions) == 1 else None
-        if value is None or (value.kind is not None and not value.is_variant):
+        if len(node.expressions) != 1:
             return None
-        rows = engine_call("list", (value if value.is_variant else self.as_variant(value)).sql)
+        rows = engine_call("list", self.variant_of(self.expression(node.expressions[0])).sql)
         return value_of(node, self.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].result == VARIANT else None)
 
     def _read_extreme(self, node: exp.Expr, name: str) -> Value | None:

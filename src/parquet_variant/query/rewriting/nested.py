@@ -60,12 +60,14 @@ class NestedRewriter(PathRewriter):
         value = self.expression(node.expressions[0])
         if not value.is_path and self.engine == "spark":
             return None
-        self._check_variant(node, value)
-        texts = [part.name for part in node.expressions[1:] if isinstance(part, exp.Literal) and part.is_string]
-        if len(texts) != len(node.expressions) - 1 or len(texts) not in (1, 2):
+        path, *types = map(literal_value, node.expressions[1:] or [node])
+        if len(types) > 1 or not isinstance(path, str | None) or not all(isinstance(part, str) for part in types):
             raise SqlError(f"{self.text(node)}: write {name}(column, '$.path', 'type') with both in quotes")
-        term, root = self.below(value, VariantPath.parse(texts[0]).segments, node).start
-        kind = sql_type_named(texts[1], self.engine) if len(texts) == 2 else None
+        if path is None or isinstance(node.expressions[0], exp.Null):
+            return value_of(node, exp.Null())
+        self._check_variant(node, value)
+        term, root = self.below(value, VariantPath.parse(path).segments, node).start
+        kind = sql_type_named(types[0], self.engine) if types else None
         return self.path(root, replace(_cast_term(term, kind, node, self.engine), tries=GETTERS[name]), node)
 
     def read_extraction(self, node: exp.Expr, _: str) -> Value | None:
