@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import random
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,8 @@ import parquet_variant as pv
 from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import locate, open_file
 from parquet_variant.files.parquet.format.thrift import zigzag
-from parquet_variant.files.parquet.reading import column_values as column_values_module
 from parquet_variant.files.parquet.reading.column_values import column_values, without_dictionary
+from parquet_variant.files.parquet.scanning import scan_plan
 
 ROWS = 9000
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
@@ -64,8 +65,25 @@ def leaf(file, name):
 
 def as_pyarrow_reads(path, where, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(column_values_module, "column_values", lambda *_: None)
+        patched.setattr(scan_plan, "column_values", lambda *_: None)
         return pv.open(path).scan(COLUMNS, where).to_arrow()
+
+
+def test_columns_of_one_file_are_read_at_the_same_time(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.parquet", storage(), row_group_size=ROWS)
+    expected = pv.open(path).scan(COLUMNS, threads=1)
+    both = threading.Barrier(2, timeout=60)
+
+    def read(file, row_group, node, kind, mask):
+        if node.path[-2] != "n":
+            both.wait()
+        return column_values(file, row_group, node, kind, mask)
+
+    table = expected.to_arrow()
+    monkeypatch.setattr(scan_plan, "column_values", read)
+    found = pv.open(path).scan(COLUMNS, threads=2)
+    assert found.to_arrow().equals(table)
+    assert found.bytes_read == expected.bytes_read > 0
 
 
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd"])
@@ -152,7 +170,7 @@ def test_numbers(tmp_path, monkeypatch, encoding, version):
     for where in (None, "i = 2147483647 or l < 0", "l = 9223372036854775807", "day is null"):
         found = pv.open(path).scan(columns, where).to_arrow()
         with monkeypatch.context() as patched:
-            patched.setattr(column_values_module, "column_values", lambda *_: None)
+            patched.setattr(scan_plan, "column_values", lambda *_: None)
             assert str(found.to_pylist()) == str(pv.open(path).scan(columns, where).to_arrow().to_pylist())
     with open_file(locate(path)[0]) as file:
         for field in pv.open(path).scan(columns).to_arrow().schema:
@@ -215,7 +233,7 @@ def test_texts_in_deltas_and_booleans(tmp_path, monkeypatch, encoding, version):
     for where in (None, "b = true", "b = false and k > '000004000'", "s is null"):
         found = pv.open(path).scan(columns, where).to_arrow()
         with monkeypatch.context() as patched:
-            patched.setattr(column_values_module, "column_values", lambda *_: None)
+            patched.setattr(scan_plan, "column_values", lambda *_: None)
             assert found.equals(pv.open(path).scan(columns, where).to_arrow())
 
 

@@ -12,8 +12,8 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import locate, open_file
-from parquet_variant.files.parquet.reading import column_values
 from parquet_variant.files.parquet.reading.column_values import value_spans
+from parquet_variant.files.parquet.scanning import scan_plan
 
 COLUMNS = {"a": "$.a:bigint", "b": "$.b.c:string", "d": "$.b.d[0]:double", "e": "$.b.d[*]:string", "none": "$.x:int"}
 CODECS = ["none", "snappy", "gzip", "brotli", "zstd"]
@@ -49,7 +49,7 @@ def spans(path, group=0):
 
 def by_pyarrow(path, monkeypatch, columns=COLUMNS, where=None):
     with monkeypatch.context() as patched:
-        patched.setattr(column_values, "value_spans", lambda *_: None)
+        patched.setattr(scan_plan, "value_spans", lambda *_: None)
         return pv.open(path).scan(columns, where).to_arrow()
 
 

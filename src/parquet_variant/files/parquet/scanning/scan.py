@@ -126,7 +126,7 @@ class Scan(PlannedQuery):
     zone
         The session time zone of casts.
     threads
-        Number of row groups that are read at the same time (default: one per CPU that this process may use).
+        Number of row groups or columns that are read at the same time (default: one per CPU of this process).
     coarse
         Whether the result may contain rows that do not match the filter, where removing them costs more than it saves.
     dictionaries
@@ -293,19 +293,21 @@ class Scan(PlannedQuery):
         alone = self.predicate is not None or (plan.column is not None and plan.column.layout == "unshredded")
         if groups and any(output.direct is not None for output in plan.outputs):
             alone = alone or file.facts.rows([groups[0].number]) >= _WORTH_PAGES
-        max_bytes = _BATCH_BYTES // thread_count(self.threads)
+        threads = thread_count(self.threads)
         together: list[list[GroupPlan]] = []
         size = 0
         for group in groups:
             group_bytes = file.metadata.row_group(group.number).total_byte_size
             is_alone = alone or group.bounds is not None or not together
-            if is_alone or group.leaves != together[-1][0].leaves or size + group_bytes > max_bytes:
+            if is_alone or group.leaves != together[-1][0].leaves or size + group_bytes > _BATCH_BYTES // threads:
                 together.append([])
                 size = 0
             together[-1].append(group)
             size += group_bytes
         dictionaries = {number for number, item in enumerate(self.selection) if item.name in self.dictionaries}
-        options = self.errors == "raise", self.zone, frozenset(dictionaries.union(self._outputs()[0]))
+        # If the scan has fewer parts than threads, the columns of each part are read in threads.
+        share = threads // max(len(self.sources) * len(together), 1) if file.metadata.num_rows >= _WORTH_PAGES else 1
+        options = self.errors == "raise", self.zone, frozenset(dictionaries.union(self._outputs()[0])), max(share, 1)
         return [FilePart(file, plan, part, part is together[-1], *options) for part in together]
 
     def read_part(self, part: FilePart) -> pa.Table | None:

@@ -24,10 +24,11 @@ from parquet_variant.files.parquet.format.columns import VariantColumn, top_colu
 from parquet_variant.files.parquet.format.facts import OWN_WRITER, leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.reading.column_values import DICTIONARY, absent_values
+from parquet_variant.files.parquet.reading.column_values import DICTIONARY, absent_values, column_values, value_spans
 from parquet_variant.files.parquet.reading.read import plain_variants, variant_in, variant_storage
 from parquet_variant.files.parquet.scanning import projection
 from parquet_variant.inference.statistics import LeafStatistics
+from parquet_variant.io.parallel import in_threads
 from parquet_variant.kernels.arrow_buffers import scalar, to_numpy
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
@@ -314,6 +315,7 @@ class FilePart(Record, frozen=False):
     safe: bool  # Whether a value that cannot be cast is an error.
     zone: str  # The session time zone of casts.
     dictionaries: frozenset[int]  # Numbers of string columns that may be read as dictionaries.
+    threads: int = 1  # The number of threads that read columns.
     bytes_read: int = 0  # Compressed bytes of the column chunks that were read.
 
     @property
@@ -326,22 +328,19 @@ class FilePart(Record, frozen=False):
 
         A column is read from its pages if it is the values of one leaf column, else from tables that pyarrow reads.
         """
-        columns: dict[int, pa.Array] = {}
         plan, group = self.plan, self.groups[0]
         rows = None if mask is None else to_numpy(mask)
-        for number in outputs if len(self.groups) == 1 else ():
-            leaf = plan.direct_leaf(number, group)
-            if leaf is not None:
-                from parquet_variant.files.parquet.reading.column_values import column_values
 
-                kind = plan.outputs[number].selected.type
-                if number in self.dictionaries and kind == pa.string():
-                    kind = DICTIONARY
-                assert kind is not None
-                column = column_values(self.file, group.number, leaf, kind, rows)
-                if column is not None:
-                    self.bytes_read += plan.chunk_bytes(self.file, [group], [number])
-                    columns[number] = column
+        def values_of(number: int) -> pa.Array | None:
+            leaf, kind = plan.direct_leaf(number, group), plan.outputs[number].selected.type
+            if number in self.dictionaries and kind == pa.string():
+                kind = DICTIONARY
+            return None if leaf is None or kind is None else column_values(self.file, group.number, leaf, kind, rows)
+
+        direct = outputs if len(self.groups) == 1 else []
+        arrays = zip(direct, in_threads(values_of, direct, self.threads), strict=True)
+        columns = {number: array for number, array in arrays if array is not None}
+        self.bytes_read += sum(plan.chunk_bytes(self.file, [group], [number]) for number in columns)
         nested = self._columns_of_tables([number for number in outputs if number not in columns])
         return columns | {number: array if mask is None else array.filter(mask) for number, array in nested.items()}
 
@@ -404,8 +403,6 @@ class FilePart(Record, frozen=False):
         copied = (item.output is None if item.path is not None else item.stored_name == top for item in selected)
         if any(copied) or metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
             return None, leaves
-        from parquet_variant.files.parquet.reading.column_values import value_spans
-
         spans = value_spans(self.file, self.groups[0].number, column)
         return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
 
