@@ -86,3 +86,10 @@ def test_a_column_that_no_file_has_is_refused(directory: str) -> None:
     ):
         with pytest.raises(pv.VariantError):
             read()
+
+
+def test_values_of_types_that_pyarrow_cannot_cast_are_joined(tmp_path: Path) -> None:
+    lists = pa.array([[None], [], [None, None]], pa.list_(pa.null()))
+    for number in range(2):
+        pv.write(f"{tmp_path}/{number}.parquet", pa.table({"x": lists, "v": pv.parse_json(["1", "2", "3"])}))
+    assert pv.open(tmp_path).to_arrow(["x"])["x"].to_pylist() == lists.to_pylist() * 2

@@ -139,7 +139,7 @@ def no_variant_column(names: Sequence[str], file: str, column: str | None = None
     """Make the error for a file with columns `names` that has no Variant column, or none with the name `column`."""
     return VariantFileError(
         f"the file has no Variant column{f' {column}' if column else ''}: its columns are "
-        f"{', '.join(names) or 'none'}; make one from JSON with `variant ingest` or pv.parse_json",
+        f"{', '.join(names) or 'none'}; make one from JSON text with pv.parse_json or `variant ingest --json-column`",
         reason="no-variant-column",
         file=file,
     )

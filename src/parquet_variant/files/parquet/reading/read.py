@@ -18,13 +18,7 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import empty_table, metadata_parts, nested_array, row_by_row, valid_mask
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.encoding.metadata import VERSION, Dictionary
-from parquet_variant.errors import (
-    SchemaError,
-    VariantError,
-    VariantFileError,
-    check_choice,
-    strings_of,
-)
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, strings_of
 from parquet_variant.files.parquet.format.arrow_schema import map_variants, tagged
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, find_variants, top_column
 from parquet_variant.files.parquet.format.files import (
@@ -138,14 +132,16 @@ def _concatenated_tables(tables: list[pa.Table], fields: list[pa.Field]) -> pa.T
     joined = []
     for number, field in enumerate(fields):
         columns = {at: table.column(field.name) for at, table in enumerate(tables) if field.name in table.column_names}
-        if len({column.type for column in columns.values()}) > 1 and is_variant_field(field):
+        if is_variant_field(field) and any(column.type != field.type for column in columns.values()):
             columns = {at: pa.chunked_array([VariantArray(c).to_unshredded().storage]) for at, c in columns.items()}
         kind = next(iter(columns.values())).type
         fields[number] = field.with_type(kind).with_nullable(field.nullable or len(columns) < len(tables))
         chunks: list[pa.Array] = []
         try:
             for at, table in enumerate(tables):
-                chunks += columns[at].cast(kind).chunks if at in columns else [pa.nulls(len(table), kind)]
+                column = columns[at] if at in columns else pa.chunked_array([pa.nulls(len(table), kind)])
+                # pyarrow cannot cast every type to itself.
+                chunks += (column if column.type == kind else column.cast(kind)).chunks
         except pa.ArrowException as error:
             raise SchemaError(f"files have columns of different types: {error}", reason="files-differ") from None
         joined.append(pa.chunked_array(chunks, kind))
