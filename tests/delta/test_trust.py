@@ -302,7 +302,7 @@ def refuses_or_does(table: Path, reasons: set[str]) -> set[str]:
 def test_a_path_that_is_none_is_refused(make_table: Any, path: str) -> None:
     table = make_table(3)
     rewrite_log(table, set_path(path))
-    assert refuses_or_does(table, {"outside-table", "broken-log", "bad-data-file", "missing-file", "cannot-open"})
+    assert refuses_or_does(table, {"outside-table", "broken-log", "cannot-read", "missing-file", "cannot-open"})
 
 
 @pytest.mark.parametrize(

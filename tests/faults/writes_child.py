@@ -30,7 +30,7 @@ from parquet_variant.tables.iceberg.catalogs.opening import open_catalog
 MODES = ("once", "full", "lost")
 REASONS = {
     "cannot-read", "cannot-write", "cannot-open", "cannot-create", "commit-failed", "unreadable", "no-connection",
-    "bad-data", "bad-data-file", "bad-footer", "missing-file", "unknown-outcome", "not-erased",
+    "missing-file", "unknown-outcome", "not-erased",
 }  # fmt: skip
 # Random calls of each operation and mode that fail, and the last ones, which are those around the commit.
 RANDOM_CALLS, LAST_CALLS = (8 if os.environ.get("FUZZ_SECONDS") else 1), 3

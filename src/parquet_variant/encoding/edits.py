@@ -133,7 +133,7 @@ def _check_kind(node: Node, edit: Edit, depth: int) -> None:
         at = VariantPath(edit.path.segments[:depth])
         raise PathError(
             f"path {edit.path} needs {'an object' if isinstance(segment, str) else 'an array'} at {at}: "
-            'use errors="null" to get null instead (in SQL, the function whose name begins with try_)',
+            'use errors="null" to get null instead (in SQL, the function with try_; in an update, leave such rows out)',
             reason="path-mismatch",
             path=str(at),
         )

@@ -142,6 +142,13 @@ def read_errors(path: str) -> Iterator[None]:
         raise VariantFileError(problem, reason="cannot-read", file=path) from None
 
 
+def refuse_disk_error(path: str, error: Exception) -> None:
+    """Raise an error that has a number of the operating system as in `read_errors`: the file need not be damaged."""
+    with read_errors(path):
+        if getattr(error, "errno", None) is not None:
+            raise error
+
+
 @contextmanager
 def write_errors(place: str | os.PathLike[str]) -> Iterator[None]:
     """Convert an `OSError` to a `VariantFileError` for a place; connection errors are not converted."""

@@ -38,20 +38,22 @@ ColumnOfRows: TypeAlias = "Callable[[int, int], pa.Array | pa.ChunkedArray]"
 
 
 @contextmanager
-def data_file_errors(path: str, error: type[TableError]) -> Iterator[None]:
-    """Raise errors about a data file as a format's errors that name the file."""
+def file_errors(path: str, error: type[TableError], kind: str = "data file") -> Iterator[None]:
+    """Raise errors about a file of a table as a format's errors that name the file and its kind."""
+    damaged = f"bad-{kind.replace(' ', '-')}"
     try:
         yield
     except FileNotFoundError:
-        raise error("the data file is missing", reason="missing-file", file=path) from None
+        raise error(f"the {kind} is missing", reason="missing-file", file=path) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-        raise error(f"the data file cannot be read: {problem}", reason="bad-data-file", file=path) from problem
+        reason = damaged if getattr(problem, "errno", None) is None else "cannot-read"  # a number is of the disk
+        raise error(f"the {kind} cannot be read: {problem}", reason=reason, file=path) from problem
     except VariantFileError as problem:
-        reason = "missing-file" if problem.reason == "not-found" else "bad-data-file"
-        raise error(f"the data file cannot be read: {problem.message}", reason=reason, file=path) from None
+        reason = "cannot-read" if problem.reason in ("cannot-open", "cannot-read") else damaged
+        raise error(f"the {kind} cannot be read: {problem.message}", reason=reason, file=path) from None
     except TableError as problem:
         if problem.reason == "type-mismatch":
-            raise error(problem.message, reason="bad-data-file", file=path) from None
+            raise error(problem.message, reason=damaged, file=path) from None
         raise problem.at(file=path) from None
 
 
@@ -67,10 +69,10 @@ class DataFileColumns(ABC, Record):
     @classmethod
     @contextmanager
     def opened(cls, current: Any, file: Any) -> Iterator[tuple[Self, pq.ParquetFile]]:
-        """Open a data file to read whole rows; see `data_file_errors`."""
+        """Open a data file to read whole rows; see `file_errors`."""
         storage, path, name = current.place(file)
         with (
-            data_file_errors(name, cls.error),
+            file_errors(name, cls.error),
             # As nanoseconds, pyarrow's default for INT96, times outside of 1677 to 2262 would overflow silently.
             open_parquet(storage.open(path), coerce_int96_timestamp_unit="us") as parquet,
         ):

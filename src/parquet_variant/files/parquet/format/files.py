@@ -43,7 +43,7 @@ from parquet_variant.io.directories import (
     table_directories,
     typed_partitions,
 )
-from parquet_variant.io.filesystems import filesystem_of, info_of, read_errors
+from parquet_variant.io.filesystems import filesystem_of, info_of, refuse_disk_error
 from parquet_variant.support.records import Record
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form
@@ -191,11 +191,9 @@ class OpenFile(Record, frozen=False):
             may_use_threads = facts.plan("may use threads", lambda: reader.may_use_threads)
             arrow_reader: Any = reader.reader
             return arrow_reader.read_row_groups(row_groups, column_indices=leaves, use_threads=may_use_threads)
-        except pa.ArrowNotImplementedError:
-            return self.read_plain(row_groups, leaves)
-        except (pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
             # pyarrow reads dictionaries only from some encodings.
-            if not self.facts.dictionaries.isdisjoint(leaves):
+            if isinstance(error, pa.ArrowNotImplementedError) or not self.facts.dictionaries.isdisjoint(leaves):
                 return self.read_plain(row_groups, leaves)
             raise self.damaged(error) from None
 
@@ -235,13 +233,11 @@ class OpenFile(Record, frozen=False):
             raise self.damaged(error) from None
 
     def damaged(self, error: Exception) -> VariantFileError:
-        """Return the error for data that pyarrow cannot read."""
+        """Return the error for data that pyarrow cannot read; an error of the disk is raised."""
+        refuse_disk_error(self.name, error)
         line = str(error).split("\n", maxsplit=1)[0]
-        return VariantFileError(
-            f"cannot read the data of the file: {line}; write the file again, with smaller row groups",
-            reason="bad-data",
-            file=self.name,
-        )
+        problem = f"cannot read the data of the file: {line}; write the file again, with smaller row groups"
+        return VariantFileError(problem, reason="bad-data", file=self.name)
 
     @contextmanager
     def place_errors(self, groups: Iterable[int]) -> Iterator[None]:
@@ -423,14 +419,11 @@ def open_file(source: ParquetSource) -> OpenFile:
                     raise VariantFileError(problem, reason="too-large", file=source.path)
             footer_cache.FOOTERS.add(source.path, fingerprint, facts, reader.metadata.serialized_size)
         return OpenFile(source, stream, facts, reader, state)
-    except (VariantFileError, KernelsError):
-        stream.close()
-        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         stream.close()
-        with read_errors(source.path):
-            if getattr(error, "errno", None) is not None:  # of the disk
-                raise
+        if isinstance(error, (VariantFileError, KernelsError)):
+            raise
+        refuse_disk_error(source.path, error)
         problem = f"pyarrow cannot read the Parquet footer, so the file is damaged: write it again ({error})"
         raise VariantFileError(problem, reason="bad-footer", file=source.path) from None
 

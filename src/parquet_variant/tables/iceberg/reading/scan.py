@@ -216,5 +216,5 @@ class IcebergScan(TableScan[TableFile], repr=False):
         return partitions
 
     def _open(self, file: TableFile) -> OpenFile:
-        with file_rows.data_file_errors(file.path, IcebergError):
+        with file_rows.file_errors(file.path, IcebergError):
             return super()._open(file)

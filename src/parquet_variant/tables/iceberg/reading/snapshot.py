@@ -27,6 +27,7 @@ from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
+from parquet_variant.tables.file_rows import file_errors
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.tables.iceberg.locations import TableFiles
@@ -432,24 +433,19 @@ def read_delete_file(
 ) -> pa.Table:
     """Return columns of a delete file by field id, under other names.
 
-    Raises `IcebergError`: reason ``"bad-delete-file"``.
+    Raises `IcebergError`: reason ``"bad-delete-file"``, ``"missing-file"`` or ``"cannot-read"``.
     """
     if delete_file.format != "parquet":
         problem = f"delete files in the format {delete_file.format} cannot be read: rewrite the table with Parquet"
         raise IcebergError(problem, reason="unsupported-feature", file=delete_file.path)
     storage, path = files.find(delete_file.path)
     try:
-        with pq.ParquetFile(storage.open(path)) as parquet:
+        with file_errors(delete_file.path, IcebergError, "delete file"), pq.ParquetFile(storage.open(path)) as parquet:
             by_id = {int((f.metadata or {}).get(FIELD_ID, b"-1")): f.name for f in parquet.schema_arrow}
             columns = [by_id[number] for number in field_ids]
             table = parquet.read(columns=columns).select(columns)
-    except FileNotFoundError:
-        raise IcebergError("the delete file is missing", reason="missing-file", file=delete_file.path) from None
     except KeyError as missing:
         problem = f"the delete file has no column with field id {missing}"
-        raise IcebergError(problem, reason="bad-delete-file", file=delete_file.path) from None
-    except (pa.ArrowException, OSError) as error:
-        problem = f"the delete file cannot be read: {error}"
         raise IcebergError(problem, reason="bad-delete-file", file=delete_file.path) from None
     return table.rename_columns(list(names))
 
