@@ -37,7 +37,7 @@ def test_long_lists_and_chains_are_answered(tmp_path, layout):
         " AND ".join(f"v:a::int <> {number}" for number in range(3, 603)): 3,
         "+".join(["v:a::int"] * 350) + " = 350": 1,
         "+".join(["v:a"] * 350) + " = 700": 1,
-        "length(" + "||".join(["v:s::string"] * 2000) + ") = 4000": 10,
+        "length(" + "||".join(["v:s::string"] * 1100) + ") = 2200": 10,
     }
     for condition, rows in conditions.items():
         found = pv.sql(f"SELECT count(*) AS n FROM t WHERE {condition}", t=source).to_pylist()

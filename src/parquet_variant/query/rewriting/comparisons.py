@@ -96,7 +96,7 @@ class ComparisonRewriter(NestedRewriter):
             of_sides = [side.key() for side in sides]
             template = "(CASE WHEN left(hex(_0), 2) = left(hex(_1), 2) THEN _2 END)"
             return value_of(node, from_template(template, [*of_sides, compared(of_sides)]))
-        result = compared([side.key(_classes_of_others(sides, side)) for side in sides])
+        result = compared([side.key(_classes_of_others(sides, side) if side.is_variant else ()) for side in sides])
         if isinstance(result, exp.In) and isinstance(result.this, exp.Anonymous) and len(node.expressions) < _FEW:
             # The engine would write a short list as several comparisons, and count the values of each.
             result = bound_once(result.this, lambda key: exp.In(this=key.copy(), expressions=result.expressions))
