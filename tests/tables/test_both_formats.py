@@ -455,3 +455,22 @@ def test_an_update_counts_what_it_would_change_in_a_dry_run(table_format, tmp_pa
     done = table.update({"id": "id + 10"}, "id > 1")
     assert done.rows_updated == planned.rows_updated
     assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 12, 13]
+
+
+@FORMATS
+@pytest.mark.parametrize("read", ["to_arrow", "scan", "where", "sql", "delete"])
+def test_a_missing_data_file_is_missing_in_every_operation(table_format, read, tmp_path):
+    pv.write(tmp_path / "t", {"id": [1, 2, 3], "v": pv.parse_json(["1", "2", "3"])}, format=table_format)
+    (file,) = (tmp_path / "t").rglob("*.parquet")
+    file.unlink()
+    table = pv.open(tmp_path / "t")
+    reads = {
+        "to_arrow": table.to_arrow,
+        "scan": lambda: table.scan({"v": "$:int"}).to_arrow(),
+        "where": lambda: table.scan(["id"], "id > 1").to_arrow(),
+        "sql": lambda: table.sql("SELECT sum(v::int) FROM t"),
+        "delete": lambda: table.delete("id = 2 OR v::int = 1"),
+    }
+    with pytest.raises(TableError) as caught:
+        reads[read]()
+    assert caught.value.reason == "missing-file" and file.name in str(caught.value)

@@ -49,6 +49,8 @@ def file_errors(path: str, error: type[TableError], kind: str = "data file") -> 
         reason = damaged if getattr(problem, "errno", None) is None else "cannot-read"  # a number is of the disk
         raise error(f"the {kind} cannot be read: {problem}", reason=reason, file=path) from problem
     except VariantFileError as problem:
+        if problem.reason == "not-found":
+            raise error(f"the {kind} is missing", reason="missing-file", file=path) from None
         reason = "cannot-read" if problem.reason in ("cannot-open", "cannot-read") else damaged
         raise error(f"the {kind} cannot be read: {problem.message}", reason=reason, file=path) from None
     except TableError as problem:

@@ -29,7 +29,7 @@ from parquet_variant.query.selection import PlannedQuery, Question, Selected, sh
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report
 from parquet_variant.tables.columns import align_table, by_logical_name, unshredded
-from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns
+from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns, file_errors
 from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import (
     VARIANT,
@@ -226,7 +226,8 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
 
     def _open(self, file: File) -> OpenFile:
         """Open a data file."""
-        return open_file(self.source(file))
+        with file_errors(self.current.place(file)[2], self.file_columns.error):
+            return open_file(self.source(file))
 
     def _columns(self, file: File, opened: OpenFile) -> DataFileColumns:
         """Return the columns of an open data file."""

@@ -318,7 +318,7 @@ def with_current_files(
         try:
             return work(sources)
         except VariantFileError as error:
-            if error.reason != "cannot-open":
+            if error.reason != "not-found":
                 raise
             listed_before, sources = sources, locate(source, filesystem)
             if [file.path for file in sources] == [file.path for file in listed_before]:
@@ -434,4 +434,5 @@ def _open_stream(source: ParquetSource) -> pa.NativeFile:
     try:
         return source.filesystem.open_input_file(source.path)
     except (OSError, pa.ArrowException) as error:
-        raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
+        reason = "not-found" if isinstance(error, FileNotFoundError) else "cannot-open"
+        raise VariantFileError(f"cannot open {source.path}: {error}", reason=reason, file=source.path) from None

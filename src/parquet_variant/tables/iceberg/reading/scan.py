@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import IcebergError
-from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
@@ -214,7 +213,3 @@ class IcebergScan(TableScan[TableFile], repr=False):
             values = zip(spec.fields, file.file.partition, kinds, strict=True)
             partitions.append({f.name: schemas.partition_text(raw, f.transform.name, kind) for f, raw, kind in values})
         return partitions
-
-    def _open(self, file: TableFile) -> OpenFile:
-        with file_rows.file_errors(file.path, IcebergError):
-            return super()._open(file)
