@@ -156,3 +156,15 @@ def test_reserved_words_are_quoted_in_views(tmp_path: Path) -> None:
     connection.execute(view)
     answer = connection.execute('SELECT "offset", "order", "limit", "end", kind FROM "table"').fetchall()
     assert answer == [(1, 2, 5, 6, "a")]
+
+
+@pytest.mark.parametrize("source", [".", "*.parquet"])
+def test_files_of_a_directory_may_lack_a_column(tmp_path: Path, source: str) -> None:
+    """DuckDB takes the columns of the first file unless the statement asks for those of all files."""
+    pv.write(tmp_path / "a.parquet", {"k": [1], "m": ["p"], "v": pv.parse_json(['{"s": 10}'])})
+    pv.write(tmp_path / "b.parquet", {"n": [5], "k": [2], "v": pv.parse_json(['{"s": 20}'])}, schema="infer")
+    columns = {"k": "k", "m": "m", "n": "n", "s": "$.s:int"}
+    with duckdb.connect() as connection:
+        connection.execute(pv.open(tmp_path / source).sql_view(columns))
+        rows = connection.sql("SELECT k, m, n, s FROM events ORDER BY k").fetchall()
+    assert rows == [(1, "p", None, 10), (2, None, 5, 20)]

@@ -265,4 +265,4 @@ def _source(source: str, file_format: str, engine: str) -> str:
         return f"delta_scan({_text(source, engine)})"
     if not any(sign in source for sign in "*?[") and os.path.isdir(source):  # noqa: PTH112 - perhaps a URI
         source = source.rstrip("/") + "/**/*.parquet"
-    return f"read_parquet({_text(source, engine)})"
+    return f"read_parquet({_text(source, engine)}, union_by_name = true)"
