@@ -93,3 +93,17 @@ def test_values_of_types_that_pyarrow_cannot_cast_are_joined(tmp_path: Path) -> 
     for number in range(2):
         pv.write(f"{tmp_path}/{number}.parquet", pa.table({"x": lists, "v": pv.parse_json(["1", "2", "3"])}))
     assert pv.open(tmp_path).to_arrow(["x"])["x"].to_pylist() == lists.to_pylist() * 2
+
+
+@pytest.mark.parametrize("column", ["v", "w"])
+def test_quality_counts_the_rows_of_files_that_lack_the_column(directory: str, column: str) -> None:
+    table = pv.open(directory, column=column)
+    assert str(table.diff(table)).count("4 rows") >= 1
+    profile, contract = pv.profile(directory, column=column), table.contract()
+    assert profile.rows == 4
+    result = table.check(contract)
+    assert (result.rows, result.bad_rows) == (4, 0)
+    schema = "s bigint" if column == "v" else "boolean"
+    assert pv.infer(directory, column=column).schema.to_ddl() == schema
+    with pytest.raises(pv.VariantError):
+        pv.infer(directory, column="x")

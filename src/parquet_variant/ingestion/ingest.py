@@ -261,8 +261,11 @@ def profile(
         return profile_files(ThreadEngine(threads, progress), files, text_options)
     # Imported here, as below, because an ingest of JSON neither reads Parquet files nor answers queries.
     from parquet_variant.files.parquet.operations.rewrite import profile_task
+    from parquet_variant.files.parquet.reading.read import name_of_variant
 
-    parts = (profile_task(0, 0, file, column=column) for file in locate([file.name for file in files]))
+    found = locate([file.name for file in files])
+    name = name_of_variant(found, column)
+    parts = (profile_task(0, 0, file, column=name) for file in found)
     return reduce(Profile.merge, parts, Profile())
 
 

@@ -270,8 +270,7 @@ def _plan_file(rules: ContractCheck, file: DataFile) -> _Result:
         result = _Result(bytes_read=opened.metadata.serialized_size)
         result.decide(_rules_in(rules.contract), _FOOTERS)
         if column is None:
-            storage = pa.nulls(opened.facts.rows(), VariantArray.from_pylist([]).storage.type)
-            result.work = [partial(_batch_counts, rules, RowBatch(VariantArray(storage), opened.name, 0))]
+            result.work = [partial(_batch_counts, rules, batch) for batch in file.batches()]
             return result
         facts = variant_facts(opened, column)
     if facts is None:  # A layout of the drafts.

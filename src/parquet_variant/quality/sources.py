@@ -18,7 +18,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, locate, open_file
-from parquet_variant.files.parquet.reading.read import row_group_arrays
+from parquet_variant.files.parquet.reading.read import name_of_variant, row_group_arrays
 from parquet_variant.files.parquet.scanning.scan import Scan
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.profile import Profile
@@ -73,10 +73,9 @@ class DataFile:
             yield file, choose_values(file.schema, name, file.name) if name in names else None
 
     def batches(self) -> Iterator[RowBatch]:
-        """Yield all rows, deleted ones included, one batch per row group; none without the column."""
+        """Yield all rows, deleted ones included, one batch per row group; nulls without the column."""
         with self.open() as (file, column):
-            if column is not None:
-                yield from _row_groups(file, column)
+            yield from _row_groups(file, column)
 
 
 class DataSet(Record, eq=False):
@@ -175,7 +174,7 @@ def _of_table(table: Table, column: str | None) -> DataSet:
     return _of_files(name, table, ".".join(plan.place), files, read)
 
 
-def _row_groups(file: OpenFile, column: VariantColumn) -> Iterator[RowBatch]:
+def _row_groups(file: OpenFile, column: VariantColumn | None) -> Iterator[RowBatch]:
     return (RowBatch(values, file.name, first_row) for first_row, values in row_group_arrays(file, column))
 
 
@@ -192,12 +191,14 @@ def _of_parquet(table: Table, column: str | None) -> DataSet:
     if table.options.partition:
         partitions = [{name: value.as_py() for name, value in source.partition} for source in sources]
         sources = _in_partition(name, table.options.partition, sources, partitions)
-    with open_file(sources[0]) as file:
-        variant = choose_values(file.schema, column, file.name)
-    files = [DataFile(source, lambda file: variant.name) for source in sources]
-    data = _of_files(name, table, variant.name, files, lambda: (batch for file in files for batch in file.batches()))
-    # Footers of JSON text prove nothing of its values.
-    return replace(data, files=()) if variant.node.is_leaf else data
+    column = name_of_variant(sources, column)
+    files = [DataFile(source, lambda _: column) for source in sources]
+    data = _of_files(name, table, column, files, lambda: (batch for file in files for batch in file.batches()))
+    for file in files:
+        with file.open() as (_, variant):
+            if variant is not None:  # Footers of JSON text prove nothing of its values.
+                return replace(data, files=()) if variant.node.is_leaf else data
+    return data
 
 
 def _of_files(

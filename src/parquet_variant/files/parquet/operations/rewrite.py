@@ -24,9 +24,9 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_count
 from parquet_variant.files.parquet.format import footer as footers
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
-from parquet_variant.files.parquet.format.columns import choose_column, choose_values, find_variants, no_variant_column
+from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.files.parquet.reading.read import read_rows, row_group_arrays
+from parquet_variant.files.parquet.reading.read import name_of_variant, read_rows, row_group_arrays, variant_in
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
 from parquet_variant.inference.infer import DriftReport, find_drift_of_files, infer
@@ -161,7 +161,8 @@ def rewrite(
     targets = plan_rewrite(source, dest, filesystem, mode=mode)
     recover([target for _, target in targets], filesystem)
     if schema == "infer":
-        profile, sources = partial(profile_task, column=column), [file for file, _ in targets]
+        sources = [file for file, _ in targets]
+        profile = partial(profile_task, column=name_of_variant(sources, column))
         schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema
     elif schema is not None:
         schema = ShreddingSchema.of(schema)
@@ -210,7 +211,7 @@ def plan_rewrite(
 def profile_task(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:
     """Return the profile of a Variant column of a file; `column` is optional if there is only one."""
     with open_file(source) as file:
-        arrays = row_group_arrays(file, choose_values(file.schema, column, file.name))
+        arrays = row_group_arrays(file, variant_in(file, column))
         return reduce(Profile.merge, (Profile.of_array(array) for _, array in arrays), Profile())
 
 

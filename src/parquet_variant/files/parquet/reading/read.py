@@ -184,10 +184,7 @@ def read(
         name = name_of_variant(sources, column)
         for parquet_source in sources:
             with open_file(parquet_source) as file:
-                if (variant_column := variant_in(file, name)) is not None:
-                    parts += [array for _, array in row_group_arrays(file, variant_column, workers)]
-                else:  # only other files have it
-                    parts.append(VariantArray(pa.nulls(file.facts.rows(file.facts.groups), VARIANT_STORAGE)))
+                parts += [array for _, array in row_group_arrays(file, variant_in(file, name), workers)]
         if on_conflict != "error":
             from parquet_variant.ops.shred_variant import unshred_variant
 
@@ -201,12 +198,19 @@ def read(
     return with_current_files(source, filesystem, read_files)
 
 
-def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) -> Iterator[tuple[int, VariantArray]]:
+def row_group_arrays(
+    file: OpenFile, column: VariantColumn | None, threads: int = 1
+) -> Iterator[tuple[int, VariantArray]]:
     """Yield the Variant column per row group, with the number of the first row; one empty array for an empty file.
+
+    `column`: the column; None if only other files have it, so that the rows of this file are null.
 
     Row groups are read by `threads` threads; at most one more is in memory. Raises `VariantFileError` if the column is
     inside a list or map, and `SchemaError` if the specification does not allow its type.
     """
+    if column is None:
+        yield 0, VariantArray(pa.nulls(file.facts.rows(), VARIANT_STORAGE))
+        return
     if column.repeated:
         problem = (
             f"{column.name} is inside a list or map, so a row may have several values: "
