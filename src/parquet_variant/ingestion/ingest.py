@@ -261,10 +261,10 @@ def profile(
         return profile_files(ThreadEngine(threads, progress), files, text_options)
     # Imported here, as below, because an ingest of JSON neither reads Parquet files nor answers queries.
     from parquet_variant.files.parquet.operations.rewrite import profile_task
-    from parquet_variant.files.parquet.reading.read import name_of_variant
+    from parquet_variant.files.parquet.reading.read import variant_of_files
 
     found = locate([file.name for file in files])
-    name = name_of_variant(found, column)
+    name = variant_of_files(found, column).name
     parts = (profile_task(0, 0, file, column=name) for file in found)
     return reduce(Profile.merge, parts, Profile())
 

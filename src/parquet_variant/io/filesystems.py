@@ -142,10 +142,15 @@ def read_errors(path: str) -> Iterator[None]:
         raise VariantFileError(problem, reason="cannot-read", file=path) from None
 
 
+def is_disk_error(error: Exception) -> bool:
+    """Return whether an error has a number of the operating system: the file need not be damaged."""
+    return getattr(error, "errno", None) is not None
+
+
 def refuse_disk_error(path: str, error: Exception) -> None:
-    """Raise an error that has a number of the operating system as in `read_errors`: the file need not be damaged."""
+    """Raise an error of the disk as in `read_errors`."""
     with read_errors(path):
-        if getattr(error, "errno", None) is not None:
+        if is_disk_error(error):
             raise error
 
 

@@ -18,7 +18,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, locate, open_file
-from parquet_variant.files.parquet.reading.read import name_of_variant, row_group_arrays
+from parquet_variant.files.parquet.reading.read import row_group_arrays, variant_of_files
 from parquet_variant.files.parquet.scanning.scan import Scan
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.profile import Profile
@@ -191,14 +191,11 @@ def _of_parquet(table: Table, column: str | None) -> DataSet:
     if table.options.partition:
         partitions = [{name: value.as_py() for name, value in source.partition} for source in sources]
         sources = _in_partition(name, table.options.partition, sources, partitions)
-    column = name_of_variant(sources, column)
-    files = [DataFile(source, lambda _: column) for source in sources]
-    data = _of_files(name, table, column, files, lambda: (batch for file in files for batch in file.batches()))
-    for file in files:
-        with file.open() as (_, variant):
-            if variant is not None:  # Footers of JSON text prove nothing of its values.
-                return replace(data, files=()) if variant.node.is_leaf else data
-    return data
+    variant = variant_of_files(sources, column)
+    files = [DataFile(source, lambda _: variant.name) for source in sources]
+    data = _of_files(name, table, variant.name, files, lambda: (batch for file in files for batch in file.batches()))
+    # Footers of JSON text prove nothing of its values.
+    return replace(data, files=()) if variant.node.is_leaf else data
 
 
 def _of_files(

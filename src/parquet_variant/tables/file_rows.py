@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import TableError, VariantFileError
 from parquet_variant.files.parquet.format.footer_cache import without_views
+from parquet_variant.io.filesystems import is_disk_error
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.selection import Selected
@@ -46,7 +47,7 @@ def file_errors(path: str, error: type[TableError], kind: str = "data file") -> 
     except FileNotFoundError:
         raise error(f"the {kind} is missing", reason="missing-file", file=path) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-        reason = damaged if getattr(problem, "errno", None) is None else "cannot-read"  # a number is of the disk
+        reason = "cannot-read" if is_disk_error(problem) else damaged
         raise error(f"the {kind} cannot be read: {problem}", reason=reason, file=path) from problem
     except VariantFileError as problem:
         if problem.reason == "not-found":

@@ -191,9 +191,11 @@ class OpenFile(Record, frozen=False):
             may_use_threads = facts.plan("may use threads", lambda: reader.may_use_threads)
             arrow_reader: Any = reader.reader
             return arrow_reader.read_row_groups(row_groups, column_indices=leaves, use_threads=may_use_threads)
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
+        except pa.ArrowNotImplementedError:
+            return self.read_plain(row_groups, leaves)
+        except (pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
             # pyarrow reads dictionaries only from some encodings.
-            if isinstance(error, pa.ArrowNotImplementedError) or not self.facts.dictionaries.isdisjoint(leaves):
+            if not self.facts.dictionaries.isdisjoint(leaves):
                 return self.read_plain(row_groups, leaves)
             raise self.damaged(error) from None
 
@@ -419,10 +421,11 @@ def open_file(source: ParquetSource) -> OpenFile:
                     raise VariantFileError(problem, reason="too-large", file=source.path)
             footer_cache.FOOTERS.add(source.path, fingerprint, facts, reader.metadata.serialized_size)
         return OpenFile(source, stream, facts, reader, state)
+    except (VariantFileError, KernelsError):
+        stream.close()
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         stream.close()
-        if isinstance(error, (VariantFileError, KernelsError)):
-            raise
         refuse_disk_error(source.path, error)
         problem = f"pyarrow cannot read the Parquet footer, so the file is damaged: write it again ({error})"
         raise VariantFileError(problem, reason="bad-footer", file=source.path) from None

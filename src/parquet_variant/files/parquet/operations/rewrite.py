@@ -26,7 +26,7 @@ from parquet_variant.files.parquet.format import footer as footers
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.files.parquet.reading.read import name_of_variant, read_rows, row_group_arrays, variant_in
+from parquet_variant.files.parquet.reading.read import read_rows, row_group_arrays, variant_in, variant_of_files
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
 from parquet_variant.inference.infer import DriftReport, find_drift_of_files, infer
@@ -162,7 +162,7 @@ def rewrite(
     recover([target for _, target in targets], filesystem)
     if schema == "infer":
         sources = [file for file, _ in targets]
-        profile = partial(profile_task, column=name_of_variant(sources, column))
+        profile = partial(profile_task, column=variant_of_files(sources, column).name)
         schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema
     elif schema is not None:
         schema = ShreddingSchema.of(schema)

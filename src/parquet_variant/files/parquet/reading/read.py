@@ -56,7 +56,7 @@ def read_table(
             present = columns and [name for name in columns if name in file.column_names]
             table = read_rows(file, list(file.facts.groups), present, parquet_source.partition)
             # The nulls of a file without any of the columns need its rows.
-            return table if table.num_columns else pa.table({"": pa.nulls(file.facts.rows(file.facts.groups))})
+            return table if table.num_columns else pa.table({"": pa.nulls(file.facts.rows())})
 
     def read_files(sources: list[ParquetSource]) -> pa.Table:
         tables = list(in_order(rows_of, sources, thread_count(threads)))
@@ -148,12 +148,12 @@ def _concatenated_tables(tables: list[pa.Table], fields: list[pa.Field]) -> pa.T
     return pa.table(joined, schema=pa.schema(fields))
 
 
-def name_of_variant(sources: Sequence[ParquetSource], name: str | None) -> str:
-    """Return the name of the column of Variants or JSON text, as `choose_values` does for the first file with any."""
+def variant_of_files(sources: Sequence[ParquetSource], name: str | None) -> VariantColumn:
+    """Return the column of Variants or JSON text, as `choose_values` does, of the first file that has it."""
     for source in sources:
         try:
             with open_file(source) as file:
-                return choose_values(file.schema, name, file.name).name
+                return choose_values(file.schema, name, file.name)
         except VariantFileError as error:
             if source is sources[-1] or error.reason not in ("no-such-column", "no-variant-column"):
                 raise
@@ -181,7 +181,7 @@ def read(
 
     def read_files(sources: list[ParquetSource]) -> VariantArray:
         parts: list[VariantArray] = []
-        name = name_of_variant(sources, column)
+        name = variant_of_files(sources, column).name
         for parquet_source in sources:
             with open_file(parquet_source) as file:
                 parts += [array for _, array in row_group_arrays(file, variant_in(file, name), workers)]

@@ -22,7 +22,7 @@ from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.files.parquet.format.columns import top_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
-from parquet_variant.files.parquet.reading.read import name_of_variant, plain_field, read_rows
+from parquet_variant.files.parquet.reading.read import plain_field, read_rows, variant_of_files
 from parquet_variant.files.parquet.scanning.projection import constant_statistics, keys_of_files
 from parquet_variant.files.parquet.scanning.scan_plan import (
     FilePart,
@@ -362,9 +362,9 @@ def scan(
         sources = [replace(sources[0], kept=[]), *sources[1:]]  # a small remote file is requested once
         bound = question.bound(with_types(sources, question.columns), zone)
         has_paths = any(item.path is not None for item in (*bound.selection, *bound.hidden))
-        variant = name_of_variant(sources, column) if has_paths and (column is not None or sources[1:]) else column
+        name = variant_of_files(sources, column).name if has_paths and (column is not None or sources[1:]) else column
         return Scan(
-            tuple(sources), bound.selection, bound.hidden, bound.predicate, variant, skipping, errors, zone, threads,
+            tuple(sources), bound.selection, bound.hidden, bound.predicate, name, skipping, errors, zone, threads,
             origin=(source, filesystem),
         )  # fmt: skip
 
