@@ -107,6 +107,8 @@ NULL_PATHS = [
     "variant_get(v, NULL)", "variant_get(v, NULL, 'int')", "try_variant_get(v, NULL, 'int')", "variant_exists(v, NULL)",
     "variant_extract(v, NULL)", "variant_extract_string(v, NULL)", "variant_keys(v, NULL)", "variant_type(v, NULL)",
     "variant_array_length(v, NULL)", "get(v, NULL)", "get_path(v, NULL)", "variant_get(NULL, '$.a', 'int')",
+    "variant_get(v, CAST(NULL AS VARCHAR))", "variant_keys(v, NULL::string)", "is_integer(NULL)", "as_integer(NULL)",
+    "variant_keys(NULL)", "schema_of_variant(NULL::variant)",
 ]  # fmt: skip
 
 
@@ -115,6 +117,54 @@ def test_a_null_path_gives_null(call: str) -> None:
     rows = pv.sql(f"SELECT {call} AS x, count(*) OVER () AS n FROM t", t=pv.parse_json(['{"a": 1}', None]))
     assert rows.to_pylist() == [{"x": None, "n": 2}] * 2
     assert pv.sql(f"SELECT 1 AS one FROM t WHERE {call} = 1", t=pv.parse_json(['{"a": 1}'])).to_pylist() == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("variant_strip_nulls(NULL)", [None, None]),
+        ("variant_strip_nulls(variant_get(v, NULL, 'variant'), false)", [None, None]),
+        ("variant_set(NULL::variant, '$.a', 1)", [None, None]),
+        ("variant_set(v, CAST(NULL AS VARCHAR), 1)", [None, None]),
+        ("variant_delete(v, CAST(NULL AS VARCHAR))", [{"a": 1}, None]),
+        ("is_variant_null(NULL::variant)", [False, False]),
+        ("coalesce(v:a, NULL::variant)", [1, None]),
+    ],
+)
+def test_a_null_is_a_variant_where_a_variant_is_needed(expression: str, expected: list[object]) -> None:
+    assert _answers(expression, pv.parse_json(['{"a": 1}', None])) == expected
+
+
+def test_a_cast_to_variant_is_a_variant() -> None:
+    rows = pv.parse_json(['{"a": [1]}', None])
+    united = pv.sql("SELECT v FROM t UNION ALL SELECT 5::variant UNION ALL SELECT NULL::variant", t=rows).to_pylist()
+    assert sorted(map(str, (row["v"] for row in united))) == ["5", "None", "None", '{"a":[1]}']
+    assert _answers("{'b': [1, 2.5]}::variant", rows[:1]) == [{"b": [1, 2.5]}]
+    paths = "SELECT ({'b': DATE '2024-01-02'}::variant):b AS x, variant_type(TRY_CAST('a' AS VARIANT)) AS y"
+    assert pv.sql(paths).to_pylist() == [{"x": '"2024-01-02"', "y": "string"}]
+    schemas = "SELECT schema_of_variant_agg(x) AS s FROM (SELECT v:a AS x FROM t UNION ALL SELECT NULL::variant)"
+    assert pv.sql(schemas, t=rows).to_pylist() == [{"s": "ARRAY<BIGINT>"}]
+
+
+@pytest.mark.parametrize("inside", ["[to_variant_object({0})]", "{{'q': {0}::variant}}", "MAP {{'q': {0}::variant}}"])
+@pytest.mark.parametrize(("value", "name"), [("DATE '2024-01-02'", "date"), ("'ab'::blob", "binary")])
+def test_variants_inside_other_values_keep_their_types(inside: str, value: str, name: str) -> None:
+    query = f"SELECT schema_of_variant(to_variant_object({inside.format(f'({value})')})) AS s"
+    assert name.upper() in pv.sql(query).to_pylist()[0]["s"]
+    built = f"SELECT variant_type(variant_from_arrays(['k'], [({value})::variant]), '$.k') AS s"
+    assert pv.sql(built).to_pylist() == [{"s": name}]
+
+
+def test_a_list_of_variants_and_other_values_holds_variants() -> None:
+    rows = pv.parse_json(['{"a": "x"}', '{"a": [1]}'])
+    assert _answers("[v:a, 1, 'x', NULL]", rows) == [["x", 1, "x", None], [[1], 1, "x", None]]
+
+
+def test_a_typed_literal_is_cast_after_it_has_its_type() -> None:
+    row = pv.sql("SELECT TIMESTAMP '2024-01-02 05:00:00'::date AS d, DATE '2024-1-2'::string || '!' AS s").to_pylist()[
+        0
+    ]
+    assert row == {"d": dt.date(2024, 1, 2), "s": "2024-01-02!"}
 
 
 def test_variants_inside_other_values_are_arguments_of_functions() -> None:

@@ -114,6 +114,10 @@ def with_path_tokens(tokens: list[Token], text: str, *, is_duckdb: bool = False)
         if is_literal and is_duckdb:
             tokens[number].start = token.start
             continue
+        if kind == TokenType.STRING and before in parser.Parser.TYPE_TOKENS and types[number] in _CASTS:
+            place = read.pop()  # sqlglot would cast the text before it is a DATE
+            read += [_token(TokenType.L_PAREN, "(", place), place, token, _token(TokenType.R_PAREN, ")", token)]
+            continue
         is_method = kind == TokenType.DOT and types[number + 1] == TokenType.L_PAREN and before in _ENDS_OF_RECEIVERS
         if is_method and is_duckdb:
             start, name = _start_of_receiver(read), tokens[number]

@@ -239,7 +239,7 @@ def literal_value(node: exp.Expr, *, exact: bool = False) -> Any:
         return -inner if isinstance(inner, (int, float)) and not isinstance(inner, bool) else NO_LITERAL
     if isinstance(node, exp.Boolean):
         return bool(node.this)
-    if isinstance(node, exp.Null):
+    if isinstance(node.this if isinstance(node, exp.Cast) else node, exp.Null):
         return None
     if isinstance(node, exp.Literal):
         return node.name if node.is_string else _number(node.name, exact)

@@ -188,7 +188,7 @@ class ExpressionRewriter(ComparisonRewriter):
     def _read_macro(self, node: exp.Expr, name: str) -> Value | None:
         """Rewrite a function that is written as other SQL."""
         arguments, template = node.expressions, MACROS[name]
-        if not arguments or not (name == "variant_from_entries" or self.expression(arguments[0]).is_variant):
+        if not arguments or not (name == "variant_from_entries" or self.variant_argument(arguments[0]).is_variant):
             return None
         if "_1" not in template and (digits := [part.name for part in arguments[1:]]):
             if name not in ("as_decimal", "as_number") or not all(part.is_int for part in arguments[1:]):
@@ -199,19 +199,19 @@ class ExpressionRewriter(ComparisonRewriter):
     def _read_function_of_variant(self, node: exp.Expr, name: str) -> Value | None:
         """Rewrite a call of a function over a Variant, whose second argument may be a path into it."""
         arguments = arguments_of(node)
-        value = self.expression(arguments[0]) if arguments else None
-        if name != "typeof" and any(isinstance(part, exp.Null) for part in arguments[:2]):  # as in Spark and DuckDB
-            return value_of(node, exp.false() if OF_ONE_VARIANT.get(name) == "is_variant_null" else exp.Null())
+        read = self.expression if name == "typeof" else self.variant_argument
+        value = read(arguments[0]) if arguments else None
         if value is None or not value.is_variant:
             return None
+        if None in map(literal_value, arguments[1:2]):  # as in Spark and DuckDB
+            return value_of(node, exp.Null())
         first, *further = arguments
         if isinstance(node, exp.ArraySize):
             name = "cardinality" if node.meta.get("function") == "size" else "array_size"
         if name == "variant_contains":
             if len(further) != 1:
                 raise SqlError(f"{self.text(node)}: variant_contains takes a Variant and the value to look for")
-            needle = self.variant_of(self.expression(further[0]))
-            return value_of(node, self.call(name, value.sql, needle.sql))
+            return value_of(node, self.call(name, value.sql, self.as_variant(self.expression(further[0])).sql))
         if further and isinstance(further[0], exp.Array):  # several paths
             calls = [engine_call(name, first.copy(), path) for path in further[0].expressions]
             return value_of(node, exp.Array(expressions=[self.expression(call).sql for call in calls]))
@@ -261,7 +261,7 @@ class ExpressionRewriter(ComparisonRewriter):
     def _read_variant_aggregate(self, node: exp.Expr, name: str) -> Value | None:
         if len(node.expressions) != 1:
             return None
-        rows = engine_call("list", self.variant_of(self.expression(node.expressions[0])).sql)
+        rows = engine_call("list", self.as_variant(self.expression(node.expressions[0])).sql)
         return value_of(node, self.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].result == VARIANT else None)
 
     def _read_extreme(self, node: exp.Expr, name: str) -> Value | None:
@@ -316,24 +316,24 @@ class ExpressionRewriter(ComparisonRewriter):
         if name in PARSERS:
             if (parsed := self.parsed_column(node, name)) is not None:
                 return parsed
-            text, built = self.expression(arguments[0]), self.call(name, self.text_of(arguments[0]))
+            text = self.expression(arguments[0])
+            built = self.call(name, text.sql if text.kind is None else self.as_text(text))
             place = text.place
             if text.root is not None and text.term is not None and text.type == pa.string():
                 place = text.root.place and text.root.place.below(text.term.path)
             return Value(node, built.copy, VARIANT_STORAGE, place=place and place.opened("text"))
-        if name == "to_variant_object":
-            built = self.variant_of(self.expression(arguments[0])).sql
-        else:
-            values = self.variant_of(self.expression(arguments[1]))
-            built = self.call(name, self.expression(arguments[0]).sql, values.sql)
+        *names, values = map(self.expression, arguments)
+        built = self.as_variant(values).sql
+        if names:
+            built = self.call(name, names[0].sql, built)
         return value_of(node, built, VARIANT_STORAGE)
 
     def _read_edit(self, node: exp.Expr, name: str) -> Value:
         """Rewrite a function that returns a changed Variant; paths and switches are constants."""
         function = name.removeprefix("try_")
-        first, *further = node.expressions or [exp.Null()]
+        first, *further = node.expressions or [exp.true()]
         roles: Sequence[str] = EDITS[function]
-        value = self.expression(first)
+        value = self.variant_argument(first)
         usage = SqlError(f"{self.text(node)}: write {name}({', '.join(('variant', *roles))}), with paths in quotes")
         if roles[-1] == "…":
             roles = ("path",) * len(further)
@@ -344,7 +344,7 @@ class ExpressionRewriter(ComparisonRewriter):
         for role, part in zip(roles, further, strict=False):
             constant = literal_value(part.unnest())
             if role == "value":
-                arguments.append(self.variant_of(self.expression(part)).sql)
+                arguments.append(self.as_variant(self.expression(part)).sql)
             elif role == "path" and constant is None:  # as in Spark
                 if roles == EDITS[function]:
                     return value_of(node, exp.cast(exp.Null(), VARIANT), VARIANT_STORAGE)

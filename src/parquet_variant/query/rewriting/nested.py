@@ -32,7 +32,6 @@ from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type,
 from parquet_variant.query.sql_pushdown import NO_LITERAL, class_of_type, class_of_value, literal_value
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
-from parquet_variant.types.targets import VARIANT_STORAGE
 
 GETTERS = {"variant_get": False, "try_variant_get": True}
 STRUCTS = frozenset(["row", "struct_pack", "struct", "named_struct"])
@@ -57,14 +56,14 @@ class NestedRewriter(PathRewriter):
         """Rewrite ``variant_get(v, '$.a')``."""
         if not node.expressions:
             return None
-        value = self.expression(node.expressions[0])
+        value = self.variant_argument(node.expressions[0])
         if not value.is_path and self.engine == "spark":
             return None
         path, *types = map(literal_value, node.expressions[1:] or [node])
         if len(types) > 1 or not isinstance(path, str | None) or not all(isinstance(part, str) for part in types):
             raise SqlError(f"{self.text(node)}: write {name}(column, '$.path', 'type') with both in quotes")
-        if path is None or isinstance(node.expressions[0], exp.Null):
-            return value_of(node, exp.Null())
+        if path is None:
+            value, path = self.as_variant(value_of(node, exp.Null())), "$"
         self._check_variant(node, value)
         term, root = self.below(value, VariantPath.parse(path).segments, node).start
         kind = sql_type_named(types[0], self.engine) if types else None
@@ -137,6 +136,8 @@ class NestedRewriter(PathRewriter):
     def read_cast(self, node: exp.Cast, _: str) -> Value:
         """Rewrite a cast."""
         value, is_json = self.expression(node.this), node.is_type("json")
+        if node.is_type("variant") and self.engine == "duckdb" and not value.is_path:
+            return replace(self.as_variant(value), source=node)
         if value.kind is None or (self.engine == "spark" and (is_json or not value.is_path)):
             return value_of(node, self.rebuild(node), _type_or_none(node.to))
         if is_json or not value.is_path:
@@ -165,6 +166,8 @@ class NestedRewriter(PathRewriter):
     def read_map(self, node: exp.Expr, _: str) -> Value:
         """Rewrite ``MAP {…}`` and ``MAP(keys, values)``."""
         parts = {key: self.expression(part) for key, part in node.args.items() if isinstance(part, exp.Expr)}
+        if isinstance(node.args.get("keys"), exp.Literal):  # sqlglot keeps only two arguments of Spark's map
+            raise SqlError("map takes a list of keys and a list of values: write MAP {'key': value}")
         if isinstance(node, exp.ToMap):
             fields = parts["this"].kind or ()
             item = next((field.type for field in fields if not pa.types.is_null(field.type)), None)
@@ -280,12 +283,10 @@ class NestedRewriter(PathRewriter):
         values, kind = self.alike(node, parts, mixes=True)
 
         def as_typed() -> Value | None:
-            typed = [value if isinstance(value.source, exp.Null) else value.typed_or_null() for value in values]
-            found = [value for value in typed if value is not None]
-            types = {value.type for value in found if not isinstance(value.sql, exp.Null)}
-            if len(found) < len(values) or len(types) != 1 or None in types:
+            forms, types = _typed_forms(values)
+            if None in forms or len(types) != 1 or None in types:
                 return None
-            return value_of(node, around([value.sql for value in found]), types.pop())
+            return value_of(node, around([form.sql for form in forms if form is not None]), types.pop())
 
         tree = around([value.sql for value in values])
         types = {value.type for value in values}
@@ -295,7 +296,7 @@ class NestedRewriter(PathRewriter):
     def alike(self, node: exp.Expr, parts: Sequence[exp.Expr], *, mixes: bool = False) -> tuple[list[Value], Kind]:
         """Rewrite the parts of which an expression returns one; all must hold the same Variants, which are returned.
 
-        `mixes`: whether parts may be replaced by a common form.
+        `mixes`: whether Variants of an output may be replaced by a common form.
         """
         values = [self.expression(part) for part in parts]
 
@@ -303,7 +304,7 @@ class NestedRewriter(PathRewriter):
             return [v.kind for v in values if not isinstance(v.source, exp.Null) and v.source != _NO_ELEMENTS]
 
         kinds = kinds_of_values()
-        may_change = mixes and self.engine == "duckdb" and (self.is_output(node) or None in kinds)
+        may_change = self.engine == "duckdb" and (None in kinds or (mixes and self.is_output(node)))
         if may_change and any(map(is_variant, kinds)):
             values = self._in_one_form(values)
             kinds = kinds_of_values()
@@ -313,23 +314,15 @@ class NestedRewriter(PathRewriter):
 
     def _in_one_form(self, values: Sequence[Value]) -> list[Value]:
         """Return values that have one type, or else are Variants."""
-        is_null = [isinstance(value.source, exp.Null) for value in values]
-        typed = [value.typed_or_null() if value.is_variant else None for value in values]
-        types = {value.type for value in typed if value is not None and not isinstance(value.sql, exp.Null)}
+        forms, types = _typed_forms(values)
         if len(types) == 1:
-            kind = next(iter(types))
+            (kind,) = types
             alike = [
-                value if null or (value.kind is None and _has_type(value, kind)) else form
-                for value, null, form in zip(values, is_null, typed, strict=True)
+                form or (value if _has_type(value, kind) else None) for value, form in zip(values, forms, strict=True)
             ]
             if None not in alike:
                 return [value for value in alike if value is not None]
-        if any(value.kind is not None and not value.is_variant for value in values):
-            return list(values)
-        return [
-            value if null or value.is_variant else self.as_variant(value)
-            for value, null in zip(values, is_null, strict=True)
-        ]
+        return [value if isinstance(value.source, exp.Null) else self.as_variant(value) for value in values]
 
     # ---- casts
 
@@ -349,17 +342,10 @@ class NestedRewriter(PathRewriter):
         inside = _replace_variants(value.sql, value.kind, None, lambda variant, _: self.cast_to(variant, pa.string()))
         return exp.cast(inside, "TEXT")
 
-    def text_of(self, node: exp.Expr) -> exp.Expr:
-        """Rewrite an argument that is text; a Variant is its cast to string."""
+    def variant_argument(self, node: exp.Expr) -> Value:
+        """Rewrite an argument that should be a Variant, as a NULL without a type is."""
         value = self.expression(node)
-        return value.sql if value.kind is None else self.as_text(value)
-
-    def variant_of(self, value: Value) -> Value:
-        """Return any value as a Variant."""
-        if value.kind is None or value.is_variant:
-            return value if value.is_variant else self.as_variant(value)
-        text = exp.cast(engine_call("to_json", self.as_json(value)), "TEXT")
-        return value_of(value.source, self.call("parse_json", text), VARIANT_STORAGE)
+        return self.as_variant(value) if literal_value(node.unnest()) is None else value
 
 
 def _replace_variants(value: exp.Expr, kind: Kind, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
@@ -446,6 +432,12 @@ def _subscript(node: exp.Bracket, engine: SqlEngine) -> Segment:
     if not more and isinstance(index, exp.Star):
         return WILDCARD
     raise SqlError(f"{written(node, engine)}: a subscript of a Variant is [0], ['key'] or [*]", reason="bad-path")
+
+
+def _typed_forms(values: Sequence[Value]) -> tuple[list[Value | None], set[pa.DataType | None]]:
+    """Return NULLs and values as the type of all their values, None for others, and these types."""
+    forms = [value if isinstance(value.source, exp.Null) else value.typed_or_null() for value in values]
+    return forms, {form.type for form in forms if form is not None and not isinstance(form.sql, exp.Null)}
 
 
 def _has_type(value: Value, kind: pa.DataType | None) -> bool:

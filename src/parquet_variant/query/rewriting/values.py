@@ -279,14 +279,15 @@ class PathRewriter(ABC):
         return self.key_of(value.sql) if typed is None else typed.sql
 
     def as_variant(self, value: Value) -> Value:
-        """Return a value of the engine as a Variant."""
-        by_engine = self.call("variant_of", exp.cast(value.sql, "VARIANT"))
-        # Of these types the engine's VARIANT loses values, or has another form; see docs/internals/sql-variants.md.
-        template = (
-            "CASE WHEN regexp_matches(typeof(_0), 'MAP|UBIGINT|UHUGEINT|TIMESTAMP_M?S|TIME_NS') THEN _1 ELSE _2 END"
-        )
-        variant = from_template(template, [value.sql, self.call("variant_cast", value.sql), by_engine])
-        return value_of(value.source, variant, VARIANT_STORAGE)
+        """Return any value as a Variant."""
+        variant = self.call("variant_cast", value.sql)
+        if value.kind is None:
+            # Of these types the engine's VARIANT loses values, or has another form; see docs/internals/sql-variants.md.
+            types = "MAP|UBIGINT|UHUGEINT|TIMESTAMP_M?S|TIME_NS"
+            template = f"CASE WHEN regexp_matches(typeof(_0), '{types}') THEN _1 ELSE _2 END"
+            by_engine = self.call("variant_of", exp.cast(value.sql, "VARIANT"))
+            variant = from_template(template, [value.sql, variant, by_engine])
+        return value if value.is_variant else value_of(value.source, variant, VARIANT_STORAGE)
 
     # ---- columns and paths
 

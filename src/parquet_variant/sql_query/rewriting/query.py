@@ -300,7 +300,7 @@ class Rewritten(QueryContext):
         values = ExpressionRewriter(self, scope)
         if len(arguments) == 2 and isinstance(arguments[1], exp.Literal):
             arguments = [engine_call("variant_get", *copies(arguments))]
-        value = values.expression(arguments[0]) if len(arguments) == 1 else None
+        value = values.variant_argument(arguments[0]) if len(arguments) == 1 else None
         if value is None or not value.is_variant:
             raise SqlError(f"{written(call)}: {name} takes a Variant, such as {name}(v:items)")
         entries = values.call("variant_explode", value.sql)
