@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
@@ -107,3 +109,79 @@ def test_quality_counts_the_rows_of_files_that_lack_the_column(directory: str, c
     assert pv.infer(directory, column=column).schema.to_ddl() == schema
     with pytest.raises(pv.VariantError):
         pv.infer(directory, column="x")
+
+
+LOSING = {
+    "a field of a struct": ([{"a": 1}], [{"a": 1, "b": 2}]),
+    "a field of elements": ([[{"a": 1}]], [[{"a": 1, "b": 2}]]),
+    "a time of day": ([dt.date(2024, 1, 2)], [dt.datetime(2024, 1, 2, 5)]),
+    "a number": ([True], [5]),
+    "a part of a number": (pa.array([1.5], pa.float32()), [0.1]),
+    "a Variant": ([{"q": 1}], pv.parse_json(['{"a": 1}']).storage),
+    "the metadata of a Variant": (pv.parse_json(['{"a": 1}']).storage, [{"q": 1}]),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), LOSING.values(), ids=LOSING)
+def test_a_column_whose_values_the_type_of_the_first_file_would_lose_is_refused(
+    tmp_path: Path, first: Any, second: Any
+) -> None:
+    for name, values in (("a", first), ("b", second)):
+        pq.write_table(pa.table({"k": [name], "x": values}), tmp_path / f"{name}.parquet")
+    table = pv.open(tmp_path)
+    for read in (table.to_arrow, lambda: table.scan(["x"]).to_arrow(), lambda: pv.sql("SELECT x FROM t", t=table)):
+        with pytest.raises(pv.VariantError) as raised:
+            read()
+        assert raised.value.reason in ("files-differ", "no-variant-column", "not-a-variant")
+    assert table.to_arrow(["k"])["k"].to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([{"a": 1, "b": 2}], [{"b": 3}]),
+        (pa.array([2.5]), pa.array([float("nan")], pa.float32())),
+        ([1], pa.array([None], pa.null())),
+        (pa.array([2**40]), pa.array([3], pa.int32())),
+        (["x"], pa.array(["y"]).dictionary_encode()),
+    ],
+)
+def test_a_column_whose_values_the_type_of_the_first_file_holds_is_read(
+    tmp_path: Path, first: Any, second: Any
+) -> None:
+    for name, values in (("a", first), ("b", second)):
+        pq.write_table(pa.table({"x": values}), tmp_path / f"{name}.parquet")
+    rows = pv.open(tmp_path).to_arrow()["x"].to_pylist()
+    assert str(rows) == str(pv.open(tmp_path).scan(["x"]).to_arrow()["x"].to_pylist())
+    assert len(rows) == 2 and str(rows[1]).strip("{}").endswith(str(pa.array(second).to_pylist()[0]).strip("{}"))
+
+
+def test_variants_inside_structs_with_other_typed_columns_are_joined(tmp_path: Path) -> None:
+    for number, schema in enumerate(["s bigint", None, "s string"]):
+        values = pv.parse_json([f'{{"s": {number}}}', '{"s": "x"}'])
+        values = values if schema is None else pv.shred_variant(values, schema)
+        field = pa.field("v", values.storage.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+        struct = pa.StructArray.from_arrays([values.storage], fields=[field])
+        pq.write_table(pa.table({"x": struct}), tmp_path / f"{number}.parquet")
+    storage = pv.open(tmp_path).to_arrow()["x"].combine_chunks().field("v")
+    assert pv.VariantArray(storage).to_pylist() == [row for n in range(3) for row in ({"s": n}, {"s": "x"})]
+
+
+@pytest.mark.parametrize("values", [[{"q": 1}], [1], ["{}"]])
+def test_a_column_that_is_a_variant_only_in_some_files_is_refused(tmp_path: Path, values: Any) -> None:
+    pv.write(tmp_path / "a.parquet", {"k": [1], "v": pv.parse_json(['{"a": 1}'])})
+    pq.write_table(pa.table({"k": [1], "v": values}), tmp_path / "b.parquet")
+    table = pv.open(tmp_path, column="v")
+    for read in (table.read, table.contract, lambda: table.diff(table), lambda: pv.profile(tmp_path, column="v")):
+        with pytest.raises(pv.VariantError, match=r"b\.parquet"):
+            read()
+
+
+def test_a_struct_without_the_variant_of_other_files_has_nulls(tmp_path: Path) -> None:
+    values = pv.parse_json(['{"a": 1}'])
+    pq.write_table(pa.table({"s": pa.StructArray.from_arrays([values.storage], ["v"])}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"s": [{"q": 1}]}), tmp_path / "b.parquet")
+    table = pv.open(tmp_path, column="s.v")
+    assert table.read().to_pylist() == [{"a": 1}, None]
+    assert table.scan({"a": "$.a:bigint"}).to_arrow()["a"].to_pylist() == [1, None]
+    assert str(table.diff(table)).count("2 rows") >= 1

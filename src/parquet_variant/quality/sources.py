@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 from parquet_variant.arrays.capsules import chosen_variant, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, without_secrets
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, find_variants
+from parquet_variant.files.parquet.format.columns import VariantColumn
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, locate, open_file
-from parquet_variant.files.parquet.reading.read import row_group_arrays, variant_of_files
+from parquet_variant.files.parquet.reading.read import row_group_arrays, variant_in, variant_of_files
 from parquet_variant.files.parquet.scanning.scan import Scan
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.profile import Profile
@@ -68,14 +68,13 @@ class DataFile:
         """Open the file; the column is None for a file that is older than the column."""
         with open_file(self.source) as file:
             name = self.column_in(file)
-            names = {name for variant in find_variants(file.schema) for name in (variant.name, variant.node.dotted)}
-            names |= {node.name for node in file.schema.children if node.is_leaf}
-            yield file, choose_values(file.schema, name, file.name) if name in names else None
+            yield file, None if name is None else variant_in(file, name)
 
     def batches(self) -> Iterator[RowBatch]:
         """Yield all rows, deleted ones included, one batch per row group; nulls without the column."""
         with self.open() as (file, column):
-            yield from _row_groups(file, column)
+            for first_row, values in row_group_arrays(file, column):
+                yield RowBatch(values, file.name, first_row)
 
 
 class DataSet(Record, eq=False):
@@ -164,18 +163,12 @@ def _of_table(table: Table, column: str | None) -> DataSet:
     def read() -> Iterator[RowBatch]:
         for file, description in zip(files, described, strict=True):
             if not file.has_deletes:
-                with file.open() as (opened, stored):
-                    if stored is not None:
-                        yield from _row_groups(opened, stored)
-                        continue
+                yield from file.batches()
+                continue
             rows = plan.read(TableScanTask((description,), description.size))  # without deleted rows
             yield from _numbered((VariantArray.from_arrow(part, "v") for part in rows), file.source.path)
 
     return _of_files(name, table, ".".join(plan.place), files, read)
-
-
-def _row_groups(file: OpenFile, column: VariantColumn | None) -> Iterator[RowBatch]:
-    return (RowBatch(values, file.name, first_row) for first_row, values in row_group_arrays(file, column))
 
 
 def _numbered(parts: Iterable[VariantArray], file: str | None) -> Iterator[RowBatch]:

@@ -446,7 +446,7 @@ class ParquetFiles(FilesToOptimize):
             variant_column = choose_column(file.schema, self.column, file.name)
             table = empty_table(file.arrow_schema)
             other_fields = [str(field) for field in table.schema if field.name != variant_column.path[0]]
-            array = next(array for _, array in row_group_arrays(file, variant_column))
+            array = next(array for _, array in row_group_arrays(file, variant_in(file, variant_column.name)))
             schema = array.schema if array.schema is not None else ShreddingSchema.variant()
             return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {other_fields}")
 

@@ -7,19 +7,19 @@ differ. Leaves finding columns to `format.columns`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import empty_table, metadata_parts, nested_array, row_by_row, valid_mask
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.encoding.metadata import VERSION, Dictionary
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, strings_of
-from parquet_variant.files.parquet.format.arrow_schema import map_variants, tagged
+from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants, tagged
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, find_variants, top_column
 from parquet_variant.files.parquet.format.files import (
     OpenFile,
@@ -34,7 +34,7 @@ from parquet_variant.layouts.storage_shape import is_binary
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
-from parquet_variant.types.forms import chunks_in_form, with_fields
+from parquet_variant.types.forms import cast_values, chunks_in_form, with_fields
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 
@@ -92,7 +92,11 @@ def read_rows(
 
 def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
     """Return top-level columns of a file with every Variant as ``VARIANT_STORAGE`` and with the extension name."""
-    return map_variants(_tagged_table(table, file), lambda storage, _: plain_storage(VariantArray(storage)))
+    return map_variants(_tagged_table(table, file), _plain)
+
+
+def _plain(storage: pa.Array, _: Place) -> pa.Array:
+    return plain_storage(VariantArray(storage))
 
 
 def plain_field(field: pa.Field, file: OpenFile) -> pa.Field:
@@ -132,20 +136,30 @@ def _concatenated_tables(tables: list[pa.Table], fields: list[pa.Field]) -> pa.T
     joined = []
     for number, field in enumerate(fields):
         columns = {at: table.column(field.name) for at, table in enumerate(tables) if field.name in table.column_names}
-        if is_variant_field(field) and any(column.type != field.type for column in columns.values()):
-            columns = {at: pa.chunked_array([VariantArray(c).to_unshredded().storage]) for at, c in columns.items()}
+        if any(column.type != field.type for column in columns.values()):
+            columns = {at: map_variants(tables[at].select([field.name]), _plain).column(0) for at in columns}
         kind = next(iter(columns.values())).type
         fields[number] = field.with_type(kind).with_nullable(field.nullable or len(columns) < len(tables))
-        chunks: list[pa.Array] = []
-        try:
-            for at, table in enumerate(tables):
-                column = columns[at] if at in columns else pa.chunked_array([pa.nulls(len(table), kind)])
-                # pyarrow cannot cast every type to itself.
-                chunks += (column if column.type == kind else column.cast(kind)).chunks
-        except pa.ArrowException as error:
-            raise SchemaError(f"files have columns of different types: {error}", reason="files-differ") from None
+        parts = (columns.get(at) or pa.chunked_array([pa.nulls(len(table), kind)]) for at, table in enumerate(tables))
+        chunks = [chunk for part in parts for chunk in as_in_first_file(field.name, part, kind).chunks]
         joined.append(pa.chunked_array(chunks, kind))
     return pa.table(joined, schema=pa.schema(fields))
+
+
+def as_in_first_file(name: str, column: Any, kind: pa.DataType) -> Any:
+    """Return an array or chunked array of a later file with the type that the first file has.
+
+    Raises `SchemaError` if the cast fails, or would lose a part of values: a field, a fraction, or a time of day.
+    """
+    if column.type == kind:  # pyarrow cannot cast every type to itself
+        return column
+    with suppress(pa.ArrowException):
+        cast = cast_values(column, kind)
+        # NaN is not equal to NaN, and nulls cannot be cast back to the type null.
+        if column.type in (pa.float32(), pa.null()) or cast.cast(column.type).equals(column):
+            return cast
+    fault = f"column {name} is {column.type}, but {kind} in the first file"
+    raise SchemaError(f"{fault}: cast it in one of the files", reason="files-differ")
 
 
 def variant_of_files(sources: Sequence[ParquetSource], name: str | None) -> VariantColumn:
@@ -161,10 +175,19 @@ def variant_of_files(sources: Sequence[ParquetSource], name: str | None) -> Vari
 
 
 def variant_in(file: OpenFile, name: str | None) -> VariantColumn | None:
-    """Return the Variant column of a file with a name, or the only one; None if the file lacks the column."""
-    if name is not None and not {name, name.partition(".")[0]} & set(file.column_names):
-        return None
-    return choose_values(file.schema, name, file.name)
+    """Return the Variant column of a file with a name, or the only one; None if the file lacks the column.
+
+    Raises `VariantFileError` if the column is not a Variant, or inside a list or map.
+    """
+    names: set[str | None] = {None, *file.column_names}
+    if name not in names:
+        names.update(node.dotted for node in file.schema.walk())
+        names.update(variant.name for variant in find_variants(file.schema))  # which leaves out the levels of lists
+    column = choose_values(file.schema, name, file.name) if name in names else None
+    if column is not None and column.repeated:
+        problem = f"{column.name} is inside a list or map, so a row may have several values: use Table.to_arrow"
+        raise VariantFileError(f"{problem} or `variant cat`", reason="repeated-column", file=file.name)
+    return column
 
 
 def read(
@@ -189,8 +212,7 @@ def read(
             from parquet_variant.ops.shred_variant import unshred_variant
 
             parts = [unshred_variant(array, on_conflict=on_conflict) for array in parts]
-        if len(parts) > 1:
-            parts = [part for part in parts if len(part)] or parts[:1]
+        parts = [part for part in parts if len(part)] or parts[:1]
         if len({part.storage.type for part in parts}) > 1:
             parts = [part.to_unshredded() for part in parts]
         return VariantArray.concat(parts) if len(parts) > 1 else parts[0]
@@ -205,18 +227,12 @@ def row_group_arrays(
 
     `column`: the column; None if only other files have it, so that the rows of this file are null.
 
-    Row groups are read by `threads` threads; at most one more is in memory. Raises `VariantFileError` if the column is
-    inside a list or map, and `SchemaError` if the specification does not allow its type.
+    Row groups are read by `threads` threads; at most one more is in memory. Raises `SchemaError` if the specification
+    does not allow the type of the column.
     """
     if column is None:
         yield 0, VariantArray(pa.nulls(file.facts.rows(), VARIANT_STORAGE))
         return
-    if column.repeated:
-        problem = (
-            f"{column.name} is inside a list or map, so a row may have several values: "
-            "read whole rows with Table.to_arrow or `variant cat`"
-        )
-        raise VariantFileError(problem, reason="repeated-column", file=file.name)
     leaves = [leaf.leaf for leaf in column.node.leaves() if leaf.leaf is not None]
 
     def read_groups(groups: list[int]) -> VariantArray:

@@ -384,15 +384,14 @@ def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None, file
 
 def with_types(sources: Sequence[ParquetSource], selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
     """Return the selection with the types of ordinary columns in the first file that has each."""
-    missing = dict.fromkeys(item.stored_name for item in selection if item.path is None)
+    names = dict.fromkeys(item.stored_name for item in selection if item.path is None)
     types: dict[str, pa.DataType | None] = {}
-    for source in sources if missing else ():
+    for source in sources:
+        if not (missing := [name for name in names if name not in types]):
+            break
         with open_file(source) as file:
             # The last file reports a column that no file has.
             types |= types_in(file, [n for n in missing if n in file.column_names or source is sources[-1]])
-        missing = {name: None for name in missing if name not in types}
-        if not missing:
-            break
     return tuple(replace(item, type=types[item.stored_name]) if item.path is None else item for item in selection)
 
 

@@ -19,13 +19,12 @@ from pyarrow import fs
 
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import plain_storage
-from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.columns import VariantColumn, top_column
 from parquet_variant.files.parquet.format.facts import OWN_WRITER, leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY, absent_values, column_values, value_spans
-from parquet_variant.files.parquet.reading.read import plain_variants, variant_in, variant_storage
+from parquet_variant.files.parquet.reading.read import as_in_first_file, plain_variants, variant_in, variant_storage
 from parquet_variant.files.parquet.scanning import projection
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.io.parallel import in_threads
@@ -35,7 +34,6 @@ from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report, counted
-from parquet_variant.types.forms import cast_values
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
@@ -195,9 +193,6 @@ def _outputs_in(
 ) -> tuple[VariantColumn | None, list[Output]]:
     """Return the Variant column, if the selection has paths, and the columns of each output; a missing one is null."""
     variant = variant_in(file, column) if any(item.path is not None for item in selection) else None
-    if variant is not None and variant.repeated:
-        problem = f"{variant.name} is inside a list or map, so a row may have several values: use Table.to_arrow"
-        raise VariantFileError(problem, reason="repeated-column", file=file.name)
     outputs, partition, stored = [], dict(file.source.partition), file.column_names
     is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # few requests matter more on object stores
     for item in selection:
@@ -367,13 +362,9 @@ class FilePart(Record, frozen=False):
             elif table is None or first.leaves[number] is None:
                 columns[number] = pa.nulls(rows, selected.field.type)
             elif selected.path is None:
-                name, kind = selected.stored_name, selected.type
+                name = selected.stored_name
                 column = nested_array(plain_variants(table.select([name]), file), [name])
-                try:
-                    columns[number] = column if kind is None or column.type == kind else cast_values(column, kind)
-                except pa.ArrowException:
-                    fault = f"column {name} is {column.type}, but {kind} in the first file"
-                    raise SchemaError(f"{fault}: cast it in one of the files", reason="files-differ") from None
+                columns[number] = as_in_first_file(name, column, selected.field.type)
             else:
                 assert plan.column is not None
                 if storage is None:
