@@ -61,7 +61,11 @@ def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_o
     kind = array.type
     types = pa.types
     check = partial(_check, nested_only=nested_only)
-    if isinstance(kind, pa.BaseExtensionType):
+    if (width := _OFFSETS.get(type(array))) is not None:
+        if not nested_only:
+            data = array.buffers()[2]
+            _check_offsets(_offsets(array, width), 0 if data is None else int(data.size), path)
+    elif isinstance(kind, pa.BaseExtensionType):
         check(array.storage, path)
     elif types.is_struct(kind):
         if array.null_count:
@@ -73,7 +77,7 @@ def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_o
         _check_indices(array.indices if rows is None else array.indices.filter(rows), len(array.dictionary), path)
         check(array.dictionary, path)
     elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
-        offsets = _offsets(array, np.int64 if types.is_large_list(kind) else np.int32)
+        offsets = _offsets(array, np.dtype(np.int64 if types.is_large_list(kind) else np.int32))
         elements = array.values
         if types.is_map(kind):
             elements = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
@@ -84,9 +88,6 @@ def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_o
         check(array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size), f"{path}[*]")
     elif nested_only:
         return
-    elif (is_large := types.is_large_binary(kind) or types.is_large_string(kind)) or kind in (pa.binary(), pa.string()):
-        data = array.buffers()[2]
-        _check_offsets(_offsets(array, np.int64 if is_large else np.int32), 0 if data is None else int(data.size), path)
     elif types.is_string_view(kind):
         _check_fully(array.view(pa.binary_view()), path)
     elif not (
@@ -96,12 +97,19 @@ def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_o
         _check_fully(array, path)
 
 
-def _offsets(array: pa.Array, width: type[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
-    buffer, item = array.buffers()[1], np.dtype(width).itemsize
+# Arrays of plain bytes and strings, with the type of their offsets.
+_OFFSETS: dict[type[pa.Array], np.dtype[np.signedinteger]] = {
+    **dict.fromkeys((pa.BinaryArray, pa.StringArray), np.dtype(np.int32)),
+    **dict.fromkeys((pa.LargeBinaryArray, pa.LargeStringArray), np.dtype(np.int64)),
+}
+
+
+def _offsets(array: pa.Array, width: np.dtype[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
+    buffer = array.buffers()[1]
     # An empty array needs no offsets, but pyarrow reads the first offset (`nbytes`) if there is one.
-    if buffer is None or (not len(array) and buffer.size < (array.offset + 1) * item):
+    if buffer is None or (not len(array) and buffer.size < (array.offset + 1) * width.itemsize):
         return np.empty(0, width)
-    return np.frombuffer(buffer, width, len(array) + 1, array.offset * item)
+    return np.frombuffer(buffer, width, len(array) + 1, array.offset * width.itemsize)
 
 
 def _check_offsets(offsets: npt.NDArray[np.signedinteger], size: int, path: str) -> None:
@@ -171,12 +179,9 @@ def valid_mask(array: pa.Array) -> Mask:
     return valid != 0 if len(valid) else np.ones(len(array), np.bool_)
 
 
-_PLAIN = {pa.BinaryArray, pa.StringArray, pa.LargeBinaryArray, pa.LargeStringArray}
-
-
 def _without_encodings(array: pa.Array) -> pa.Array:
     """Return an array without dictionaries, run ends or views."""
-    if type(array) in _PLAIN:
+    if type(array) in _OFFSETS:
         return array
     array = one_chunk(array)
     array = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
@@ -209,23 +214,13 @@ def binary_parts(array: pa.Array) -> BinaryParts:
     Raises `SchemaError` (``not-binary``) for an array of another type.
     """
     array = _without_encodings(array)
-    if pa.types.is_null(array.type):
+    if type(array) in (pa.NullArray, pa.FixedSizeBinaryArray):
         array = array.cast(pa.binary())
-    if pa.types.is_fixed_size_binary(array.type):
-        array = array.cast(pa.binary())
-    if pa.types.is_binary(array.type) or pa.types.is_string(array.type):
-        dtype: type[np.signedinteger] = np.int32
-    elif pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type):
-        dtype = np.int64
-    else:
+    width = _OFFSETS.get(type(array))
+    if width is None:
         raise SchemaError(f"expected binary or string values, got {array.type}", reason="not-binary")
-    _, offset_buffer, data = array.buffers()
-    if offset_buffer is None or len(array) == 0:
-        offsets = np.zeros(len(array) + 1, np.int64)
-    else:
-        itemsize = np.dtype(dtype).itemsize
-        offsets = np.frombuffer(offset_buffer, dtype, len(array) + 1, array.offset * itemsize).astype(np.int64)
-    return BinaryParts(offsets, buffer_address(data), valid_bytes(array), array)
+    offsets = _offsets(array, width).astype(np.int64) if len(array) else np.zeros(1, np.int64)
+    return BinaryParts(offsets, buffer_address(array.buffers()[2]), valid_bytes(array), array)
 
 
 def metadata_parts(array: pa.Array) -> MetadataParts:

@@ -9,7 +9,7 @@ order, and one numbering of names for several columns. `kernels.operations.get` 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import field
 from functools import partial
@@ -59,17 +59,25 @@ _NULL_VALUE = np.zeros(1, np.uint8)
 class MetadataDictionaries:
     """The distinct metadata of a column, with the ids of the keys that were looked up."""
 
-    def __init__(self, metadata: MetadataParts) -> None:
-        self.metadata = metadata
-        self.array = metadata.dictionary
-        self.parts: BinaryParts = binary_parts(metadata.dictionary)
+    def __init__(self, read: Callable[[], MetadataParts]) -> None:
+        self._read = read
         self._ids: dict[bytes, Int64s] = {}
+
+    @cached_property
+    def metadata(self) -> MetadataParts:
+        """The distinct metadata, and the one of each row."""
+        return self._read()
+
+    @cached_property
+    def parts(self) -> BinaryParts:
+        """The distinct metadata as kernels read them."""
+        return binary_parts(self.metadata.dictionary)
 
     def ids(self, key: bytes) -> Int64s:
         """Return the id of a key in each metadata (negative: see `kernels.operations.get.resolve_key`)."""
         ids = self._ids.get(key)
         if ids is None:
-            ids = self._ids[key] = np.empty(len(self.array), np.int64)
+            ids = self._ids[key] = np.empty(len(self.metadata.dictionary), np.int64)
             name = np.frombuffer(key or b"\0", np.uint8)
             get.resolve_key(self.parts.offsets, self.parts.address, address_of(name), len(key), ids)
         return ids
@@ -82,7 +90,7 @@ class MetadataDictionaries:
         numbers: dict[str, int] = {}
         positions: list[int] = []
         starts = [0]
-        for metadata in self.array.to_pylist():
+        for metadata in self.metadata.dictionary.to_pylist():
             with suppress(MalformedVariantError):
                 dictionary = dictionary_of(metadata)
                 for field_id in range(len(dictionary)):
@@ -109,7 +117,7 @@ class MetadataDictionaries:
 
     def blob(self, index: int) -> bytes:
         """Return the bytes of one metadata; empty for the index of a null."""
-        return bytes(self.array[index].as_py()) if index >= 0 else b""
+        return bytes(self.metadata.dictionary[index].as_py()) if index >= 0 else b""
 
 
 class ScalarSlots(Record, eq=False):
@@ -193,6 +201,7 @@ class ValuePositions(Record, eq=False):
         values: pa.Array,
         metadata: MetadataParts,
         dictionaries: MetadataDictionaries | None = None,
+        rows: Int64s | None = None,
         present: npt.NDArray[np.bool_] | None = None,
     ) -> ValuePositions:
         """Return the values of a binary column, null where absent, with the metadata of the rows.
@@ -209,7 +218,7 @@ class ValuePositions(Record, eq=False):
             null_at = address_of(_NULL_VALUE)
             starts = np.where(present, np.where(empty, null_at, starts), get.ABSENT)
             stops = np.where(empty, null_at + 1, stops)
-        return cls.at(starts, stops, metadata, parts.owner, dictionaries)
+        return cls.at(starts, stops, metadata, parts.owner, dictionaries, rows)
 
     @classmethod
     def at(
@@ -219,11 +228,12 @@ class ValuePositions(Record, eq=False):
         metadata: MetadataParts,
         owner: Any,
         dictionaries: MetadataDictionaries | None = None,
+        rows: Int64s | None = None,
     ) -> ValuePositions:
         """Return the values at some addresses, with the metadata of the same rows."""
         # Writable, because a read-only array has another type in Numba.
-        metas = np.require(metadata.indices, requirements="W")
-        return cls(starts, stops, metas, dictionaries or MetadataDictionaries(metadata), owner=owner)
+        metas = metadata.indices if metadata.indices.flags.writeable else metadata.indices.copy()
+        return cls(starts, stops, metas, dictionaries or MetadataDictionaries(lambda: metadata), rows, owner)
 
     @classmethod
     def of_storage(cls, storage: pa.StructArray, present: Mask | None = None) -> ValuePositions:
@@ -386,7 +396,7 @@ class ValuePositions(Record, eq=False):
         """Return a copy of the values with their metadata as an unshredded storage, null where absent."""
         spans = self.spans()
         value = filled_binary(spans.b, partial(copy_spans, spans.a, spans.b))
-        metadata = MetadataParts(self.metas, self.dictionaries.array).column
+        metadata = MetadataParts(self.metas, self.dictionaries.metadata.dictionary).column
         return storage_of(metadata, value, from_numpy(self.starts == get.ABSENT))
 
     def variant(self, position: int) -> Variant | None:
@@ -441,7 +451,7 @@ class NameNumbers:
     """
 
     def __init__(self, batches: Sequence[ValuePositions], keys: Sequence[str] = ()) -> None:
-        tables = [name_table(batch.dictionaries.array) for batch in batches]
+        tables = [name_table(batch.dictionaries.metadata.dictionary) for batch in batches]
         raw = from_bytes([key.encode() for key in keys], pa.large_binary())
         counts, parts = [], []
         for table in tables:

@@ -38,7 +38,7 @@ def from_numpy(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None =
     >>> from_numpy(np.array([1, 2], np.int8), np.array([False, True])).to_pylist()
     [1, None]
     """
-    nulls = bitmap(~missing) if missing is not None and missing.any() else None
+    nulls = bitmap(~missing) if missing is not None and np.count_nonzero(missing) else None
     data = bitmap(values) if values.dtype == np.bool_ else pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [nulls, data])
 
@@ -109,11 +109,11 @@ def scalar(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
     return pa.scalar(value, arrow_type)
 
 
-def offsets_of(lengths: npt.ArrayLike) -> Int64s:
+def offsets_of(lengths: npt.ArrayLike, dtype: type[np.signedinteger] = np.int64) -> npt.NDArray[Any]:
     """Return the offset of each entry, and the end of the last one, from lengths."""
     lengths = np.asarray(lengths)
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = np.zeros(len(lengths) + 1, dtype)
+    np.add.accumulate(lengths, dtype=dtype, out=offsets[1:])  # `cumsum` takes twice as long for few lengths
     return offsets
 
 
@@ -149,8 +149,7 @@ def binary_array(
 ) -> pa.Array:
     """Return a binary or string array from the lengths and bytes of its values; null where ``valid`` is 0."""
     is_large = pa.types.is_large_binary(arrow_type) or pa.types.is_large_string(arrow_type)
-    offsets = np.zeros(len(lengths) + 1, np.int64 if is_large else np.int32)
-    np.cumsum(lengths, dtype=offsets.dtype, out=offsets[1:])
+    offsets = offsets_of(lengths, np.int64 if is_large else np.int32)
     buffers = [bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(arrow_type, len(lengths), buffers)
 

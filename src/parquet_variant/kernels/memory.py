@@ -8,11 +8,11 @@ Integers are loaded as ``int64``, and unsigned ones are zero-extended, because N
 
 from __future__ import annotations
 
-import ctypes
 import os
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from parquet_variant.kernels.machine_code.checks import is_checking, register
 from parquet_variant.kernels.machine_code.functions import helper, intrinsics, kernel, numbered
@@ -46,10 +46,7 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
     """
     if is_checking():
         register(array)
-    try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # read-only, not contiguous, or empty
-        return int(array.ctypes.data)
+    return int(pa.py_buffer(array).address)
 
 
 def buffer_address(buffer: Any) -> int:

@@ -139,8 +139,7 @@ def detect_layout(storage: pa.DataType) -> Layout:
 
 
 def _layout_of_names(storage: pa.DataType) -> Layout | None:
-    fields = storage if isinstance(storage, pa.StructType) else ()
-    names = {field.name for field in fields if not field.name.startswith("_")}
+    names = {name for name in storage.names if name[:1] != "_"} if isinstance(storage, pa.StructType) else set()
     if "paths" in names:
         return "draft-paths"
     if "metadata" in names and names & {"value", "typed_value"}:

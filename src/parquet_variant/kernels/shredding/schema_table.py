@@ -7,7 +7,6 @@ or as columns of which `files.parquet.pages` makes pages. Leaves filling the buf
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.kernels.arrow_buffers import bitmap
+from parquet_variant.kernels.arrow_buffers import bitmap, offsets_of
 from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.machine_code.functions import numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
@@ -143,10 +142,7 @@ class SchemaTable:
 
 
 @lru_cache(maxsize=64)
-def schema_table(schema: ShreddingSchema | pa.StructType) -> SchemaTable:
-    """Number the nodes of a schema, or of the schema of a storage type in any layout."""
-    if not isinstance(schema, ShreddingSchema):
-        return schema_table(ShreddingSchema.from_storage(schema))
+def _numbered(schema: ShreddingSchema) -> SchemaTable:
     walked = list(schema.walk())
     nodes = np.zeros((len(walked), len(S)), np.int64)
     index = {path: i for i, (path, _) in enumerate(walked)}
@@ -175,6 +171,21 @@ def schema_table(schema: ShreddingSchema | pa.StructType) -> SchemaTable:
         nodes[parent, S.END] = max(nodes[parent, S.END], nodes[i, S.END])
     names = tuple(next((s for s in path.segments[-1:] if isinstance(s, str)), None) for path, _ in walked)
     return SchemaTable(schema, nodes, names, tuple(node for _, node in walked), levels)
+
+
+# The latest storage types with their tables: comparing types takes much less time than Arrow's hash of one.
+_latest_types: list[tuple[pa.DataType, SchemaTable]] = []
+
+
+def schema_table(schema: ShreddingSchema | pa.StructType) -> SchemaTable:
+    """Number the nodes of a schema, or of the schema of a storage type in any layout."""
+    if isinstance(schema, ShreddingSchema):
+        return _numbered(schema)
+    table = next((table for known, table in _latest_types if known == schema), None)
+    if table is None:
+        table = _numbered(ShreddingSchema.from_storage(schema))
+        _latest_types[:] = [(schema, table), *_latest_types[:7]]
+    return table
 
 
 class FilledBuffers(NamedTuple):
@@ -209,10 +220,9 @@ class NodeColumn(NamedTuple):
         return self.slots - self.present
 
 
-def _offset_buffer(lengths: npt.NDArray[np.int32]) -> pa.Buffer:
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    lengths.cumsum(dtype=np.int32, out=offsets[1:])
-    return pa.py_buffer(offsets)
+def _adopt(address: int, size: int) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a buffer, which are zeros if the kernel did not allocate it."""
+    return adopt_bytes(address, size) if address else np.zeros(size, np.uint8)
 
 
 class ShreddedRows:
@@ -236,33 +246,24 @@ class ShreddedRows:
         self._entries: list[int] = filled.levels[table.nodes[:, S.LEVEL]].tolist()
         self._nulls: dict[tuple[int, int], pa.Array] = {}
         # Each buffer is released when it becomes part of an array. All are adopted first, because the check may raise.
-        self._buffers: dict[tuple[int, int], npt.NDArray[Any]] = {
-            (number, column): adopt_bytes(self._records[number][column], size * np.dtype(dtype).itemsize).view(dtype)
-            if self._records[number][column]
-            else np.zeros(size, dtype)
-            for number, column, dtype, size in self._needed()
-        }
+        self._buffers = dict(enumerate(map(self._adopted, range(len(self._records)))))
         if max(*(record[BUFFERS.BYTES] for record in self._records), *self._entries) > MAX_OFFSET:
             raise VariantError(
                 "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
                 reason="too-large",
             )
 
-    def _needed(self) -> Iterator[tuple[int, int, type[np.generic], int]]:
-        """Yield number of the record, column, type and size of each buffer that is needed."""
-        for number, record in enumerate(self._records):
-            s, is_typed = divmod(number, 2)
-            kind, entries, width = self.table.kinds[s], self._entries[s], self.table.widths[s] if is_typed else 0
-            if not record[BUFFERS.COUNT] and (is_typed or not self.is_required(s)):
-                continue
-            if record[BUFFERS.COUNT] < entries:
-                yield number, BUFFERS.VALID, np.uint8, entries
-            if width:
-                yield number, BUFFERS.SLOTS, np.uint8, entries * width
-            elif not is_typed or kind != OBJECT_NODE:
-                yield number, BUFFERS.SLOTS, np.int32, entries
-            if not is_typed or (kind == PRIMITIVE_NODE and not width):
-                yield number, BUFFERS.DATA, np.uint8, record[BUFFERS.BYTES]
+    def _adopted(self, number: int) -> tuple[npt.NDArray[np.uint8] | None, Any, npt.NDArray[np.uint8] | None]:
+        """Return the validity, slots and bytes of a record; None for buffers that are not needed."""
+        record, (s, is_typed) = self._records[number], divmod(number, 2)
+        kind, entries, width = self.table.kinds[s], self._entries[s], self.table.widths[s] if is_typed else 0
+        if not record[BUFFERS.COUNT] and (is_typed or not self.is_required(s)):
+            return None, None, None
+        valid = _adopt(record[BUFFERS.VALID], entries) if record[BUFFERS.COUNT] < entries else None
+        slots = _adopt(record[BUFFERS.SLOTS], entries * (width or 4)) if not is_typed or kind != OBJECT_NODE else None
+        has_data = not is_typed or (kind == PRIMITIVE_NODE and not width)
+        data = _adopt(record[BUFFERS.DATA], record[BUFFERS.BYTES]) if has_data else None
+        return valid, slots if slots is None or width else slots.view(np.int32), data
 
     def is_required(self, s: int) -> bool:
         """Return whether the ``value`` column must not be null, because nothing is shredded."""
@@ -271,7 +272,7 @@ class ShreddedRows:
     def column(self, s: int, is_typed: bool) -> NodeColumn:
         """Return the column ``value`` or ``typed_value`` of a schema node, whose buffers the caller gets."""
         number, slots, width = 2 * s + is_typed, self._entries[s], self.table.widths[s] if is_typed else 0
-        valid, lengths, data = (self._buffers.pop((number, column), None) for column in range(BUFFERS.DATA + 1))
+        valid, lengths, data = self._buffers.pop(number)
         present = self._records[number][BUFFERS.COUNT]
         validity = bitmap(valid) if 0 < present < slots else None
         if width:
@@ -296,7 +297,7 @@ class ShreddedRows:
         children = [self._group(child) for child in self.table.children[s]] if kind != PRIMITIVE_NODE else None
         buffers = [validity]
         if kind != OBJECT_NODE and lengths is not None:
-            buffers.append(_offset_buffer(lengths))
+            buffers.append(pa.py_buffer(offsets_of(lengths, np.int32)))
         if kind == PRIMITIVE_NODE:
             buffers.append(bitmap(data) if node_type == pa.bool_() else pa.py_buffer(data))
         storage = node_type.storage_type if isinstance(node_type, pa.BaseExtensionType) else node_type

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field, replace
-from functools import cache, partial
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -57,7 +57,7 @@ class Group(Record, eq=False):
     typed: pa.Array | None
     present: Mask | None  # Rows in which the group is present; None for all.
     rows: Int64s | None  # The row of the storage struct that each entry belongs to; None if entry i belongs to row i.
-    metadata: Callable[[], MetadataDictionaries]  # The metadata of the storage struct, decoded on first use.
+    metadata: MetadataDictionaries  # The metadata of the storage struct, decoded on first use.
     # An entry without a value is Variant null (a top-level value, an element) if true, else missing (a field).
     is_required: bool
     size: int  # Number of entries.
@@ -74,7 +74,7 @@ class Group(Record, eq=False):
         column = _child_column(storage, "metadata")
         if column is None:  # not read
             column = pa.nulls(len(storage), pa.dictionary(pa.int32(), pa.binary()))
-        metadata = cache(lambda: MetadataDictionaries(metadata_parts(column)))
+        metadata = MetadataDictionaries(partial(metadata_parts, column))
         value, typed = _child_column(storage, "value"), _child_column(storage, "typed_value")
         return cls(value, typed, _valid_mask(storage), None, metadata, True, len(storage), is_checked)
 
@@ -124,7 +124,7 @@ class Group(Record, eq=False):
     def storage(self) -> pa.StructArray:
         """Return the group as a storage struct, null where the value is missing."""
         rows = np.arange(self.size) if self.rows is None else self.rows
-        parts = self.metadata().metadata
+        parts = self.metadata.metadata
         metadata = MetadataParts(parts.indices[rows], parts.dictionary).column
         columns = {"value": self.value, "typed_value": self.typed}
         arrays = {name: column for name, column in columns.items() if column is not None}
@@ -152,9 +152,8 @@ class Group(Record, eq=False):
 
     def _positions_of(self, positions: Int64s, values: pa.Array) -> tuple[Int64s, ValuePositions]:
         rows = positions if self.rows is None else self.rows[positions]
-        dictionaries = self.metadata()
-        metadata = dictionaries.metadata._replace(indices=dictionaries.metadata.indices[rows])
-        return positions, replace(ValuePositions.of_column(values, metadata, dictionaries), rows=rows)
+        metadata = self.metadata.metadata._replace(indices=self.metadata.metadata.indices[rows])
+        return positions, ValuePositions.of_column(values, metadata, self.metadata, rows)
 
 
 def _child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
