@@ -160,6 +160,22 @@ def test_a_list_of_variants_and_other_values_holds_variants() -> None:
     assert _answers("[v:a, 1, 'x', NULL]", rows) == [["x", 1, "x", None], [[1], 1, "x", None]]
 
 
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("coalesce(v:missing, 'n')", "n"),
+        ("ifnull(v:missing, 5)", 5),
+        ("CASE WHEN v:a IS NULL THEN v:missing ELSE DATE '2024-01-02' END", dt.date(2024, 1, 2)),
+        ("coalesce(v:missing, [1])", [1]),
+        ("coalesce(v:missing, [v:a])", "[[1]]"),
+        ("coalesce(v:missing, v:gone)", None),
+    ],
+)
+def test_a_path_that_no_row_has_leaves_the_type_of_the_other_values(expression: str, expected: object) -> None:
+    found = pv.sql(f"SELECT {expression} AS x FROM t", t=pv.parse_json(['{"a": [1]}'])).to_pylist()
+    assert found == [{"x": expected}]
+
+
 def test_a_typed_literal_is_cast_after_it_has_its_type() -> None:
     row = pv.sql("SELECT TIMESTAMP '2024-01-02 05:00:00'::date AS d, DATE '2024-1-2'::string || '!' AS s").to_pylist()[
         0

@@ -315,8 +315,8 @@ class NestedRewriter(PathRewriter):
     def _in_one_form(self, values: Sequence[Value]) -> list[Value]:
         """Return values that have one type, or else are Variants."""
         forms, types = _typed_forms(values)
-        if len(types) == 1:
-            (kind,) = types
+        if len(types) < 2:
+            kind = next(iter(types), None)  # None if no row has the Variants
             alike = [
                 form or (value if _has_type(value, kind) else None) for value, form in zip(values, forms, strict=True)
             ]
@@ -441,10 +441,10 @@ def _typed_forms(values: Sequence[Value]) -> tuple[list[Value | None], set[pa.Da
 
 
 def _has_type(value: Value, kind: pa.DataType | None) -> bool:
-    """Return whether a literal, or an expression of a known type, has a type exactly, or is a whole number for one."""
+    """Return whether a value has a type, or is a whole number for it; a value without Variants has the type None."""
     literal = literal_value(value.source.unnest())
     if literal is NO_LITERAL or kind is None:
-        return kind is not None and value.type == kind
+        return value.kind is None if kind is None else value.type == kind
     if not isinstance(literal, (bool, int, float, Decimal, str)) or class_of_type(kind) != class_of_value(literal):
         return False
     return isinstance(literal, (bool, str)) or pa.types.is_floating(kind) or literal == int(literal)
