@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,21 @@ def test_a_replaced_file_keeps_its_permissions_and_its_link(work: str, tmp_path:
     assert target.read_bytes() != before
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["a.parquet"]
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)  # as /dev/stdout is
+    for path in (pipe, link):
+        read: list[str] = []
+        reader = threading.Thread(target=lambda: read.append(pipe.read_text()))  # noqa: B023 - joined below
+        reader.start()
+        _replace(path)
+        reader.join()
+        assert read == ["new"]
+        assert pipe.is_fifo()
+        assert sorted(tmp_path.iterdir()) == [link, pipe]
 
 
 def test_a_new_file_is_not_readable_while_it_replaces_a_private_one(tmp_path: Path) -> None:

@@ -347,7 +347,8 @@ def atomic_file(target: str | os.PathLike[str], filesystem: pafs.FileSystem = _D
     """Yield a temporary path next to a file, which it replaces if the block succeeds, and is removed if not.
 
     Permissions of the file and a symbolic link to it are kept. Interrupted commits are completed first (`recover`).
-    Errors of the file system inside the block are raised as `VariantFileError`.
+    Errors of the file system inside the block are raised as `VariantFileError`. A device or pipe, such as
+    ``/dev/stdout``, is written to and not replaced: the block gets its own path.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -356,13 +357,16 @@ def atomic_file(target: str | os.PathLike[str], filesystem: pafs.FileSystem = _D
     ...     Path(f"{folder}/a.txt").read_text(), len(os.listdir(folder))
     ('complete', 1)
     """
-    path = linked_file(filesystem, os.fspath(target))
+    path, is_local = linked_file(filesystem, os.fspath(target)), isinstance(filesystem, pafs.LocalFileSystem)
     recover([path], filesystem)
     staged = temporary_beside(path)
     with write_errors(path):
+        if is_local and info_of(filesystem, os.fspath(target)).type == pafs.FileType.Unknown:
+            yield Path(target)
+            return
         try:
             yield Path(staged)
-            if isinstance(filesystem, pafs.LocalFileSystem):
+            if is_local:
                 sync(Path(staged))
             keep_mode(filesystem, staged, path)
             filesystem.move(staged, path)
