@@ -345,6 +345,7 @@ def test_row_groups_without_any_value_of_a_list_are_skipped():
     assert [bool(may_match(Not(without_null), lambda _, part=part: part)) for part in (odd, inside)] == [False, True]
 
 
+@pytest.mark.filterwarnings("ignore:.* not compared with a")
 @pytest.mark.parametrize("source", ["rows", "parquet", "delta"])
 def test_paths_of_a_filter_have_the_type_of_their_values(tmp_path, source):
     pv_rows = [{"n": n, "s": f"s{n}", "mixed": n if n % 2 else "x"} for n in range(100)]

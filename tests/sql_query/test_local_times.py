@@ -11,6 +11,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.query.selection import TableColumns
 from parquet_variant.query.sql_expression import read_expression
+from parquet_variant.query.variant_functions import CallContext
 from parquet_variant.tables.expressions import is_true, numbered
 
 _ZONES = ["America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "America/Havana", "Pacific/Apia", "Asia/Tehran"]
@@ -52,7 +53,7 @@ def test_local_times_are_the_same_instants_in_every_surface(tmp_path, zone, fuzz
             condition = read_expression(
                 f"z {op} {right}", {"t": TableColumns([], {"z": rows.schema[0].type})}, zone=zone
             )
-            mask = is_true(condition, "t", numbered({"z": rows["z"]}, len(rows)), zone)
+            mask = is_true(condition, "t", numbered({"z": rows["z"]}, len(rows)), CallContext(zone=zone))
             assert [m for m, is_found in zip(moments, mask, strict=True) if is_found] == expected, (local, op)
 
 

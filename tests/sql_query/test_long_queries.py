@@ -14,6 +14,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_engine import interruptible
 from parquet_variant.query.selection import TableColumns
 from parquet_variant.query.sql_expression import read_expression
+from parquet_variant.query.variant_functions import CallContext
 from parquet_variant.tables.expressions import is_true, numbered
 
 ROWS = pv.VariantArray.from_pylist([{"a": number, "s": f"x{number}"} for number in range(10)])
@@ -54,7 +55,7 @@ def test_long_chains_in_conditions_of_changes_are_answered(engine):
         f"a IN ({', '.join(map(str, range(5, 3005)))})": 5,
     }.items():
         expression = read_expression(condition, {"t": TableColumns([], {"a": pa.int64()})}, engine=engine)
-        assert is_true(expression, "t", table, "UTC").sum() == rows, condition[:60]
+        assert is_true(expression, "t", table, CallContext()).sum() == rows, condition[:60]
 
 
 @pytest.mark.parametrize(

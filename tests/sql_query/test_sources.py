@@ -129,7 +129,8 @@ def test_shredded_rows_in_memory_have_paths_with_values_of_several_types(tmp_pat
     pv.write(tmp_path / "t.parquet", pv.parse_json(texts), schema="a bigint, m variant")
     rows = pv.open(tmp_path / "t.parquet").to_arrow()
     assert [row["m"] for row in pv.sql("SELECT v:m FROM t", t=rows).to_pylist()] == ["1", None, '"x"', None]
-    assert pv.open(rows).scan({"a": "$.a"}, "v:m = 1").to_arrow()["a"].to_pylist() == [1]
+    with pytest.warns(UserWarning, match='1 string at "v":m was not compared with a number'):
+        assert pv.open(rows).scan({"a": "$.a"}, "v:m = 1").to_arrow()["a"].to_pylist() == [1]
 
 
 NAMES = ("$", "$.a", "$price", "$.a:int", "a:b", "v:$.a")

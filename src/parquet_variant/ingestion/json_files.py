@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape, project
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.query.selection import PlannedQuery, Selected, short_description
+from parquet_variant.query.selection import PlannedQuery
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.records import Record
 from parquet_variant.tables.table.files import MemoryScan, select_columns, typed_paths
@@ -98,18 +99,9 @@ class JsonScan(PlannedQuery, Record, repr=False):
     rows: MemoryScan
     threads: int | None = None
 
-    def __repr__(self) -> str:
-        return f"<JsonScan {short_description(self.rows.selection, self.rows.predicate)}>"
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of the result."""
-        return self.rows.schema
-
-    @property
-    def every_column(self) -> tuple[Selected, ...]:
-        """The columns of the values that are made of the text."""
-        return self.rows.every_column
+    selection, hidden, predicate = (
+        property(attrgetter(f"rows.{name}")) for name in ("selection", "hidden", "predicate")
+    )
 
     @property
     def bytes_read(self) -> int:

@@ -122,7 +122,7 @@ class Computed(Record):
     """A condition that an engine evaluates over columns; no row is skipped by it."""
 
     columns: tuple[str, ...]
-    answers: Callable[[list[Any]], pa.BooleanArray]  # Returns for each row whether it is true.
+    answers: Any  # A callable that returns for each row whether the condition is true: a `RowCondition`.
 
 
 Predicate = Compare | In | Like | IsNull | Constant | Computed | Not | And | Or
@@ -191,16 +191,17 @@ def _condition(condition: object) -> Predicate:
     raise PredicateError(f"unknown operator {op!r}: use {' '.join(OPERATORS)} in, like, is null (or not of them)")
 
 
-def _conditions(predicate: Predicate) -> list[Compare | In | Like | IsNull | Constant | Computed]:
+def conditions_of(predicate: Predicate) -> list[Compare | In | Like | IsNull | Constant | Computed]:
+    """Return the conditions that AND, OR and NOT combine."""
     if isinstance(predicate, (And, Or, Not)):
         parts = (predicate.part,) if isinstance(predicate, Not) else predicate.parts
-        return [condition for part in parts for condition in _conditions(part)]
+        return [condition for part in parts for condition in conditions_of(part)]
     return [predicate]
 
 
 def columns_of(predicate: Predicate, *, compared: bool = False) -> set[str]:
     """Return the columns that a predicate uses, or only those that it compares with values."""
-    parts = [part for part in _conditions(predicate) if not (compared and isinstance(part, IsNull))]
+    parts = [part for part in conditions_of(predicate) if not (compared and isinstance(part, IsNull))]
     return {name for part in parts for name in (part.columns if isinstance(part, Computed) else (part.column,))}
 
 
@@ -424,7 +425,7 @@ def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedAr
     if isinstance(predicate, (And, Or)):
         names = columns_of(predicate)
         column = columns[next(iter(names))] if len(names) == 1 else None
-        by_row = any(isinstance(part, (IsNull, Computed)) for part in _conditions(predicate))
+        by_row = any(isinstance(part, (IsNull, Computed)) for part in conditions_of(predicate))
         if isinstance(column, pa.DictionaryArray) and not by_row:  # IN, for instance
             return _of_distinct(predicate, names.pop(), column)
         combine = pc.and_kleene if isinstance(predicate, And) else pc.or_kleene

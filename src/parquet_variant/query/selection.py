@@ -21,7 +21,7 @@ from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import VariantError, VariantFileError, check_column_name, strings_of
 from parquet_variant.layouts.type_grammar import as_target, result_type, value_target
 from parquet_variant.ops.interop.tables import ArrowResult
-from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
+from parquet_variant.query.predicate import Computed, Predicate, all_of, bind, columns_of, conditions_of
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import VariantPath, split_type
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -237,6 +237,12 @@ class PlannedQuery(ArrowResult):
     @abstractmethod
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in parts."""
+
+    def take_warnings(self) -> list[str]:
+        """Return warnings about values that the filter did not compare since the last call."""
+        conditions = () if self.predicate is None else conditions_of(self.predicate)
+        contexts = (part.answers.context for part in conditions if isinstance(part, Computed))
+        return [text for context in contexts for text in context.take_warnings()]
 
     def tasks(self, task_bytes: int) -> list[Any]:
         """Divide the work; see `pv.Scan.tasks`."""

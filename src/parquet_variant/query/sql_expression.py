@@ -86,7 +86,7 @@ def read_expression(
 
 
 def needed_path_hints(
-    keys_of: KeysOf, condition: SqlExpression, table: str, rows: Mapping[str, pa.Table], zone: str
+    keys_of: KeysOf, condition: SqlExpression, table: str, rows: Mapping[str, pa.Table], context: CallContext
 ) -> list[str]:
     """Return messages for missing paths of a table if the condition is true for no row without these paths.
 
@@ -113,7 +113,7 @@ def needed_path_hints(
 
         tree = parse_sql(condition.text, what="expression").transform(with_null)
         tables = ", ".join(map(quoted, rows))
-        plan = run_sql(f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {tables} WHERE {to_sql(tree)}", rows, zone=zone)
+        plan = run_sql(f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {tables} WHERE {to_sql(tree)}", rows, context)
         return "EMPTY_RESULT" in plan["explain_value"][0].as_py()
 
     if not hints or not are_needed(hints):
@@ -122,7 +122,7 @@ def needed_path_hints(
     return list(dict.fromkeys(alone or hints.values()))
 
 
-def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Table:
+def run_sql(text: str, tables: Mapping[str, Any], context: CallContext | None = None) -> pa.Table:
     """Run a query over Arrow tables or streams.
 
     `tables`: Arrow tables, or readers of batches that are read once, by their names in the text.
@@ -131,11 +131,12 @@ def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Ta
     >>> run_sql("SELECT a + 1 AS b FROM t", {"t": pa.table({"a": [1, 2]})}).to_pydict()
     {'b': [2, 3]}
     """
-    with connect(zone=zone) as connection:
+    context = context or CallContext()
+    with connect(zone=context.zone) as connection:
         import duckdb
 
         failures: list[Exception] = []
-        text = register_calls(connection, text, failures, CallContext(zone=zone))
+        text = register_calls(connection, text, failures, context)
         try:
             for name, table in tables.items():
                 connection.register(name, table)

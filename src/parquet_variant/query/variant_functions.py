@@ -55,6 +55,8 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 
 VARIANT = "STRUCT(metadata BLOB, value BLOB)"  # DuckDB's type for Variants on their way through it
 _SHOWN_CHARACTERS = 60
+_CASTS = {"": "double", "number": "double"} | {name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz")}
+_PLURALS = {"binary": "binary values", "timestamp_ntz": "timestamps without time zone"}
 _ENTRIES = f"STRUCT(pos INTEGER, key VARCHAR, value {VARIANT})[]"
 
 
@@ -211,6 +213,24 @@ class CallContext(Record):
     zone: str = "UTC"  # The session time zone of casts.
     # How many values of each class were compared, for each Variant and the classes that it is compared with.
     classes: dict[tuple[str, tuple[str, ...]], Counter[str]] = field(default_factory=dict)
+
+    def take_warnings(self) -> list[str]:
+        """Return a warning for each Variant that was not always compared or has several types; forget the counts."""
+        warnings = {}
+        for (text, compared), counts in self.classes.items():
+            others = {name: number for name, number in sorted(counts.items()) if number and name not in compared}
+            cast = f"write a cast, such as {text}::{_CASTS.get('/'.join(compared), 'string')}"
+            if compared == ("string",) and "number" in others:
+                cast += f", or epoch_ms({text}) for milliseconds since 1970"
+            parts = [f"{n:,} {_PLURALS.get(name, f'{name}s') if n > 1 else name}" for name, n in others.items()]
+            shown = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+            if compared and others:
+                was, kinds = "was" if sum(others.values()) == 1 else "were", " or ".join(compared)
+                warnings[text, compared] = f"{shown} at {text} {was} not compared with a {kinds}: {cast}"
+            elif len(others) > 1:
+                warnings[text, ()] = f"values of several types at {text} ({shown}) were compared: {cast}"
+        self.classes.clear()
+        return list(warnings.values())
 
 
 def _value_at(values: VariantArray, path: str, type_name: str | None, tries: bool, context: CallContext) -> pa.Array:

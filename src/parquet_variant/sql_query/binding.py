@@ -21,7 +21,7 @@ from parquet_variant.errors import PredicateError, VariantError, VariantFileErro
 from parquet_variant.ops.interop.tables import rows_of, with_json_as_variants, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter
-from parquet_variant.sql_query.scans import Batches, ScanOptions, side_by_side
+from parquet_variant.sql_query.scans import ScanOptions, side_by_side
 from parquet_variant.sql_query.tables import BoundTable, Plan
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.files import MemoryScan
@@ -145,8 +145,8 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
         order += new
     ordinary = {name: kind for name, kind in ordinary.items() if kind is not None}
 
-    def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Batches:
-        def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> Batches:
+    def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
+        def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> PlannedQuery:
             selection = tuple(
                 replace(output, name=name, type=ordinary.get(output.stored_name, output.type))
                 for name, output in group.items()
@@ -172,7 +172,7 @@ def _logged_table(snapshot: Any, name: str, table_format: str) -> BoundTable:
     """Bind a snapshot of a Delta or Iceberg table."""
     from parquet_variant.tables.expressions import columns_of_table
 
-    plan: Callable[..., Batches]
+    plan: Callable[..., PlannedQuery]
     if table_format == "delta":
         from parquet_variant.tables.delta.reading.read import DeltaScan, parquet_files
 
@@ -200,10 +200,10 @@ def _vortex_table(path: str, name: str) -> BoundTable:
     return BoundTable(name, columns, tuple(file.schema.names), scan)
 
 
-def _plan_of_paths(formats: str, scan: Callable[..., Batches], columns: TableColumns) -> Plan:
+def _plan_of_paths(formats: str, scan: Callable[..., PlannedQuery], columns: TableColumns) -> Plan:
     """Return the function that plans scans of a format whose public ``scan`` takes paths and types."""
 
-    def plan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Batches:
+    def plan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
         if options.errors == "raise":
             problem = f"strict casts are supported for Parquet files, not for {formats}"
             raise VariantFileError(problem, reason="bad-option")
@@ -256,7 +256,7 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
     files = JsonFiles.of(source, TextOptions.of(**text))
     empty = pa.table({"v": VariantArray.from_pylist([])})
 
-    def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> Batches:
+    def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> PlannedQuery:
         rows = MemoryScan.plan(empty, needed or {"": _any_row("v")}, errors=options.errors, zone=options.zone)
         return JsonScan(files, rows, options.threads)
 
@@ -265,7 +265,7 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
 
 
 def _arrow_table(table: pa.Table, name: str) -> BoundTable:
-    def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> Batches:
+    def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> PlannedQuery:
         # Without columns only the number of rows counts.
         rows, columns = (table, needed) if needed else (pa.table({"": pa.nulls(len(table))}), {"": Selected.of("")})
         return MemoryScan.plan(rows, columns, errors=options.errors, zone=options.zone)

@@ -17,6 +17,7 @@ from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_dialect import SqlError, literal_text, sql_type_name
 from parquet_variant.query.sql_expression import read_expression
 from parquet_variant.query.sql_pushdown import FILTER_NAMES, filter_as_sql
+from parquet_variant.query.variant_functions import CallContext
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.expressions import RowCondition
 from parquet_variant.types.path import VariantPath, column_request, quoted, split_type
@@ -64,7 +65,7 @@ def sql_filter(
         names = {name: of_outputs.get(_request(item), _request(item)) for name, item in needed.items()}
         if expression.equivalent is not None:
             return renamed(expression.equivalent, names)
-        rows = RowCondition(expression, tuple(needed), zone)
+        rows = RowCondition(expression, tuple(needed), CallContext(zone=zone))
         kinds = (
             VARIANT_STORAGE if item.is_variant else item.output or bound.columns.ordinary[item.stored_name]
             for item in needed.values()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -27,28 +27,6 @@ from parquet_variant.tables.table.files import MemoryScan, typed_paths
 from parquet_variant.types.forms import is_json_type
 
 
-class Batches(Protocol):
-    """The interface of a planned scan."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of every batch."""
-        ...
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield the rows in batches."""
-        ...
-
-    @property
-    def bytes_read(self) -> int:
-        """The bytes of columns that the scan has read so far in this process; 0 if they are not counted."""
-        return 0
-
-    def explain(self) -> Any:
-        """Return what the scan reads and skips; None if that is not known."""
-        return None
-
-
 class ScanOptions(Record):
     """Options for reading the tables of a query."""
 
@@ -62,8 +40,8 @@ class ScanOptions(Record):
 def side_by_side(
     needed: Mapping[str, Selected],
     predicate: Predicate | None,
-    plan: Callable[[str | None, Mapping[str, Selected], Predicate | None], Batches],
-) -> Batches:
+    plan: Callable[[str | None, Mapping[str, Selected], Predicate | None], PlannedQuery],
+) -> PlannedQuery:
     """Plan one scan per Variant column, since a scan reads paths of one, and join their columns.
 
     `plan`: plans the scan of a Variant column and some columns. Its predicate is used only if it is the only scan.
@@ -79,18 +57,28 @@ def side_by_side(
     return _SideBySide(plans, tuple(needed))
 
 
-class _SideBySide(Batches, Record):
+class _SideBySide(PlannedQuery, Record, repr=False):
     """Several scans of the same rows, with some of the columns each; none of them may skip a row."""
 
-    plans: Sequence[Batches]
+    plans: Sequence[PlannedQuery]
     names: tuple[str, ...]
+    selection, hidden, predicate = (), (), None  # Each scan has its own.
 
     @cached_property
     def schema(self) -> pa.Schema:
         fields = {field.name: field for plan in self.plans for field in plan.schema}
         return pa.schema([fields[name] for name in self.names])
 
+    @property
+    def bytes_read(self) -> int:
+        """The bytes that the scans have read so far in this process."""
+        return sum(plan.bytes_read for plan in self.plans)
+
+    def explain(self) -> None:
+        """Return None: the scans have a report each."""
+
     def batches(self) -> Iterator[pa.Table]:
+        """Yield the rows in batches."""
         streams = [plan.batches() for plan in self.plans]
         waiting: list[pa.Table | None] = [None] * len(streams)
         while True:
@@ -113,7 +101,7 @@ _PART_BYTES = 4 << 20
 class TextScan(PlannedQuery, Record, repr=False):
     """A scan with columns of JSON text, and the query over each part of its result."""
 
-    stored: Batches  # The scan of the columns as they are stored.
+    stored: PlannedQuery  # The scan of the columns as they are stored.
     rows: MemoryScan  # The query over these columns, and those that are made of text.
     # For each column of text in `stored`, the outputs that are made of it: Variants, and text that is not JSON.
     made: Mapping[str, Sequence[Selected]]
@@ -126,7 +114,7 @@ class TextScan(PlannedQuery, Record, repr=False):
         cls,
         needed: Mapping[str, Selected],
         texts: Mapping[str, Selected],
-        scan: Callable[[Mapping[str, Selected], ScanOptions], Batches],
+        scan: Callable[[Mapping[str, Selected], ScanOptions], PlannedQuery],
         options: ScanOptions,
     ) -> TextScan:
         """Return the scan of some columns, given by output name.

@@ -27,29 +27,26 @@ from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import predicate_text
-from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, missing_path, unique_names
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, unique_names
+from parquet_variant.query.selection import PlannedQuery, Selected
 from parquet_variant.query.sql_dialect import SqlError, sql_type_name
 from parquet_variant.query.sql_expression import ENGINE_STORAGE, engine_message
 from parquet_variant.query.variant_functions import CallContext, register_calls
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.result import SqlResult, copy_statement, with_json, with_variants, write_result
 from parquet_variant.sql_query.rewriting.query import Rewritten
-from parquet_variant.sql_query.scans import Batches, ScanOptions
+from parquet_variant.sql_query.scans import ScanOptions
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.records import Record
 from parquet_variant.types.forms import with_fields
 
-_CASTS = {"": "double", "number": "double"} | {name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz")}
-_PLURALS = {"binary": "binary values", "timestamp_ntz": "timestamps without time zone"}
-
 
 class Stream:
     """A planned scan as an Arrow stream that can be read several times; its errors are appended to `failures`."""
 
-    def __init__(self, plan: Batches, failures: list[Exception]) -> None:
+    def __init__(self, plan: PlannedQuery, failures: list[Exception]) -> None:
         self.plan, self.failures = plan, failures
         # With the extension name DuckDB would convert Variants to its own type; they pass through it as bytes.
         self.schema = pa.schema([_without_extension(field) for field in plan.schema])
@@ -71,29 +68,6 @@ class Stream:
 
 def _without_extension(field: pa.Field) -> pa.Field:
     return pa.field(field.name, with_fields(field.type, _without_extension), field.nullable)
-
-
-def class_warnings(classes: Mapping[tuple[str, tuple[str, ...]], Counter[str]]) -> list[str]:
-    """Return a warning for each Variant some of whose values could not be compared, or are of several types.
-
-    `classes`: the number of values of each class, by the text of the Variant and the classes that it is compared with.
-    """
-    warnings = {}
-    for (text, compared), counts in classes.items():
-        others = {name: number for name, number in counts.items() if number and name not in compared}
-        cast = f"write a cast, such as {text}::{_CASTS.get('/'.join(compared), 'string')}"
-        cast += f", or epoch_ms({text}) for milliseconds since 1970" * (compared == ("string",) and "number" in others)
-        parts = [
-            f"{number:,} {_PLURALS.get(name, f'{name}s') if number > 1 else name}"
-            for name, number in sorted(others.items())
-        ]
-        shown = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
-        if compared and others:
-            was = "was" if sum(others.values()) == 1 else "were"
-            warnings[text, compared] = f"{shown} at {text} {was} not compared with a {' or '.join(compared)}: {cast}"
-        elif len(others) > 1:
-            warnings[text, ()] = f"values of several types at {text} ({shown}) were compared: {cast}"
-    return list(warnings.values())
 
 
 _BATCH_ROWS = 1 << 17
@@ -161,11 +135,12 @@ def sql(
     if engine is not None:
         check_session(engine)
         return registered_method("SparkSession.sql")(engine, query, params=params, **tables)
-    if (copy := copy_statement(query)) is not None:
-        planned = plan_sql(copy.query, tables, params=params, errors=errors, zone=zone, threads=threads)
+    copy = copy_statement(query)
+    text = query if copy is None else copy.query
+    planned = plan_sql(text, tables, params=params, errors=errors, zone=zone, threads=threads)
+    if copy is not None:
         rows = write_result(copy.file, planned.batches(as_text=False), copy.format, planned.sources(tables))
         return SqlResult(pa.table({"Count": pa.array([rows], pa.int64())}), planned.warnings)
-    planned = plan_sql(query, tables, params=params, errors=errors, zone=zone, threads=threads)
     return SqlResult(planned.run(), planned.warnings, planned.wide_integers)
 
 
@@ -199,7 +174,7 @@ class SqlQuery(Record, frozen=False):
     """A planned query."""
 
     rewritten: Rewritten  # The text for the engine, and what it needs.
-    plans: Mapping[str, Batches]  # The scan of each relation in that text.
+    plans: Mapping[str, PlannedQuery]  # The scan of each relation in that text.
     options: ScanOptions = field(default_factory=ScanOptions)
     warnings: list[str] = field(default_factory=list)  # After the run, hints about paths that no row has.
     wide_integers: list[int] = field(default_factory=list)  # After the run, the numbers of the columns of HUGEINT.
@@ -247,9 +222,10 @@ class SqlQuery(Record, frozen=False):
                         yield part.set_column(1, "column_type", pa.array(kinds, pa.string()))
                     else:
                         yield with_json(part) if as_text else with_variants(part)
-                self.warnings += class_warnings(context.classes)
+                self.warnings += context.take_warnings()
                 if not all(has_values):  # a column without values, or an empty result
-                    self.warnings += self._path_hints()
+                    uses = ((use.table, use.needed.values()) for use in self.rewritten.uses)
+                    self.warnings += dict.fromkeys(h for table, columns in uses for h in table.path_hints(columns))
                 if self._states() != before:
                     problem = "files that the query reads several times were replaced while it ran: run the query again"
                     raise VariantFileError(problem, reason="files-changed")
@@ -270,15 +246,6 @@ class SqlQuery(Record, frozen=False):
         """Return the paths of given tables, and of all tables that FROM names."""
         given = (getattr(table, "source", table) for table in tables.values())
         return [*given, *(use.table.path for use in self.rewritten.uses)]
-
-    def _path_hints(self) -> list[str]:
-        """Return hints about paths that no row has."""
-        hints: dict[str | None, None] = {}
-        for use in self.rewritten.uses:
-            keys_of = cache(use.table.keys)
-            paths = ((c.stored_name, c.path) for c in use.needed.values() if c.path is not None)
-            hints |= dict.fromkeys(missing_path(keys_of, column, path, table=use.table) for column, path in paths)
-        return [hint for hint in hints if hint is not None]
 
     def _states(self) -> dict[str, Any]:
         """Return the state of each local file that several scans read; all scans must read the same version."""

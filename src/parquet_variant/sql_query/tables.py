@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import reduce
+from functools import cache, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,10 @@ from parquet_variant.ops.columns.extract_path import extract_path, extract_varia
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.selection import Inside, Selected, TableColumns, TableFacts, is_variant
+from parquet_variant.query.rewriting.scopes import missing_path
+from parquet_variant.query.selection import Inside, PlannedQuery, Selected, TableColumns, TableFacts, is_variant
 from parquet_variant.query.variant_functions import FUNCTIONS, field_names
-from parquet_variant.sql_query.scans import Batches, ScanOptions, TextScan
+from parquet_variant.sql_query.scans import ScanOptions, TextScan
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.row_input import types_of_paths
@@ -43,7 +44,7 @@ _SCANNED_ROWS = 200_000  # The rows of files without shredding whose fields are 
 _INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
 # The most compressed bytes of columns, or of Vortex files, that are read before a query to find the type of a path.
 _INSPECTED_BYTES, _INSPECTED_VORTEX_BYTES = 8 << 20, 64 << 20
-Plan = Callable[[Mapping[str, Selected], Predicate | None, ScanOptions], Batches]
+Plan = Callable[[Mapping[str, Selected], Predicate | None, ScanOptions], PlannedQuery]
 
 
 class Fields(Record):
@@ -89,7 +90,7 @@ class BoundTable(TableFacts, Record):
     # Columns that scans make of JSON text, with the column of the text.
     texts: dict[str, str] = field(default_factory=dict, kw_only=True)
 
-    def scan(self, needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Batches:
+    def scan(self, needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
         """Plan a scan of some columns, given by output name, with a filter over names of stored columns."""
         if not any(column.stored_name in self.texts for column in needed.values()):
             plan = self.scan_stored(needed, predicate, options)
@@ -222,6 +223,13 @@ class BoundTable(TableFacts, Record):
             return frozenset(found) if is_complete else None
         except VariantError:  # whoever reads the values reports it
             return None
+
+    def path_hints(self, columns: Iterable[Selected], variant: str | None = None) -> list[str]:
+        """Return hints about paths that no row has; with a `variant`, paths into it are written as ``$.a.b``."""
+        keys_of, is_sql = cache(self.keys), variant is None
+        paths = [(variant or c.stored_name, c.path) for c in columns if c.path is not None]
+        hints = (missing_path(keys_of, *path, as_path=not is_sql, table=self) for path in paths)
+        return list(dict.fromkeys(filter(None, hints)))
 
     def path_elsewhere(self, variant: str, path: VariantPath) -> VariantPath | None:
         """See `TableFacts.path_elsewhere`; values may be read to know the fields above the path."""

@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from parquet_variant.arrays.capsules import chosen_variant
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.duckdb_engine import reserved_words
-from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, distinct_names, read_selection
+from parquet_variant.query.selection import Selected, TableColumns, distinct_names, read_selection
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.scans import ScanOptions
 from parquet_variant.sql_query.tables import BoundTable
@@ -37,7 +37,7 @@ def typed(table: Table, *, column: str | None = None, names: Names = "short") ->
     if warning is not None:
         warnings.warn(warning, UserWarning, stacklevel=4)
     needed = {name: bound.needs(name) for name in bound.order}
-    return Scan(lambda: cast("PlannedQuery", bound.scan(needed, None, ScanOptions())))
+    return Scan(lambda: bound.scan(needed, None, ScanOptions()))
 
 
 def typed_table(table: BoundTable, column: str | None = None, names: Names = "short") -> tuple[BoundTable, str | None]:

@@ -19,13 +19,14 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, check_mapping
-from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.ops.value_edits import variant_set
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.selection import Selected, TableColumns, TableFacts
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
+from parquet_variant.query.variant_functions import CallContext
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.columns import Alignment, by_given_name, by_logical_name, check_known
@@ -98,21 +99,24 @@ def evaluate(texts: Mapping[str, str], tables: Mapping[str, pa.Table], zone: str
     selected = ", ".join(f"({text}) AS {quoted(name)}" for name, text in texts.items())
     source = " POSITIONAL JOIN ".join(map(quoted, tables))
     alias, first = next(iter(tables.items()))
-    # A name that is longer than the others, as in `numbered`.
-    number = "#" * (1 + max(map(len, texts)))
-    sql = f"SELECT {selected}, {number_column(alias, first)} AS {quoted(number)} FROM {source}"
-    answer = run_sql(sql, tables, zone=zone)
-    order = np.argsort(to_numpy(one_chunk(answer[number])), kind="stable")
-    return answer.drop_columns(number).take(from_numpy(order))
+    sql = f"SELECT {number_column(alias, first)}, {selected} FROM {source}"
+    answer = run_sql(sql, tables, CallContext(zone=zone))
+    order = np.argsort(to_numpy(one_chunk(answer[0])), kind="stable")
+    return answer.remove_column(0).take(from_numpy(order))
 
 
-def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -> Mask:
+def is_true(expression: SqlExpression, alias: str, table: pa.Table, context: CallContext) -> Mask:
     """Return, for each row of a `numbered` table, whether a condition is true; false and unknown are not."""
-    answer = evaluate({"answer": expression.text}, {alias: table}, zone)["answer"]
+    # In WHERE, the engine need not evaluate all parts of the condition for all rows; CASE only has its type.
+    number, text = number_column(alias, table), expression.text
+    sql = f"SELECT {number}, CASE WHEN false THEN {text} END FROM {quoted(alias)} WHERE {text}"
+    rows, answer = run_sql(sql, {alias: table}, context).columns
     if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
         problem = f"the condition is of type {answer.type}: write a condition that is true or false"
         raise TableError(problem, reason="bad-condition")
-    return to_numpy(one_chunk(answer.cast(pa.bool_()).fill_null(scalar(False, pa.bool_()))))
+    mask = np.zeros(len(table), dtype=bool)
+    mask[to_numpy(one_chunk(rows))] = True
+    return mask
 
 
 class RowCondition(Record):
@@ -120,12 +124,12 @@ class RowCondition(Record):
 
     expression: SqlExpression
     names: tuple[str, ...]  # The names of the columns in the text of the condition.
-    zone: str
+    context: CallContext
 
     def __call__(self, columns: Sequence[Any]) -> pa.BooleanArray:
         """Return for each row whether the condition is true."""
         table = numbered(dict(zip(self.names, columns, strict=True)), len(columns[0]))
-        return pa.array(is_true(self.expression, "t", table, self.zone))
+        return pa.array(is_true(self.expression, "t", table, self.context))
 
 
 class Assignment(Record):

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -235,7 +234,7 @@ def _answer_paths(
         document = report.to_dict() | (plans[0].to_dict() if plans else {})
         print_result(document, [report, *plans], as_json=output.as_json)
         return
-    schema, parts = query.schema, query.batches()
+    schema, parts = query.schema, query.plan.batches()
     if output.on_spark:
         opened = {name: getattr(table.options, name) for name in ("catalog", "column", "version", "at")}
         answer = _with_spark(
@@ -250,17 +249,14 @@ def _answer_paths(
             yield part
 
     output.show(schema, watched())
-    if output.limit == 0 or not empty:
-        return
-    from parquet_variant.query.rewriting.scopes import missing_path
-    from parquet_variant.sql_query.binding import bind_table
+    hints = query.plan.take_warnings()
+    if output.limit != 0 and empty:
+        from parquet_variant.sql_query.binding import bind_table
 
-    bound = bind_table(table, table.uri)
-    variant = table.options.column or next(iter(bound.columns.variants), "")
-    paths = [selected.path for selected in query.plan.every_column if selected.path is not None]
-    keys = cache(bound.keys)
-    hints = [missing_path(keys, variant, path, as_path=True, table=bound) for path in paths]
-    for hint in dict.fromkeys(filter(None, hints)):
+        bound = bind_table(table, table.uri)
+        variant = table.options.column or next(iter(bound.columns.variants), "")
+        hints += bound.path_hints(query.plan.every_column, variant)
+    for hint in hints:
         report_warning(hint)
 
 

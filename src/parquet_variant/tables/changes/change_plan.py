@@ -81,7 +81,7 @@ class TableChange(Generic[File], Record):
     source_rows: int = 0  # Of a merge.
     parameters: Mapping[str, Any] = field(default_factory=dict)  # Recorded in the history.
     changes_rows: bool = True  # False if the new files hold the same rows.
-    hints: Sequence[str] = ()  # Paths of the condition that no row has, if no row matched.
+    hints: Sequence[str] = ()  # See `ChangeResult`.
 
     @property
     def changed(self) -> list[FileChange[File]]:

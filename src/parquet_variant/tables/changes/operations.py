@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.ops.interop.tables import rows_of
+from parquet_variant.query.variant_functions import CallContext
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report, counted
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, TableChange
@@ -46,7 +47,7 @@ class ChangeResult(Record):
     committed
         False if the table had recorded the batch before, so that nothing was done.
     hints
-        If no row matched: messages about paths of the condition that no row of the table has.
+        If no row matched: messages about paths of the condition that no row has, and values that it did not compare.
     """
 
     version: int
@@ -138,7 +139,7 @@ def _change_rows(
         change = rows.run(current, options.engine, step)
         # A repeated batch may match no row.
         matches_none = not change.changed and current.batch is None
-        return replace(change, hints=rows.missing_paths(current)) if matches_none else change
+        return replace(change, hints=rows.unmatched_reasons(current)) if matches_none else change
 
     return run_change(table, clause.action.upper(), plan, options.batch, dry_run=dry_run)
 
@@ -160,7 +161,7 @@ def replace_where(table: ChangeableTable[Any], options: ChangeOptions, data: Any
             needed = needed_table(
                 align_table(part, current.schema, by_given_name, exact=True), condition.columns[TARGET]
             )
-            is_inside = is_true(condition, TARGET, needed, options.zone)
+            is_inside = is_true(condition, TARGET, needed, deletes.context)
             if not is_inside.all():
                 problem = (
                     f"the condition {where} is not true for {int((~is_inside).sum())} of the new rows: change the rows "
@@ -270,7 +271,7 @@ class Merge(Record):
                 change,
                 rows_inserted=len(inserts),
                 source_rows=len(self.join.source),
-                hints=rows.missing_paths(table) if matches_none else (),
+                hints=rows.unmatched_reasons(table) if matches_none else (),
                 parameters={"predicate": self.join.condition, "clauses": clauses},
             )
             return with_inserts(change, rows.plan, [inserts]) if len(inserts) and not dry_run else change
@@ -381,12 +382,14 @@ def erase(
     if not isinstance(where, str) or not where.strip():
         raise TableError("erase needs a condition: pass where='v:user::int = 1'", reason="bad-argument")
     uri, versions = erasable.table.uri, erasable.version_count()
+    context = CallContext(zone=options.zone)
 
     def rows_of(table: ChangeableTable[Any], dry_run: bool) -> RowChange:
         clause = Clause("not_matched_by_source", "delete", predicate=where)
         rows = RowChange.of(table, options, [clause], dry_run=dry_run)
         plan: Any = rows.plan
-        return replace(rows, plan=replace(plan, uses_vectors=False, records_changes=False, erases=True))
+        plan = replace(plan, uses_vectors=False, records_changes=False, erases=True)
+        return replace(rows, plan=plan, context=context)
 
     def change(table: ChangeableTable[Any]) -> TableChange[Any]:
         """Change the files that may hold matching rows, or rows that are only marked as deleted."""
@@ -405,9 +408,9 @@ def erase(
         raise TableError(problem, reason="writer-active", file=uri)
     done = run_change(erasable.table, "DELETE", change, dry_run=dry_run)
     if not done.rows_deleted and (dry_run or not force):
-        # History is not lost for a condition that matches no row because of a misspelled path.
-        advice = "; pass force=True (--force) if the path is right"
-        rows_of(erasable.table, True).missing_paths(erasable.table, advice)
+        # History is not lost for a condition that matches no row because of a misspelled path or a missing cast.
+        advice = "; pass force=True (--force) if the condition is right"
+        rows_of(erasable.table, True).unmatched_reasons(erasable.table, advice)
     report = EraseReport(uri, dry_run, done.version, done.rows_deleted, done.files_removed, versions_removed=versions)
     if dry_run:
         return report

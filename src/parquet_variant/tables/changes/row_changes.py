@@ -26,6 +26,7 @@ from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.selection import Selected, TableFacts
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
+from parquet_variant.query.variant_functions import CallContext
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.records import Record
 from parquet_variant.tables import expressions
@@ -125,7 +126,7 @@ class RowChange(Record):
     plan: ChangePlan[Any]
     clauses: tuple[Clause, ...]
     columns: Mapping[str, Mapping[str, Selected]]  # What the condition and predicates need, by alias.
-    zone: str = "UTC"
+    context: CallContext = field(default_factory=CallContext)  # The time zone, and what the conditions found.
     dry_run: bool = False  # Only count rows.
     target: str = TARGET  # Alias.
     # Of a merge: the alias of the source, the condition, the rows, and the columns of the rows that the condition and
@@ -159,7 +160,7 @@ class RowChange(Record):
         for expression in [condition, *(clause.expression for clause in parsed)]:
             for name, needed in (expression.columns if expression is not None else {}).items():
                 columns[name].update(needed)
-        change = cls(plan, parsed, columns, zone, dry_run, next(iter(tables)))
+        change = cls(plan, parsed, columns, CallContext(zone=zone), dry_run, next(iter(tables)))
         if join is None:
             return change
         source, keys = join.source_alias, expressions.needed_table(join.source, columns[join.source_alias])
@@ -181,13 +182,13 @@ class RowChange(Record):
         expression, columns = self._expression, self.columns[self.target]
         if expression is None:
             return files
-        files = table.candidates(files, expression.pushdown.get(self.target), columns, self.zone)
+        files = table.candidates(files, expression.pushdown.get(self.target), columns, self.context.zone)
         for left, right in (
             () if self.condition is None else expressions.equal_columns(self.condition, self.target, self.source)
         ):
             if not len(files):
                 break
-            files = table.holding_keys(files, columns[left], left, self.keys[right], self.zone)
+            files = table.holding_keys(files, columns[left], left, self.keys[right], self.context.zone)
         return files
 
     def run(
@@ -204,10 +205,11 @@ class RowChange(Record):
         parameters = {"predicate": self.clauses[0].predicate or "true"}
         return TableChange(opened, done, lambda added: len(self.files(table, added)) > 0, parameters=parameters)
 
-    def missing_paths(self, table: ChangeableTable[Any], advice: str = "") -> tuple[str, ...]:
-        """Return messages about the paths that the condition needs and no row has; call it if no row matches.
+    def unmatched_reasons(self, table: ChangeableTable[Any], advice: str = "") -> tuple[str, ...]:
+        """Return messages about missing paths of the condition, and about values that it did not compare.
 
-        Raises `TableError`, whose message ends in `advice`, if the rows have a similar path.
+        Call it if no row matches. Raises `TableError`, whose message ends in `advice`, if the rows have a similar path
+        or, with an advice, if values were not compared.
         """
         expression = self._expression if self.condition is None else self.condition
 
@@ -221,14 +223,16 @@ class RowChange(Record):
         needed = {self.target: expressions.needed_table(rows, self.columns[self.target])}
         if self.condition is not None:
             sides[self.source], needed[self.source] = keys_of_rows, self.keys
-        messages: list[str] = []
+        of_merge = "" if self.condition is None else " of the merge"
+        messages = self.context.take_warnings()
+        mistakes = [text for text in messages if advice and "not compared" in text]
         for name, keys_of in sides.items():
-            hints = [] if expression is None else needed_path_hints(keys_of, expression, name, needed, self.zone)
-            of_merge, place = ("", "") if self.condition is None else (" of the merge", f"in {name} ")
-            for hint in (hint for hint in hints if "did you mean" in hint):
-                problem = f"the condition{of_merge} matches no row: {place}{hint}{advice}"
-                raise TableError(problem, reason="no-such-path", file=table.uri)
+            hints = [] if expression is None else needed_path_hints(keys_of, expression, name, needed, self.context)
+            mistakes += [f"in {name} {hint}" if of_merge else hint for hint in hints if "did you mean" in hint]
             messages += hints
+        for mistake in mistakes:
+            problem = f"the condition{of_merge} matches no row: {mistake}{advice}"
+            raise TableError(problem, reason="no-such-path", file=table.uri)
         return tuple(messages)
 
     # ---- the rows of a file
@@ -241,7 +245,7 @@ class RowChange(Record):
             if clause.expression is not None and candidates.any():
                 part = rows if candidates.all() else expressions.renumbered(rows.filter(from_numpy(candidates)))
                 matching = candidates.copy()
-                matching[candidates] = expressions.is_true(clause.expression, alias, part, self.zone)
+                matching[candidates] = expressions.is_true(clause.expression, alias, part, self.context)
             applied[matching] = number
             candidates = candidates & ~matching
 
@@ -260,7 +264,7 @@ class RowChange(Record):
         pairs = run_sql(
             f"SELECT {left_row} AS l, {right_row} AS r, {clause_sql} AS c FROM {tables} ON ({self.condition.text})",
             {self.target: alive, self.source: self.keys},
-            zone=self.zone,
+            self.context,
         )
         left, right, clauses = (to_numpy(one_chunk(pairs[name])).astype(np.int64) for name in ("l", "r", "c"))
         matched = self.of_kind("matched")
@@ -294,7 +298,7 @@ class RowChange(Record):
             tables = {self.target: rows}
             if clause.kind == "matched":
                 tables[self.source] = self.rows.take(from_numpy(source[mask]))
-            new = expressions.assigned(rows, schema, clause.assignments, tables, self.zone)
+            new = expressions.assigned(rows, schema, clause.assignments, tables, self.context.zone)
             parts.append(rules.regenerated(new, schema, {item.column for item in clause.assignments}))
         if len(parts) == 1:
             return parts[0]
@@ -319,7 +323,7 @@ class RowChange(Record):
             nulls = [pa.nulls(len(positions), f.type) for f in fields]
             tables = {self.source: self.rows.take(from_numpy(positions))}
             new = expressions.assigned(
-                pa.table(nulls, pa.schema(fields)), schema, clause.assignments, tables, self.zone
+                pa.table(nulls, pa.schema(fields)), schema, clause.assignments, tables, self.context.zone
             )
             set_columns = {assignment.column for assignment in clause.assignments}
             new = new.select([f.name for f in schema.fields if f.name in set_columns])
@@ -338,7 +342,7 @@ def _keys(table: ChangeableTable[Any], column: str) -> frozenset[str] | None:
 def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileChange[Any]:
     """Delete and update the rows of a file that a change is about, or count them (the work of a task)."""
     plan, target = change.plan, change.target
-    rows, live = plan.read_columns(file, change.columns[target], change.zone)
+    rows, live = plan.read_columns(file, change.columns[target], change.context.zone)
     applied, source = np.full(len(rows), _NO_CLAUSE), np.full(len(rows), _NO_ROW)
     unmatched, matched = live, np.empty(0, dtype=np.int64)
     if change.condition is not None:
@@ -363,12 +367,12 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
     def new_values() -> list[VariantArray]:
         needed = expressions.needed_columns(assignments)
         own = needed.get(target, {})
-        read = plan.read_columns(file, own, change.zone)[0].filter(from_numpy(updated)) if own else None
+        read = plan.read_columns(file, own, change.context.zone)[0].filter(from_numpy(updated)) if own else None
         tables = {target: expressions.numbered({}, count) if read is None else expressions.renumbered(read)}
         if updates[0].kind == "matched":
             partners = change.rows.take(from_numpy(source[updated]))
             tables[change.source] = expressions.needed_table(partners, needed.get(change.source, {}))
-        values = zip(assignments, expressions.new_values(assignments, tables, change.zone), strict=True)
+        values = zip(assignments, expressions.new_values(assignments, tables, change.context.zone), strict=True)
         return [expressions.path_column(assignment, value, count) for assignment, value in values]
 
     rows_of_file = FileRows(

@@ -5,6 +5,7 @@ Owns the methods. Leaves planning and reading to the plan of the format.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any
@@ -70,8 +71,10 @@ class Scan(ArrowResult):
         return self.plan.explain()
 
     def batches(self) -> Iterator[pa.Table]:
-        """Yield the result in tables of at least one row, in the order of files and rows."""
-        return self.plan.batches()
+        """Yield the result in tables of at least one row, in the order of files and rows; warns as `to_arrow`."""
+        self.plan.take_warnings()  # of a run that was not finished
+        yield from self.plan.batches()
+        self._warn()
 
     def tasks(self, task_bytes: int = 128 << 20) -> list[Any]:
         """Split the work into tasks of about `task_bytes`, which other processes can `read`.
@@ -90,13 +93,19 @@ class Scan(ArrowResult):
     def to_arrow(self) -> pa.Table:
         """Return the whole result.
 
-        Warns of a path that no row has, and that is similar to a path of the rows.
+        Warns of a path that no row has, if a similar one exists, and of values that the filter did not compare.
         """
-        return self.plan.to_arrow()
+        table = self.plan.to_arrow()
+        self._warn()
+        return table
+
+    def _warn(self) -> None:
+        for text in self.plan.take_warnings():
+            warnings.warn(text, UserWarning, stacklevel=3)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the result as an Arrow stream, which is read batch by batch."""
-        batches = (batch for part in self.batches() for batch in part.to_batches())
+        batches = (batch for part in self.plan.batches() for batch in part.to_batches())
         reader = pa.RecordBatchReader.from_batches(self.schema, batches)
         return reader.__arrow_c_stream__(requested_schema)
 
