@@ -160,9 +160,9 @@ def check_choice(
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: errors is 'stop': use null or raise
     """
-    *first_choices, last_choice = choices
-    if not isinstance(value, str) or value not in (*first_choices, last_choice):
-        shown = " or ".join(filter(None, (", ".join(first_choices), last_choice)))
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        shown = " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
         raise error(f"{name} is {value!r}: use {shown}", reason=reason)
 
 
@@ -175,7 +175,7 @@ def check_count(
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: max_depth is '1': give an integer from 0 to 9223372036854775807
     """
-    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    is_integer = isinstance(value, (int, Integral)) and not isinstance(value, bool)  # an abstract class takes longer
     if not is_integer or value < minimum or (maximum is not None and value > maximum):
         integer = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise bad_option(f"{name} is {value!r}: give an integer {integer}", error)
@@ -235,7 +235,7 @@ def check_mapping(name: str, value: object, error: type[VariantError] = VariantE
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: types is a list: give a dict
     """
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):
         raise bad_option(f"{name} is a {type(value).__name__}: give a dict", error)
 
 

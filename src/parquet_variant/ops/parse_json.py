@@ -155,7 +155,6 @@ def _parse_column(
     null_on_error: bool = False,
 ) -> VariantArray:
     """Parse a column of JSON text; with ``null_on_error``, invalid rows are null."""
-    from parquet_variant.inference.profile import Profile
     from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
     from parquet_variant.io.parallel import in_order, thread_count
     from parquet_variant.kernels.shredding.json_batch import shredded_rows
@@ -163,6 +162,8 @@ def _parse_column(
     schema, schema_types = schema_and_types(schema)
     string_types = StringTypes.of(types).with_types(schema_types)
     if string_types.auto:
+        from parquet_variant.inference.profile import Profile
+
         source = _text_column(source)
         plain = _parse_column(
             source, options, string_types.types, None, dictionary, threads, null_on_error=null_on_error
@@ -179,10 +180,9 @@ def _parse_column(
     per_batch, offsets = dictionary == "batch", parts.offsets
 
     def parsed(rows: tuple[int, int]) -> pa.StructArray:
-        start = rows[0]
         parsed = _parsed_rows(parts, *rows, options, null_on_error=null_on_error)
         tape = string_types.apply(parsed.tape)[0] if string_types else parsed.tape
-        storage = shredded_rows(tape, schema, per_batch=per_batch, first_row=start).storage()
+        storage = shredded_rows(tape, schema, per_batch=per_batch, first_row=rows[0]).storage()
         parsed.tape.release()
         return storage
 

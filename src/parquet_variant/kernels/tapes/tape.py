@@ -230,7 +230,7 @@ def pair_row(table: HashedTable, left: int, right: int) -> tuple[int, HashedTabl
 @helper
 def no_pairs(memory: Memory, columns: int) -> HashedTable:
     """Return an empty table of pairs."""
-    return HashedTable(new_table(memory, 256, columns), filled_vector(memory, 1024, -1), 0)
+    return HashedTable(new_table(memory, 16, columns), filled_vector(memory, 64, -1), 0)
 
 
 @helper

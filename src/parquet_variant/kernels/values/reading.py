@@ -462,7 +462,7 @@ def name_table(dictionary: pa.BinaryArray, *, repeated: bool = False) -> NameTab
     starts, state = np.zeros(count + 1, np.int64), np.zeros(count, np.uint8)
     _counts(base, offsets, starts, state)
     # Zeros, so that the unset names of an unusable dictionary are empty.
-    address, length, rank, order = (np.zeros(int(starts[-1]), np.int64) for _ in range(4))
+    address, length, rank, order = np.zeros((4, int(starts[-1])), np.int64)
     table = NameTable(starts, address, length, rank, order, state, dictionary)
     _locate(base, offsets, table, repeated)
     return table
