@@ -20,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
+from parquet_variant.encoding.metadata import EMPTY_METADATA, VERSION, Dictionary, encode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_bytes, from_numpy, numpy_type, scalar, to_numpy
 from parquet_variant.kernels.memory import buffer_address
+from parquet_variant.layouts.storage_shape import is_binary
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import in_form, plain_form
@@ -379,6 +380,25 @@ def row_by_row(rows: Iterable[int], of_row: Callable[[int], T], *, null_on_error
                 raise
             results.append(None)
     return results
+
+
+def known_versions(storage: pa.StructArray, *, null_on_error: bool = False) -> pa.StructArray:
+    """Return a storage whose rows all have metadata of version 1; other rows are an error (``bad-version``) or null."""
+    at = storage.type.get_field_index("metadata")
+    if at < 0 or not is_binary(storage.type.field(at).type):
+        return storage
+    indices, dictionary = metadata_parts(storage.field(at))
+    offsets, _, _, owner = binary_parts(dictionary)
+    is_known = offsets[1:] == offsets[:-1]
+    headers = np.frombuffer(owner.buffers()[2] or b"", np.uint8)[offsets[:-1][~is_known]]
+    is_known[~is_known] = headers & 0x0F == VERSION
+    if is_known.all():
+        return storage
+    unknown = valid_mask(storage) & (indices >= 0) & ~is_known[indices]
+    if not null_on_error:
+        row_by_row(np.flatnonzero(unknown)[:1].tolist(), lambda row: Dictionary(dictionary[int(indices[row])].as_py()))
+    columns, missing = list(stored_columns(storage).values()), from_numpy(unknown | ~valid_mask(storage))
+    return pa.StructArray.from_arrays(columns, fields=list(storage.type), mask=missing)
 
 
 def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import binary_parts, metadata_parts, row_by_row, valid_bytes, variants_of
+from parquet_variant.arrays.parts import binary_parts, known_versions, metadata_parts, row_by_row, valid_bytes
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.scalars import MAX_SCALE, MICROS_PER_DAY
 from parquet_variant.errors import MalformedVariantError, VariantError
@@ -58,9 +58,10 @@ def python_objects(array: VariantArray, *, null_on_error: bool = False) -> list[
     """
     unshredded = array.to_unshredded()
     try:
+        known_versions(unshredded.storage)
         return [item for tape in array_tapes(unshredded, 0) for item in _objects_of(tape)]
     except (VariantError, pa.ArrowInvalid, UnicodeDecodeError):
-        values = list(variants_of(unshredded.storage))
+        values = list(unshredded)
     return row_by_row(
         range(len(values)),
         lambda row: None if (value := values[row]) is None else value.to_python(),

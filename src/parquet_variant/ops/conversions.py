@@ -25,7 +25,7 @@ from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.values.scalar_slots import narrow
 from parquet_variant.layouts.storage_shape import is_binary, is_list, lenient_primitive, refuse_deep
-from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array, check_errors, or_none, or_null
+from parquet_variant.ops.columns.arguments import as_arrow, check_errors, or_none, or_null, unchecked_array
 from parquet_variant.ops.columns.json_text import json_column
 from parquet_variant.ops.columns.slot_casts import slots_of_column
 from parquet_variant.ops.parse_json import parse_json
@@ -286,7 +286,7 @@ def to_python(array: Any, *, errors: Errors = "raise") -> Any:
     """
     if isinstance(array, Variant):
         return or_none(array.to_python, errors)
-    return python_objects(as_variant_array(array), null_on_error=check_errors(errors))
+    return python_objects(unchecked_array(array), null_on_error=check_errors(errors))
 
 
 @overload

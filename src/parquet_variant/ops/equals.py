@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import metadata_parts, row_by_row, valid_mask
+from parquet_variant.arrays.parts import known_versions, metadata_parts, row_by_row, valid_mask
 from parquet_variant.arrays.value_positions import NameNumbers, ValuePositions, canonical_nodes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.values.value_nodes import compare_rows
-from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none
+from parquet_variant.ops.columns.arguments import check_errors, or_none, unchecked_array
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors
 
@@ -65,18 +65,17 @@ def equals(left: Any, right: Any, *, errors: Errors = "raise") -> bool | pa.Bool
         return or_none(lambda: left == right, errors)
     if isinstance(left, Variant):
         left, right = right, left
-    first = as_variant_array(left).to_unshredded()
-    if isinstance(right, Variant):
-        second = VariantArray(
-            VariantArray.from_variants([right]).storage.take(from_numpy(np.zeros(len(first), np.int64)))
-        )
-    else:
-        second = as_variant_array(right).to_unshredded()
+    first = unchecked_array(left).to_unshredded()
+    other = VariantArray.from_variants([right]).take(np.zeros(len(first), int)) if isinstance(right, Variant) else right
+    second = unchecked_array(other).to_unshredded()
     if len(first) != len(second):
         message = f"cannot compare columns of {len(first):,} and {len(second):,} rows: pass columns of the same length"
         raise SchemaError(message, reason="length")
     valid = valid_mask(first.storage) & valid_mask(second.storage)
-    result = valid & _same_bytes(first.storage, second.storage)
+    is_known = np.all(
+        [valid_mask(known_versions(side.storage, null_on_error=True)) for side in (first, second)], axis=0
+    )
+    result = is_known & _same_bytes(first.storage, second.storage)
     # Equal bytes are equal values unless they are malformed: an object may have a key twice.
     equal_rows = np.flatnonzero(result)
     storage = first.take(equal_rows).storage
@@ -88,7 +87,7 @@ def equals(left: Any, right: Any, *, errors: Errors = "raise") -> bool | pa.Bool
         batches = [ValuePositions.of_storage(side.storage) for side in sides]
         tables = map(canonical_nodes, batches, NameNumbers(batches).maps)
         (nodes, row_start, refused), (other_nodes, other_start, other_refused) = tables
-        same, decided = np.zeros(len(undecided), np.uint8), (refused == 0) & (other_refused == 0)
+        same, decided = np.zeros(len(undecided), np.uint8), (refused == 0) & (other_refused == 0) & is_known[undecided]
         compare_rows(nodes, row_start, other_nodes, other_start, same)
         result[undecided[(same != 0) & decided]] = True
         undecided = undecided[~decided]

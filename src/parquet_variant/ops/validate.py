@@ -23,7 +23,7 @@ from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, name_table
 from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.ops.columns.arguments import as_variant_array, canonical_storage, or_null
+from parquet_variant.ops.columns.arguments import canonical_storage, or_null, unchecked_array
 from parquet_variant.ops.columns.slot_casts import faulty_slots
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import VariantPath
@@ -69,9 +69,7 @@ def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
     [{'row': 2, 'part': 'value', 'offset': 0, 'reason': 'truncated'}]
     """
     check_count("max_depth", max_depth)
-    if isinstance(array, Variant):
-        array = VariantArray.from_variants([array])
-    column = as_variant_array(array)
+    column = VariantArray.from_variants([array]) if isinstance(array, Variant) else unchecked_array(array)
     faults = _Faults(max_depth)
     if column.layout == "unshredded":
         storage = column.storage
@@ -101,13 +99,13 @@ def refuse_malformed(array: VariantArray) -> None:
         is_sound = sound_rows(array.storage)
     else:
         is_sound = _sound_dictionaries(metadata, name_table(metadata.dictionary))[metadata.indices]
-    for row in np.flatnonzero(~is_sound & to_numpy(array.storage.is_valid())).tolist():
-        try:
-            Dictionary(metadata.dictionary[int(metadata.indices[row])].as_py())  # which reading a scalar does not need
-            if array.layout == "unshredded" and (variant := array[row]) is not None:
-                variant.to_python()
-        except VariantError as error:
-            raise error.at(row=row) from None
+
+    def read(row: int) -> None:
+        Dictionary(metadata.dictionary[int(metadata.indices[row])].as_py())  # which reading a scalar does not need
+        if array.layout == "unshredded" and (variant := array[row]) is not None:
+            variant.to_python()
+
+    parts.row_by_row(np.flatnonzero(~is_sound & to_numpy(array.storage.is_valid())).tolist(), read)
 
 
 def _sound_values(

@@ -341,7 +341,7 @@ def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, error
         if value is not NO_VALUE and operand is None:
             return None
         return or_none(partial(_by_fallback, source, edits, None if operand is None else operand[0]), errors)
-    storage = as_variant_array(source).to_unshredded().storage
+    storage = as_variant_array(source, errors).to_unshredded().storage
     if not edits:
         return VariantArray(storage)
     operand = None if value is NO_VALUE else _operand(value, len(storage))

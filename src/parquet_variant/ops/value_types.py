@@ -284,7 +284,7 @@ def schema_of_variant_agg(array: Any, *, errors: Errors = "raise") -> str:
     'OBJECT<a: DECIMAL(21,1), b: STRING>'
     """
     null_on_error = check_errors(errors)
-    column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
+    column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array, errors)
     try:
         return _common_type(column)
     except VariantError:

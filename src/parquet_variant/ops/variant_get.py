@@ -99,7 +99,7 @@ null instead (row 0, path $['a'])
             return _value_of_variant(array, parsed.segments, target, safe, zone)
         except VariantError as error:
             raise error.at(path=str(parsed)) from None
-    column = as_variant_array(array)
+    column = as_variant_array(array, errors)
     if as_variant and not parsed.has_wildcard:
         return extract_variant(column.storage, parsed)
     target = as_target(type)

@@ -26,6 +26,7 @@ from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.storage_shape import DDL_NAMES
+from parquet_variant.ops.columns.arguments import as_variant_array
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes, equal_forms, keys_of_number_texts, sort_keys
 from parquet_variant.ops.conversions import cast_to_variant, to_json
@@ -73,7 +74,7 @@ def column_of(argument: Any) -> VariantArray:
     column = one_chunk(argument)
     if pa.types.is_null(column.type):
         column = pa.nulls(len(column), VARIANT_STORAGE)
-    return VariantArray(column)
+    return as_variant_array(VariantArray(column))
 
 
 def _parse_strings(texts: Any, errors: Errors) -> pa.Array:

@@ -27,15 +27,15 @@ from parquet_variant.arrays.parts import binary_parts
 from parquet_variant.arrays.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.header import value_size
-from parquet_variant.encoding.metadata import metadata_length
+from parquet_variant.encoding.metadata import VERSION, metadata_length
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import TableError, VariantError
+from parquet_variant.errors import SchemaError, TableError, VariantError
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask, filled_binary, from_numpy, scalar, to_numpy
 from parquet_variant.kernels.memory import KIND, copy_spans
 from parquet_variant.kernels.operations.edit import metadata_sizes
 from parquet_variant.kernels.operations.get import ABSENT, measure
-from parquet_variant.ops.columns.arguments import or_none
+from parquet_variant.ops.columns.arguments import canonical_storage, or_none, or_null
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.prune import MOST_LOOKUPS, Side, Truth, cast_keeps_order, may_match
@@ -45,8 +45,6 @@ from parquet_variant.support.records import Record
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ID, VariantType
 from parquet_variant.types.path import VariantPath
 
-_VERSION_MASK = 0x0F
-_VERSION = 1
 _BOUNDS = pa.struct([("metadata", pa.large_binary()), ("value", pa.large_binary())])
 
 
@@ -95,7 +93,7 @@ def split_bounds(data: bytes) -> tuple[bytes, bytes]:
 
     Raises `MalformedVariantError` if one of them is truncated.
     """
-    if data[:1] and data[0] & _VERSION_MASK == _VERSION:
+    if data[:1] and data[0] & 0x0F == VERSION:
         middle = metadata_length(data)
         return data[:middle], data[middle : middle + value_size(data, middle, len(data))]
     middle = value_size(data, 0, len(data))
@@ -124,12 +122,9 @@ def bounds_array(blobs: pa.Array) -> pa.StructArray:
 def parsed_bounds(storage: pa.StructArray) -> pa.StructArray:
     """Return bounds in Parquet form, shredded or not, as `bounds_array` returns them; damaged bounds become null."""
     try:
-        unshredded = VariantArray(storage).to_unshredded().storage
-    except VariantError:
-        if len(storage) == 1:
-            return pa.nulls(1, _BOUNDS)
-        middle = len(storage) // 2
-        return pa.concat_arrays([parsed_bounds(storage.slice(0, middle)), parsed_bounds(storage.slice(middle))])
+        unshredded = or_null(VariantArray(storage), canonical_storage)
+    except SchemaError:
+        return pa.nulls(len(storage), _BOUNDS)
     pieces = [pc.cast(pc.struct_field(unshredded, [name]), pa.large_binary()) for name in _BOUNDS.names]
     is_known = pc.and_(unshredded.is_valid(), pc.and_(pieces[0].is_valid(), pieces[1].is_valid()))
     return pa.StructArray.from_arrays(pieces, fields=list(_BOUNDS), mask=pc.invert(is_known))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import import_variant, with_metadata, without_views
-from parquet_variant.arrays.parts import columns_of, stored_columns
+from parquet_variant.arrays.parts import columns_of, known_versions, stored_columns
 from parquet_variant.arrays.variant_array import plain_storage
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
@@ -411,7 +411,7 @@ class FileScan(Record):
             if part not in by_part:
                 # No row of a file with JSON text is skipped, so that the number of the row is right.
                 with json_errors(str(self.column), self.file.path, start=start):
-                    by_part[part] = part.column(array)
+                    by_part[part] = known_versions(part.column(array))
             target = VARIANT_STORAGE if selected.type is None else selected.type
             path = VariantPath() if isinstance(part, TypedPart) else selected.path
             columns[selected.name] = extract_path(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -22,10 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import imported, is_arrow, refuse_objects
-from parquet_variant.arrays.parts import one_chunk, refuse_unsound
-from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value
+from parquet_variant.arrays.parts import known_versions, one_chunk, refuse_unsound
+from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value, remembered
 from parquet_variant.errors import SchemaError, VariantError, check_choice
-from parquet_variant.kernels.arrow_buffers import binary_array, bitmap, from_bytes
+from parquet_variant.kernels.arrow_buffers import binary_array, from_bytes
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import without_null_entries
 
@@ -87,7 +87,14 @@ if not _has_pandas():
     pa.array([""], pa.string())
 
 
-def as_variant_array(values: Any) -> VariantArray:
+def as_variant_array(values: Any, errors: object = "raise") -> VariantArray:
+    """Return the argument of `unchecked_array` after `known_versions`."""
+    column = unchecked_array(values)
+    known = remembered(column, f"errors={errors}", partial(known_versions, null_on_error=errors == "null"))
+    return column if known is column.storage else column._with_storage(known)
+
+
+def unchecked_array(values: Any) -> VariantArray:
     """Return the argument as a `VariantArray`: one already, or any other argument of `VariantArray.from_arrow`."""
     if isinstance(values, VariantArray):
         return values
@@ -159,9 +166,9 @@ def or_none(function: Callable[[], T], errors: object = "null", handled: type[Va
 
 def or_null(values: Any, function: Callable[[VariantArray], pa.Array], errors: object = "null") -> pa.Array:
     """Apply a function to a column; with ``errors="null"``, rows that it raises for are null."""
-    is_null, column = check_errors(errors), as_variant_array(values)
+    is_null, column = check_errors(errors), unchecked_array(values)
     try:
-        return function(column)
+        return function(as_variant_array(column))
     except VariantError:
         if not is_null:
             raise
@@ -178,13 +185,5 @@ def canonical_storage(column: VariantArray) -> pa.StructArray:
 
 def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> pa.Array:
     """Make a UTF-8 string column from its buffers, large beyond 2 GiB; an empty ``valid``: no row is null."""
-    wide = offsets[-1] > MAX_OFFSET
-    return pa.Array.from_buffers(
-        pa.large_string() if wide else pa.string(),
-        len(offsets) - 1,
-        [
-            bitmap(valid) if len(valid) else None,
-            pa.py_buffer(offsets if wide else offsets.astype(np.int32)),
-            pa.py_buffer(data).slice(0, int(offsets[-1])),
-        ],
-    )
+    kind = pa.large_string() if offsets[-1] > MAX_OFFSET else pa.string()
+    return binary_array(offsets[1:] - offsets[:-1], data[: offsets[-1]], valid if len(valid) else None, kind)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import chosen_variant, named_variants
-from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.parts import known_versions, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
@@ -87,7 +87,7 @@ class MemoryScan(PlannedQuery, Record, repr=False):
 
     def result_of(self, rows: pa.Table) -> pa.Table:
         """Return the result for some rows."""
-        storage_of = cache(lambda column: VariantArray.from_arrow(rows, column).storage)
+        storage_of = cache(lambda column: known_versions(VariantArray.from_arrow(rows, column).storage))
         columns = {selected.name: self._values(rows, selected, storage_of) for selected in self.every_column}
         names = [selected.name for selected in self.selection]
         result = pa.table([columns[name] for name in names], schema=self.schema)

@@ -11,13 +11,11 @@ from contextlib import suppress
 from functools import reduce
 from typing import Any, get_args
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.arrays.parts import empty_table, metadata_parts, nested_array, row_by_row, valid_mask
+from parquet_variant.arrays.parts import empty_table, known_versions, nested_array
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
-from parquet_variant.encoding.metadata import VERSION, Dictionary
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, strings_of
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants, tagged
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, find_variants, top_column
@@ -30,7 +28,6 @@ from parquet_variant.files.parquet.format.files import (
 )
 from parquet_variant.io.directories import Partition
 from parquet_variant.io.parallel import in_order, thread_count
-from parquet_variant.layouts.storage_shape import is_binary
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
@@ -266,19 +263,7 @@ def variant_storage(table: pa.Table, column: VariantColumn) -> pa.StructArray:
         storage = storage.storage
     if column.node.is_leaf:
         return parse_json(storage, threads=1).storage
-    if storage.type.get_field_index("metadata") >= 0:
-        _check_versions(storage)
-    return _agreeing(storage, nullable=True, may_be_lost=False)[0]
-
-
-def _check_versions(storage: pa.StructArray) -> None:
-    if not is_binary(storage.type.field("metadata").type):
-        return
-    indices, dictionary = metadata_parts(storage.field("metadata"))
-    unknown = [number for number, entry in enumerate(dictionary.to_pylist()) if entry and entry[0] & 0x0F != VERSION]
-    if unknown:
-        rows = np.flatnonzero(np.isin(indices, unknown) & valid_mask(storage))
-        row_by_row(rows[:1].tolist(), lambda row: Dictionary(dictionary[int(indices[row])].as_py()))  # raises
+    return _agreeing(known_versions(storage), nullable=True, may_be_lost=False)[0]
 
 
 def _agreeing(array: pa.Array, *, nullable: bool, may_be_lost: bool) -> tuple[pa.Array, pa.Array | None]:
