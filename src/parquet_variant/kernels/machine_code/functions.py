@@ -87,8 +87,8 @@ class Kernel(Helper):
         return "pv_" + "".join(letter if letter.isalnum() else "_" for letter in name)
 
     @cached_property
-    def _call(self) -> Callable[..., Any]:
-        return self.signature.calls(entry_point(self))
+    def _entry(self) -> Callable[[int], int]:
+        return entry_point(self)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code.
@@ -96,9 +96,13 @@ class Kernel(Helper):
         Raises `TypeError` if an argument does not have the declared type, and `MemoryError` if the kernel cannot
         allocate its tables.
         """
+        signature = self.signature
+        words = signature.pack(arguments)
         if is_checking():
             register(arguments)
-        return self._call(*arguments)
+        if self._entry(words.buffer_info()[0]):
+            raise MemoryError("cannot allocate the tables of a kernel; work on fewer rows at a time")
+        return signature.unpack(words)
 
 
 @overload

@@ -1,7 +1,7 @@
 """Parameters and results of kernels: the types that annotations may name, and their form in machine code.
 
-Owns the array types and `Signature`, whose calls check their arguments and lay them out as the vector of 64-bit words
-that every entry point reads. An integer or boolean is one word; an array is its address and shape. The words of
+Owns the array types and `Signature`, which checks the arguments of a call and lays them out as the vector of 64-bit
+words that every entry point reads. An integer or boolean is one word; an array is its address and shape. The words of
 the result follow those of the parameters. Leaves calling to `functions`, and building code to `building`.
 """
 
@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from itertools import count
-from operator import index
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from parquet_variant.errors import VariantError
+from parquet_variant.support.fork_safety import cached_property
 
 
 @dataclass(frozen=True)
@@ -30,6 +27,16 @@ class ArrayType:
     dtype: str
     dimensions: int = 1
     read_only: bool = False
+
+    @property
+    def words(self) -> int:
+        """Number of words: the address and the shape."""
+        return 1 + self.dimensions
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        """The dtype."""
+        return np.dtype(self.dtype)
 
     def __str__(self) -> str:
         shape = ", ".join(":" * self.dimensions)
@@ -41,7 +48,7 @@ class ArrayType:
             return type(value).__name__
         flags = value.flags
         is_plain = flags.c_contiguous and (self.read_only or flags.writeable)
-        if is_plain and value.ndim == self.dimensions and value.dtype == self.dtype:
+        if is_plain and value.ndim == self.dimensions and value.dtype == self.numpy:
             return None
         kinds = [("read-only ", not flags.writeable), ("strided ", not flags.c_contiguous)]
         return f"{''.join(kind for kind, holds in kinds if holds)}{value.dtype}[{value.ndim}d]"
@@ -87,18 +94,27 @@ class RecordType:
     fields: tuple[tuple[str, Type], ...]
 
     @classmethod
-    @cache
-    def of(cls, record: type[tuple[Any, ...]]) -> RecordType:
+    def of(cls, record: type[tuple[Any, ...]], where: str) -> RecordType:
         """Return the type of a named tuple from its annotations."""
         hints = get_type_hints(record, include_extras=True)
         return cls(
             record,
             tuple(
-                (name, _from_annotation(hints[name], f"{name} in {record.__name__}"))
+                (name, _from_annotation(hints[name], f"{name} in {where}"))
                 for name in record._fields  # type: ignore[attr-defined]
                 if hints[name] is not object
             ),
         )
+
+    @cached_property
+    def plan(self) -> _Plan:
+        """The fields as `_put` takes them."""
+        return _plan(self.fields)
+
+    @property
+    def words(self) -> int:
+        """Number of words of the fields."""
+        return sum(_words(kind) for _, kind in self.fields)
 
     def __str__(self) -> str:
         return f"{self.record.__name__}({', '.join(f'{name}: {_text(kind)}' for name, kind in self.fields)})"
@@ -114,7 +130,7 @@ def _from_annotation(annotation: Any, where: str) -> Type:
     if get_origin(annotation) is tuple and Ellipsis not in get_args(annotation):
         return tuple(_from_annotation(part, where) for part in get_args(annotation))
     if isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields"):
-        return RecordType.of(annotation)
+        return RecordType.of(annotation, where)
     raise TypeError(f"{where} is annotated as {annotation}: annotate it with int, bool, a tuple, or an array type")
 
 
@@ -124,73 +140,54 @@ def _text(kind: Type) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
-def _take_apart(kind: Type, value: str, lines: list[str], words: list[str], objects: dict[str, Any]) -> None:
-    """Add the statements that take the value of a variable apart, the expressions of its words, and objects for both.
-
-    The statements or expressions raise some error if the value is not of the type.
-    """
-    if isinstance(kind, ArrayType):
-        dtype, shape = f"dtype_{kind.dtype}", [f"{value}_{axis}" for axis in range(kind.dimensions)]
-        objects[dtype] = np.dtype(kind.dtype)
-        lines += [f"if {value}.dtype is not {dtype}: refuse(arguments)", f"{', '.join(shape)}, = {value}.shape"]
-        # `from_buffer` fails for arrays that are read-only or strided, `py_buffer` for those that are strided.
-        words += [f"py_buffer({value}).address" if kind.read_only else f"addressof(from_buffer({value}))", *shape]
-    elif isinstance(kind, RecordType | tuple):
-        kinds: Any = kind
-        fields: Any = kind
-        if isinstance(kind, RecordType):
-            kinds, fields = [part for _, part in kind.fields], kind.record._fields  # type: ignore[attr-defined]
-            objects[record := f"record_{len(objects)}"] = kind.record
-            lines.append(f"if type({value}) is not {record}: raise TypeError")
-        parts = [f"{value}_{number}" for number in range(len(fields))]
-        lines.append(f"{', '.join(parts)}, = {value}")
-        for part, name in zip(kinds, parts, strict=False):
-            _take_apart(part, name, lines, words, objects)
-    else:
-        words.append(value if kind is int else f"not not {value}")
-
-
-def _refuse(kind: Type, value: Any, where: str) -> None:
-    """Raise the error of a value that is not of a type."""
-    if isinstance(kind, ArrayType):
-        problem = kind.describe(value)
-        if problem is not None:
-            raise TypeError(f"{where} must be {kind}, not {problem}") from None
-    elif isinstance(kind, RecordType):
-        if type(value) is not kind.record:
-            raise TypeError(f"{where} must be {kind}, not {type(value).__name__}") from None
-        for (name, part), of_field in zip(kind.fields, value, strict=False):
-            _refuse(part, of_field, f"{where}.{name}")
-    elif isinstance(kind, tuple):
-        if not isinstance(value, tuple) or len(value) != len(kind):
-            raise TypeError(f"{where} must be {_text(kind)}, not {value!r}") from None
-        for part, of_part in zip(kind, value, strict=True):
-            _refuse(part, of_part, where)
-    elif kind is int and not -(2**63) <= index(value) < 2**63:
-        raise VariantError(
-            "an argument has more than 64 bits; kernels take integers from -2**63 to 2**63 - 1", reason="bad-option"
-        ) from None
-
-
-def _result(kind: Type, numbers: Iterator[int]) -> str:
-    """Return the expression of a result, whose words have the next numbers."""
+def _words(kind: Type) -> int:
     if isinstance(kind, tuple):
-        return f"({', '.join([_result(part, numbers) for part in kind])},)"
-    return f"{'' if kind is int else 'not not '}words[{next(numbers)}]"
+        return sum(map(_words, kind))
+    return kind.words if isinstance(kind, ArrayType | RecordType) else 1
 
 
-_CALL = """
-def call(*arguments):
-    try:
-        {lines}
-        words = array("q", ({words},))
-    except (TypeError, ValueError, AttributeError, OverflowError):
-        refuse(arguments)
-        raise
-    if entry(words.buffer_info()[0]):
-        raise MemoryError("cannot allocate the tables of a kernel; work on fewer rows at a time")
-    return {result}
-"""
+_addressof, _characters = ctypes.addressof, ctypes.c_char.from_buffer
+_NOTHING = ctypes.c_int64()
+_NOWHERE = _addressof(_NOTHING)
+
+
+# Name and type of each value, and the dtype and the dimensions of arrays that are not read-only.
+_Plan = tuple[tuple[str, Type, Any, int], ...]
+
+
+def _plan(parameters: Iterable[tuple[str, Type]]) -> _Plan:
+    arrays = {kind: kind.numpy for _, kind in parameters if type(kind) is ArrayType and not kind.read_only}
+    return tuple((name, kind, arrays.get(kind), getattr(kind, "dimensions", 0)) for name, kind in parameters)
+
+
+def _put(words: list[Any], plan: _Plan, values: tuple[Any, ...], where: str = "") -> None:
+    """Append the words of arguments. One loop without calls, because many kernels take less time than a few calls."""
+    for (name, kind, dtype, dimensions), value in zip(plan, values, strict=False):
+        if dtype is not None:
+            try:
+                if value.dtype is dtype and value.ndim == dimensions:
+                    # Fails for arrays that are read-only or strided; the array interface takes five times as long.
+                    words += (_addressof(_characters(value)) if value.size else _NOWHERE, *value.shape)
+                    continue
+            except (TypeError, ValueError, AttributeError):
+                pass
+        if kind is int:
+            words.append(value)
+        elif kind is bool:
+            words.append(bool(value))
+        elif type(kind) is ArrayType:
+            problem = kind.describe(value)
+            if problem is not None:
+                raise TypeError(f"{where}{name} must be {kind}, not {problem}")
+            words += (value.__array_interface__["data"][0], *value.shape)
+        elif type(kind) is RecordType:
+            if type(value) is not kind.record:
+                raise TypeError(f"{where}{name} must be {kind}, not {type(value).__name__}")
+            _put(words, kind.plan, value, f"{where}{name}.")
+        else:
+            if not isinstance(value, tuple) or len(value) != len(kind):
+                raise TypeError(f"{where}{name} must be {_text(kind)}, not {value!r}")
+            _put(words, _plan([(name, part) for part in kind]), value, where)
 
 
 @dataclass(frozen=True)
@@ -232,30 +229,48 @@ class Signature:
         parameters = ", ".join(f"{name}: {_text(kind)}" for name, kind in self.parameters)
         return f"({parameters}) -> {_text(self.result) if self.result is not None else 'None'}"
 
-    def refuse(self, arguments: tuple[Any, ...]) -> None:
-        """Raise the error of arguments that do not have the declared types."""
-        if len(arguments) != len(self.parameters):
-            raise TypeError(f"{len(arguments)} arguments for {self}") from None
-        for (name, kind), argument in zip(self.parameters, arguments, strict=True):
-            _refuse(kind, argument, name)
+    @cached_property
+    def plan(self) -> _Plan:
+        """The parameters as `_put` takes them."""
+        return _plan(self.parameters)
 
-    def calls(self, entry: Callable[[int], int]) -> Callable[..., Any]:
-        """Return the function that lays out its arguments, runs an entry point on them and returns the result.
+    @cached_property
+    def result_words(self) -> tuple[int, ...]:
+        """One zero for each word of the result."""
+        return (0,) * (0 if self.result is None else _words(self.result))
 
-        It is made of source without loops and calls, because many kernels take less time than a few calls. It raises
-        `TypeError` if an argument does not have the declared type, and `MemoryError` if the entry point returns 1.
+    def pack(self, arguments: tuple[Any, ...]) -> array[int]:
+        """Lay out the arguments of a call, with room for the result behind them.
+
+        Raises `TypeError` if an argument does not have the declared type.
         """
-        parameters = [f"p{number}" for number in range(len(self.parameters))]
-        lines, words = [f"{''.join(f'{name}, ' for name in parameters) or '()'} = arguments"], list[str]()
-        objects: dict[str, Any] = {
-            "addressof": ctypes.addressof, "from_buffer": (ctypes.c_char * 0).from_buffer, "py_buffer": pa.py_buffer,
-            "array": array, "entry": entry, "refuse": self.refuse,
-        }  # fmt: skip
-        for (_, kind), name in zip(self.parameters, parameters, strict=True):
-            _take_apart(kind, name, lines, words, objects)
-        numbers = count(len(words))
-        result = "None" if self.result is None else _result(self.result, numbers)
-        words += ["0"] * (next(numbers) - len(words))
-        exec(_CALL.format(lines="\n        ".join(lines), words=", ".join(words), result=result), objects)
-        call: Callable[..., Any] = objects["call"]
-        return call
+        if len(arguments) != len(self.parameters):
+            raise TypeError(f"{len(arguments)} arguments for {self}")
+        words: list[Any] = []
+        _put(words, self.plan, arguments)
+        words += self.result_words
+        try:
+            return array("q", words)
+        except OverflowError:
+            raise VariantError(
+                "an argument has more than 64 bits; kernels take integers from -2**63 to 2**63 - 1", reason="bad-option"
+            ) from None
+
+    def unpack(self, words: array[int]) -> Any:
+        """Return the result of a call from its words."""
+        if self.result is None:
+            return None
+        if self._is_flat:
+            return tuple(words[-len(self.result_words) :])
+        return _result(self.result, iter(words[-len(self.result_words) :]))
+
+    @cached_property
+    def _is_flat(self) -> bool:
+        """Whether the result is a tuple of integers."""
+        return isinstance(self.result, tuple) and all(part is int for part in self.result)
+
+
+def _result(kind: Type, words: Iterator[int]) -> Any:
+    if isinstance(kind, tuple):
+        return tuple([next(words) if part is int else _result(part, words) for part in kind])
+    return kind(next(words))
