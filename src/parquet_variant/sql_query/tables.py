@@ -22,7 +22,6 @@ from parquet_variant.ops.columns.extract_path import extract_path, extract_varia
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.rewriting.scopes import missing_path
 from parquet_variant.query.selection import Inside, PlannedQuery, Selected, TableColumns, TableFacts, is_variant
 from parquet_variant.query.variant_functions import FUNCTIONS, field_names
 from parquet_variant.sql_query.scans import ScanOptions, TextScan
@@ -226,6 +225,8 @@ class BoundTable(TableFacts, Record):
 
     def path_hints(self, columns: Iterable[Selected], variant: str | None = None) -> list[str]:
         """Return hints about paths that no row has; with a `variant`, paths into it are written as ``$.a.b``."""
+        from parquet_variant.query.rewriting.scopes import missing_path
+
         keys_of, is_sql = cache(self.keys), variant is None
         paths = [(variant or c.stored_name, c.path) for c in columns if c.path is not None]
         hints = (missing_path(keys_of, *path, as_path=not is_sql, table=self) for path in paths)
