@@ -113,6 +113,12 @@ class Dictionary:
 dictionary_of = lru_cache(maxsize=64)(Dictionary)
 
 
+def check_version(metadata: bytes | None) -> None:
+    """Raise the error of `Dictionary` for a version other than 1, also where nothing else of the metadata is read."""
+    if metadata and metadata[0] & 0x0F != VERSION:
+        Dictionary(metadata)
+
+
 def decode_metadata(metadata: bytes) -> list[str]:
     """Return all names of a metadata in the order of their ids.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from parquet_variant.encoding.header import Container, read_container, value_size
 from parquet_variant.encoding.json_writer import json_pieces
-from parquet_variant.encoding.metadata import dictionary_of, metadata_length
+from parquet_variant.encoding.metadata import check_version, dictionary_of, metadata_length
 from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, scalar_to_python
 from parquet_variant.encoding.scalars import value_type
 from parquet_variant.encoding.walk import (
@@ -134,8 +134,9 @@ class Variant:
         Raises
         ------
         MalformedVariantError
-            If it has no bytes or an unknown type id.
+            If it has no bytes or an unknown type id, or the version of the metadata is unknown.
         """
+        check_version(self.metadata)
         return value_type(self._data, self._start, self._stop)
 
     def may_be(self, basic: BasicType) -> bool:
@@ -159,6 +160,7 @@ class Variant:
         >>> Variant.from_python({"a": [{"b": 1}]}).get("$.a[0].b").to_python()
         1
         """
+        check_version(self.metadata)
         value = self
         for segment in VariantPath.parse(path).segments:
             if not isinstance(segment, (str, int)):

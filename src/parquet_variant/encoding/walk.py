@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from parquet_variant.encoding.header import Container, array_bytes, object_bytes, read_container, value_size
-from parquet_variant.encoding.metadata import VERSION, Dictionary, dictionary_of, encode_metadata
+from parquet_variant.encoding.metadata import check_version, dictionary_of, encode_metadata
 from parquet_variant.encoding.scalars import encode_scalar, read_scalar
 from parquet_variant.errors import CastError, MalformedVariantError
 from parquet_variant.types import VariantType
@@ -58,8 +58,7 @@ def walk(metadata: bytes, data: bytes, at: int, stop: int, *, by_key: bool = Fal
     `by_key`: visit the fields of an object in the order of their keys instead of the stored order.
     Raises `MalformedVariantError` at the first fault; the events before it have been yielded.
     """
-    if metadata and metadata[0] & 0x0F != VERSION:
-        Dictionary(metadata)  # raises
+    check_version(metadata)
     open_containers: list[_OpenContainer] = []
     while True:
         container = read_container(data, at, stop)

@@ -59,7 +59,7 @@ def shred_variant(
     """
     schema = ShreddingSchema.of(schema)
     check_choice("layout", layout, get_args(Layout))
-    array = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
+    array = as_variant_array(VariantArray.from_variants([array]) if isinstance(array, Variant) else array)
     if array.layout == layout and (layout == "unshredded" or array.schema == schema):
         return array
 

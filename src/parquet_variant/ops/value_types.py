@@ -161,16 +161,15 @@ def is_variant_null(array: Any, path: AnyPath = "$", *, errors: Errors = "raise"
     >>> pv.is_variant_null(pv.parse_json(["null", '{"a": null}', None]), "$.a").to_pylist()
     [False, True, False]
     """
-    segments = VariantPath.parse(path).segments
+    parsed = VariantPath.parse(path)
     if isinstance(array, Variant):
-        one = array
+        return or_none(partial(_is_null, array, parsed), errors, MalformedVariantError)
+    return or_null(array, partial(_nulls, segments=parsed.segments), errors)
 
-        def is_null() -> bool:
-            value = one.get(VariantPath(segments))
-            return value is not None and type_of(value) == VariantType.NULL
 
-        return or_none(is_null, errors, MalformedVariantError)
-    return or_null(array, partial(_nulls, segments=segments), errors)
+def _is_null(variant: Variant, path: VariantPath) -> bool:
+    value = variant.get(path)
+    return value is not None and type_of(value) == VariantType.NULL
 
 
 def _nulls(column: VariantArray, segments: tuple[Segment, ...]) -> pa.BooleanArray:
@@ -284,7 +283,7 @@ def schema_of_variant_agg(array: Any, *, errors: Errors = "raise") -> str:
     'OBJECT<a: DECIMAL(21,1), b: STRING>'
     """
     null_on_error = check_errors(errors)
-    column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array, errors)
+    column = as_variant_array(VariantArray.from_variants([array]) if isinstance(array, Variant) else array, errors)
     try:
         return _common_type(column)
     except VariantError:

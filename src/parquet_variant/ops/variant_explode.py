@@ -58,7 +58,7 @@ def variant_explode(array: Any, *, outer: bool = False, errors: Errors = "raise"
     [(0, 0, 'a', '[2]'), (0, 1, 'b', '3'), (1, None, None, None)]
     """
     null_on_error = check_errors(errors)
-    column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array, errors)
+    column = as_variant_array(VariantArray.from_variants([array]) if isinstance(array, Variant) else array, errors)
     if null_on_error:
         column = VariantArray(or_null(column, _explodable))
     storage = column.to_unshredded().storage

@@ -148,8 +148,8 @@ class TableWritePlan(ABC, Generic[File], Record):
     hidden_columns: tuple[str, ...] = ()  # Columns that files may have in addition to the table's, such as row ids.
     rules: Rules = field(default_factory=Rules)  # Constraints, generated columns and defaults that rows must obey.
 
-    # The beginning of the names of data files, before `job`.
-    FILE_PREFIX: ClassVar[str] = ""
+    # The beginnings of the names of files, before `job`: of data files, then of others.
+    FILE_PREFIXES: ClassVar[tuple[str, ...]] = ("",)
 
     def __post_init__(self) -> None:
         check_count("file_bytes", self.file_bytes, 1, None, TableError)
@@ -192,15 +192,17 @@ class TableWritePlan(ABC, Generic[File], Record):
 
     def new_name(self) -> str:
         """Return a unique name of a new file, without its extension."""
-        return f"{self.FILE_PREFIX}{self.job}{uuid.uuid4()}"
+        return f"{self.FILE_PREFIXES[0]}{self.job}{uuid.uuid4()}"
 
     def remove_files(self) -> None:
         """Remove all files that tasks of this job wrote or are writing, for a job that will not be committed."""
         assert self.job  # Without it, the names of files do not show who wrote them.
         storage = open_storage(self.uri, self.storage_options)
+        # The id of a deletion vector begins with half of the job, and has its hyphens elsewhere.
+        names = tuple((prefix + self.job[:16]).replace("-", "") for prefix in self.FILE_PREFIXES)
         for file in list(storage.list("")):
             # The temporary name of an unfinished file begins with a dot.
-            if file.path.rpartition("/")[2].removeprefix(".").startswith(f"{self.FILE_PREFIX}{self.job}"):
+            if file.path.rpartition("/")[2].removeprefix(".").replace("-", "").startswith(names):
                 storage.delete(file.path)
 
     def write_files(self, data: Any, *, data_change: bool = True) -> list[File]:

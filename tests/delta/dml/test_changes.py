@@ -430,3 +430,22 @@ def test_times_keep_their_zone_and_their_nanoseconds(tmp_path: Path, column: str
     moment = datetime(2020, 1, 1, 10, tzinfo=UTC)
     expected = datetime(2020, 1, 1, 5) if column == "a" else moment
     assert pv.open(table).to_arrow()[column].to_pylist() == [expected]
+
+
+@pytest.mark.parametrize("change", ["delete", "update"])
+@pytest.mark.parametrize("vectors", VECTORS, ids=["copies", "vectors"])
+def test_a_change_that_fails_leaves_no_file_of_its_tasks(vectors: dict[str, Any], change: str, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    pv.write(table, {"k": [1, 2], "v": pv.parse_json(["1", "2"])}, format="delta")
+    pv.open(table).set_properties(vectors)
+    for _ in range(3):
+        pv.open(table).append({"k": [1, 2], "v": pv.parse_json(["1", "2"])})
+    last = max(table.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    last.write_bytes(last.read_bytes()[:-100])
+    before = sorted(table.rglob("*"))
+    with pytest.raises(pv.DeltaError):
+        if change == "delete":
+            pv.open(table).delete("k = 1", threads=1)
+        else:
+            pv.open(table).update({"k": "3"}, "k = 1", threads=1)
+    assert sorted(table.rglob("*")) == before

@@ -28,16 +28,6 @@ class ArrayType:
     dimensions: int = 1
     read_only: bool = False
 
-    @property
-    def words(self) -> int:
-        """Number of words: the address and the shape."""
-        return 1 + self.dimensions
-
-    @cached_property
-    def numpy(self) -> np.dtype[Any]:
-        """The dtype."""
-        return np.dtype(self.dtype)
-
     def __str__(self) -> str:
         shape = ", ".join(":" * self.dimensions)
         return f"{'const ' if self.read_only else ''}{self.dtype}[{shape}]"
@@ -48,7 +38,7 @@ class ArrayType:
             return type(value).__name__
         flags = value.flags
         is_plain = flags.c_contiguous and (self.read_only or flags.writeable)
-        if is_plain and value.ndim == self.dimensions and value.dtype == self.numpy:
+        if is_plain and value.ndim == self.dimensions and value.dtype == self.dtype:
             return None
         kinds = [("read-only ", not flags.writeable), ("strided ", not flags.c_contiguous)]
         return f"{''.join(kind for kind, holds in kinds if holds)}{value.dtype}[{value.ndim}d]"
@@ -111,11 +101,6 @@ class RecordType:
         """The fields as `_put` takes them."""
         return _plan(self.fields)
 
-    @property
-    def words(self) -> int:
-        """Number of words of the fields."""
-        return sum(_words(kind) for _, kind in self.fields)
-
     def __str__(self) -> str:
         return f"{self.record.__name__}({', '.join(f'{name}: {_text(kind)}' for name, kind in self.fields)})"
 
@@ -141,14 +126,13 @@ def _text(kind: Type) -> str:
 
 
 def _words(kind: Type) -> int:
-    if isinstance(kind, tuple):
-        return sum(map(_words, kind))
-    return kind.words if isinstance(kind, ArrayType | RecordType) else 1
+    if isinstance(kind, ArrayType):
+        return 1 + kind.dimensions  # the address and the shape
+    parts = [part for _, part in kind.fields] if isinstance(kind, RecordType) else kind
+    return sum(map(_words, parts)) if isinstance(parts, list | tuple) else 1
 
 
-_addressof, _characters = ctypes.addressof, ctypes.c_char.from_buffer
-_NOTHING = ctypes.c_int64()
-_NOWHERE = _addressof(_NOTHING)
+_addressof, _start = ctypes.addressof, (ctypes.c_char * 0).from_buffer
 
 
 # Name and type of each value, and the dtype and the dimensions of arrays that are not read-only.
@@ -156,7 +140,7 @@ _Plan = tuple[tuple[str, Type, Any, int], ...]
 
 
 def _plan(parameters: Iterable[tuple[str, Type]]) -> _Plan:
-    arrays = {kind: kind.numpy for _, kind in parameters if type(kind) is ArrayType and not kind.read_only}
+    arrays = {kind: np.dtype(kind.dtype) for _, kind in parameters if type(kind) is ArrayType and not kind.read_only}
     return tuple((name, kind, arrays.get(kind), getattr(kind, "dimensions", 0)) for name, kind in parameters)
 
 
@@ -167,7 +151,7 @@ def _put(words: list[Any], plan: _Plan, values: tuple[Any, ...], where: str = ""
             try:
                 if value.dtype is dtype and value.ndim == dimensions:
                     # Fails for arrays that are read-only or strided; the array interface takes five times as long.
-                    words += (_addressof(_characters(value)) if value.size else _NOWHERE, *value.shape)
+                    words += (_addressof(_start(value)), *value.shape)
                     continue
             except (TypeError, ValueError, AttributeError):
                 pass

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 import pyarrow as pa
 
 from parquet_variant.encoding.header import array_bytes, object_bytes, value_size
-from parquet_variant.encoding.metadata import EMPTY_METADATA, dictionary_of
+from parquet_variant.encoding.metadata import EMPTY_METADATA, check_version, dictionary_of
 from parquet_variant.encoding.scalars import encode_scalar, read_scalar
 from parquet_variant.encoding.variant import Variant, elements_of_array, fields_of_object
 from parquet_variant.errors import ConflictError, MalformedVariantError, SchemaError, VariantError, check_choice
@@ -225,6 +225,7 @@ class RowLayout(NamedTuple):
         residual = None
         if metadata is None and (self.layout == "final" or (self.layout == "draft-paths" and value is not None)):
             raise MalformedVariantError("the row has a value, but its metadata is null", reason="null-metadata")
+        check_version(metadata)
         if self.layout == "draft-paths":
             residual, group = None if value is None else Variant(metadata, value), row.get("paths")
         tree = _Assembly(self.layout, metadata, on_conflict).value(group, node, residual, ROOT)

@@ -121,11 +121,10 @@ def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uin
 
 
 def write_vector(
-    storage: Storage, rows: npt.NDArray[np.uint64], *, name: uuid.UUID | None = None, directory: str = ""
+    storage: Storage, rows: npt.NDArray[np.uint64], name: uuid.UUID, directory: str = ""
 ) -> DeletionVector:
     """Write unique, ascending row positions as a deletion vector to a file in a directory of the table."""
     data = write_bitmap(rows)
-    name = uuid.uuid4() if name is None else name
     storage.put(f"{directory}/deletion_vector_{name}.bin".lstrip("/"), _FILE_VERSION + framed(data))
     return DeletionVector("u", f"{directory}{z85.encode(name.bytes)}", len(data), len(rows), 1)
 

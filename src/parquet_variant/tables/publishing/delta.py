@@ -418,7 +418,7 @@ class _Writer:
             return replace(add, deletion_vector=None)
         rows = self.source.deleted_rows(file)
         self.vectors_written += 1
-        vector = write_vector(self.storage, rows, name=file.vector_id, directory=_VECTORS)
+        vector = write_vector(self.storage, rows, file.vector_id, _VECTORS)
         # Bounds of a file with deleted rows need not be values of the remaining rows.
         stats = (add.stats or "").replace('"tightBounds":true', '"tightBounds":false')
         return replace(add, deletion_vector=vector, stats=stats)

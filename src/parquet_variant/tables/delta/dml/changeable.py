@@ -7,6 +7,7 @@ statistics as JSON, the transaction), and the choice by the `mode` of a write. L
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
@@ -31,10 +32,7 @@ from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Txn
 from parquet_variant.tables.delta.protocol.features import check_writable, enabled, has_feature
 from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_DATA_PROPERTY, check_change_data_names
-from parquet_variant.tables.delta.reading.read import (
-    PLACES,
-    DeltaScan,
-)
+from parquet_variant.tables.delta.reading.read import PLACES, DeltaScan
 from parquet_variant.tables.delta.writing import write as writing
 from parquet_variant.tables.delta.writing.data_files import URI_SAFE, WritePlan, plan_write
 from parquet_variant.tables.delta.writing.write import plan
@@ -76,7 +74,8 @@ class DeltaChangePlan(ChangePlan[Add]):
 
     def with_deleted(self, file: Add, deleted: Mask) -> Add:
         """Return the file with a deletion vector; its bounds stay valid, but may be wider than its rows."""
-        vector = locations.write_vector(self.storage, np.flatnonzero(deleted).astype(np.uint64))
+        name = uuid.UUID(self.write.job[:16] + uuid.uuid4().hex[16:])  # as `remove_files` knows it
+        vector = locations.write_vector(self.storage, np.flatnonzero(deleted).astype(np.uint64), name)
         stats = statistics.parsed_stats(file.stats) | {"numRecords": len(deleted), "tightBounds": False}
         return replace(file, deletion_vector=vector, stats=statistics.dump_stats(stats))
 

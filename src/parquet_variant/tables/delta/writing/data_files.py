@@ -155,7 +155,7 @@ class WritePlan(TableWritePlan[Add]):
     version: int = -1
     key: str = ""
     derives_partitions: bool = False  # Whether partition columns that the data lacks come from its Variant column.
-    FILE_PREFIX: ClassVar[str] = "part-"
+    FILE_PREFIXES: ClassVar[tuple[str, ...]] = ("part-", "deletion_vector_")
     _derived: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def write(self, data: Any, *, data_change: bool = True) -> list[dict[str, Any]]:
