@@ -46,13 +46,12 @@ def test_rows_of_an_unknown_version_are_errors_or_null(name, kind, bad):
 
 
 @pytest.mark.parametrize("bad", [_SCALAR, _OBJECT])
-def test_queries_values_and_writes_of_an_unknown_version_are_refused(tmp_path, bad):
+def test_scans_values_and_writes_of_an_unknown_version_are_refused(tmp_path, bad):
     array = _rows(bad)
     uses = (
         array.to_pylist,
         lambda: pv.shred_variant(array, "a int"),
         lambda: pv.write(tmp_path / "a.parquet", array),
-        lambda: pv.sql("SELECT v:a::int FROM t", t={"v": array}).to_pylist(),
         lambda: pv.open({"v": array}).scan({"n": "$.a:int"}).to_arrow(),
         pv.Variant(*bad).to_python,
         pv.Variant(*bad).to_json,

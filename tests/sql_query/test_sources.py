@@ -221,3 +221,10 @@ def test_columns_that_only_some_files_have_are_null_in_the_others(tmp_path):
     assert query("SELECT count(*) AS n FROM t WHERE id > 7") == [{"n": 1}]
     assert query("SELECT count(*) AS n FROM t WHERE id IS NULL") == [{"n": 1}]
     assert set(query("SELECT * FROM t")[0]) == {"v", "id", "s"}
+
+
+def test_rows_whose_metadata_has_an_unknown_version_are_refused() -> None:
+    rows = pa.array([{"metadata": bytes([version, 0, 0]), "value": b"\x0c\x05"} for version in (0x11, 0x12)])
+    with pytest.raises(pv.MalformedVariantError) as caught:
+        pv.sql("SELECT v:a::int FROM t", t={"v": pv.VariantArray(rows)})
+    assert caught.value.reason == "bad-version"
