@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from spark.class_archive import JVM_FLAGS
+
 ROOT = Path(__file__).resolve().parent.parent
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
@@ -28,13 +30,12 @@ settings.register_profile("fuzz", max_examples=int(os.environ.get("FUZZ_EXAMPLES
 settings.register_profile("small", settings.get_profile("ci"), max_examples=5)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# Tests start many JVMs that live for seconds: without the optimizing compiler they need half of the CPU time, and with
-# an archive of Spark's classes, which `make test` writes, half of that.
-_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Tests start many JVMs: with the archive of Spark's classes that `make test` writes, they need half of the CPU time to
+# start.
 _CLASSES = ROOT / ".venv" / ".spark-classes.jsa"
 _SHARED = f" -XX:SharedArchiveFile={_CLASSES} -Xlog:disable" if _CLASSES.is_file() and _CLASSES.stat().st_size else ""
-os.environ.setdefault("SPARK_LAUNCHER_OPTS", _JVM)
-os.environ.setdefault("SPARK_SUBMIT_OPTS", _JVM + _SHARED)
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", JVM_FLAGS)
+os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_FLAGS + _SHARED)
 
 
 _MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 8 << 30

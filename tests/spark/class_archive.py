@@ -12,11 +12,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+# Without the optimizing compiler, JVMs that live for seconds need half of the CPU time. An archive is of one collector.
+JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 def write_archive(archive: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         staged = Path(folder, "classes.jsa")
-        flags = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -XX:ArchiveClassesAtExit={staged}"
+        flags = f"{JVM_FLAGS} -Xlog:disable -XX:ArchiveClassesAtExit={staged}"
         # The JVM writes the archive after Python's end. The call returns when both have closed the pipes.
         session = subprocess.run(
             [sys.executable, __file__, "--session", folder], capture_output=True, text=True, check=False, timeout=600,

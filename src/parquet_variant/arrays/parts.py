@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.metadata import EMPTY_METADATA, VERSION, Dictionary, encode_metadata
+from parquet_variant.encoding.metadata import EMPTY_METADATA, VERSION, check_version, encode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_bytes, from_numpy, numpy_type, scalar, to_numpy
@@ -396,7 +396,9 @@ def known_versions(storage: pa.StructArray, *, null_on_error: bool = False) -> p
         return storage
     unknown = valid_mask(storage) & (indices >= 0) & ~is_known[indices]
     if not null_on_error:
-        row_by_row(np.flatnonzero(unknown)[:1].tolist(), lambda row: Dictionary(dictionary[int(indices[row])].as_py()))
+        row_by_row(
+            np.flatnonzero(unknown)[:1].tolist(), lambda row: check_version(dictionary[int(indices[row])].as_py())
+        )
     columns, missing = list(stored_columns(storage).values()), from_numpy(unknown | ~valid_mask(storage))
     return pa.StructArray.from_arrays(columns, fields=list(storage.type), mask=missing)
 

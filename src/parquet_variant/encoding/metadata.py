@@ -32,9 +32,7 @@ class Dictionary:
     def __init__(self, metadata: bytes) -> None:
         stop = len(metadata)
         header = read_uint(metadata, 0, 1, stop)
-        if header & 0x0F != VERSION:
-            message = f"unknown metadata version {header & 0x0F}: only version {VERSION} is defined"
-            raise MalformedVariantError(message, reason="bad-version", offset=0)
+        check_version(metadata)
         self.metadata = metadata
         self.is_sorted = bool(header & SORTED_BIT)
         self.offset_size = (header >> 6) + 1
@@ -114,9 +112,10 @@ dictionary_of = lru_cache(maxsize=64)(Dictionary)
 
 
 def check_version(metadata: bytes | None) -> None:
-    """Raise the error of `Dictionary` for a version other than 1, also where nothing else of the metadata is read."""
-    if metadata and metadata[0] & 0x0F != VERSION:
-        Dictionary(metadata)
+    """Raise `MalformedVariantError` for a version other than 1; metadata without bytes has none."""
+    if metadata and (version := metadata[0] & 0x0F) != VERSION:
+        message = f"unknown metadata version {version}: only version {VERSION} is defined"
+        raise MalformedVariantError(message, reason="bad-version", offset=0)
 
 
 def decode_metadata(metadata: bytes) -> list[str]:

@@ -122,7 +122,8 @@ class Computed(Record):
     """A condition that an engine evaluates over columns; no row is skipped by it."""
 
     columns: tuple[str, ...]
-    answers: Any  # A callable that returns for each row whether the condition is true: a `RowCondition`.
+    answers: Callable[[list[Any]], pa.BooleanArray]  # Returns for each row whether it is true.
+    take_warnings: Callable[[], list[str]]  # Returns warnings about values not compared since the last call.
 
 
 Predicate = Compare | In | Like | IsNull | Constant | Computed | Not | And | Or

@@ -241,8 +241,7 @@ class PlannedQuery(ArrowResult):
     def take_warnings(self) -> list[str]:
         """Return warnings about values that the filter did not compare since the last call."""
         conditions = () if self.predicate is None else conditions_of(self.predicate)
-        contexts = (part.answers.context for part in conditions if isinstance(part, Computed))
-        return [text for context in contexts for text in context.take_warnings()]
+        return [text for part in conditions if isinstance(part, Computed) for text in part.take_warnings()]
 
     def tasks(self, task_bytes: int) -> list[Any]:
         """Divide the work; see `pv.Scan.tasks`."""

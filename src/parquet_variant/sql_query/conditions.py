@@ -74,7 +74,7 @@ def sql_filter(
     except (SqlError, TableError) as error:
         is_syntax = error.message.startswith("invalid SQL")
         raise (refusal if refusal is not None and is_syntax else PredicateError(error.message)) from None
-    computed = Computed(tuple(names.values()), rows)
+    computed = Computed(tuple(names.values()), rows, rows.context.take_warnings)
     skipping = expression.pushdown.get("t")
     return computed if skipping is None else And((renamed(skipping, names), computed))
 

@@ -227,9 +227,9 @@ class BoundTable(TableFacts, Record):
         """Return hints about paths that no row has; with a `variant`, paths into it are written as ``$.a.b``."""
         from parquet_variant.query.rewriting.scopes import missing_path
 
-        keys_of, is_sql = cache(self.keys), variant is None
+        keys_of = cache(self.keys)
         paths = [(variant or c.stored_name, c.path) for c in columns if c.path is not None]
-        hints = (missing_path(keys_of, *path, as_path=not is_sql, table=self) for path in paths)
+        hints = (missing_path(keys_of, *path, as_path=variant is not None, table=self) for path in paths)
         return list(dict.fromkeys(filter(None, hints)))
 
     def path_elsewhere(self, variant: str, path: VariantPath) -> VariantPath | None:

@@ -7,7 +7,6 @@ statistics as JSON, the transaction), and the choice by the `mode` of a write. L
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
@@ -74,8 +73,8 @@ class DeltaChangePlan(ChangePlan[Add]):
 
     def with_deleted(self, file: Add, deleted: Mask) -> Add:
         """Return the file with a deletion vector; its bounds stay valid, but may be wider than its rows."""
-        name = uuid.UUID(self.write.job[:16] + uuid.uuid4().hex[16:])  # as `remove_files` knows it
-        vector = locations.write_vector(self.storage, np.flatnonzero(deleted).astype(np.uint64), name)
+        rows = np.flatnonzero(deleted).astype(np.uint64)
+        vector = locations.write_vector(self.storage, rows, self.write.new_vector_id())
         stats = statistics.parsed_stats(file.stats) | {"numRecords": len(deleted), "tightBounds": False}
         return replace(file, deletion_vector=vector, stats=statistics.dump_stats(stats))
 

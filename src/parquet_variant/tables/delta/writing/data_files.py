@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar
@@ -157,6 +158,10 @@ class WritePlan(TableWritePlan[Add]):
     derives_partitions: bool = False  # Whether partition columns that the data lacks come from its Variant column.
     FILE_PREFIXES: ClassVar[tuple[str, ...]] = ("part-", "deletion_vector_")
     _derived: set[str] = field(default_factory=set, repr=False, compare=False)
+
+    def new_vector_id(self) -> uuid.UUID:
+        """Return a unique id of a new deletion vector, by whose first half `remove_files` knows the job."""
+        return uuid.UUID(self.job[:16] + uuid.uuid4().hex[16:])
 
     def write(self, data: Any, *, data_change: bool = True) -> list[dict[str, Any]]:
         """Write rows to new files and describe them.
