@@ -107,6 +107,24 @@ def test_columns_whose_names_are_paths(package: Any, tmp_path: Path) -> None:
         assert found["x"].to_pylist() == [rows[name][1]]
 
 
+def test_columns_whose_names_are_patterns_of_polars(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    for name in ("*", "^.*$", "^a$", ""):
+        pv.write(tmp_path / "t.parquet", {name: [1, 2], "b": [3, 4]}, mode="overwrite")
+        table = pv.open(tmp_path / "t.parquet")
+        assert table.to_arrow().to_pydict() == {name: [1, 2], "b": [3, 4]}
+        assert table.scan().to_polars().to_dict(as_series=False) == {name: [1, 2], "b": [3, 4]}
+        assert table.lazy().filter(polars.col("b") > 3).collect().to_dict(as_series=False) == {name: [2], "b": [4]}
+
+
+def test_a_column_of_iceberg_has_a_name(tmp_path: Path) -> None:
+    pytest.importorskip("fastavro")
+    with pytest.raises(pv.TableError, match="a column has no name"):
+        pv.write(tmp_path / "t", {"": [1], "b": [2]}, format="iceberg")
+    with pytest.raises(pv.TableError, match="two columns are named 'a'"):
+        pv.write(tmp_path / "t", {"s": [{"a": 1, "A": 2}], "b": [2]}, format="iceberg")
+
+
 def test_struct_field_is_never_called_with_a_single_name() -> None:
     """pyarrow parses a single name that begins with a dot as a path, but not the names of a list."""
     faults = []

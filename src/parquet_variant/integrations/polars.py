@@ -54,10 +54,9 @@ def lazy(
 ) -> pl.LazyFrame:
     """Return a lazy polars frame; see `Table.lazy`."""
     with optional_libraries("lazy frames"):
-        import polars as pl
         from polars.io.plugins import register_io_source
 
-        import parquet_variant.ops.interop.polars  # noqa: F401 - registers the namespace ``variant``
+        from parquet_variant.ops.interop.polars import data_frame
 
     planned: Any = table.scan(columns, where, column=column).plan
     selected = {output.name: output for output in planned.selection}
@@ -73,13 +72,14 @@ def lazy(
         # The filter of the frame may name any column.
         needed = selected if where is not None else {name: selected[name] for name in (*names, *filtered)}
         for part in table.scan(needed, filters or where, column=column).batches():
-            frame = pl.DataFrame(part).head(len(part) if rows is None else rows)
+            frame = data_frame(part).head(len(part) if rows is None else rows)
             rows = None if rows is None else rows - len(frame)
-            yield (frame if predicate is None else frame.filter(predicate)).select(names)
+            # Not `select`, which takes * and ^…$ as patterns.
+            yield (frame if predicate is None else frame.filter(predicate))[names]
             if rows == 0:
                 return
 
-    return register_io_source(read, schema=pl.DataFrame(empty).schema, is_pure=True)
+    return register_io_source(read, schema=data_frame(empty).schema, is_pure=True)
 
 
 def _filters(predicate: pl.Expr, table: pa.Table) -> list[tuple[str, str, Any]]:

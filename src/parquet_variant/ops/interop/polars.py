@@ -87,3 +87,10 @@ class VariantExpr:
 def to_polars(array: VariantArray, name: str = "") -> pl.Series:
     """Return a series that keeps the name of the extension."""
     return pl.Series(array).alias(name)
+
+
+def data_frame(table: pa.Table) -> pl.DataFrame:
+    """Return a data frame with the column names of a table, where polars would rename a column without a name."""
+    frame = pl.DataFrame(table)
+    frame.columns = table.column_names
+    return frame

@@ -217,10 +217,8 @@ class ArrowResult(ABC):
     def to_polars(self) -> Any:
         """Return the rows as a polars data frame; Variant columns have a ``.variant`` namespace."""
         with optional_libraries("to_polars"):
-            import polars
-
-            import parquet_variant.ops.interop.polars  # noqa: F401 - registers the namespace
-        return polars.from_arrow(self.to_arrow())
+            from parquet_variant.ops.interop.polars import data_frame
+        return data_frame(self.to_arrow())
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame; Variant columns have the dtype ``variant``."""
@@ -236,10 +234,9 @@ class ArrowResult(ABC):
     def to_pylist(self) -> list[dict[str, Any]]:
         """Return the rows as dicts; Variants are Python objects."""
         table = self.to_arrow()
+        variants = [field.name for field in table.schema if capsules.is_variant_field(field)]
         columns = [
-            VariantArray.from_arrow(table, field.name).to_pylist()
-            if capsules.is_variant_field(field)
-            else table[field.name].to_pylist()
-            for field in table.schema
+            (VariantArray.from_arrow(table, name) if name in variants else table[name]).to_pylist()
+            for name in table.column_names
         ]
         return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -53,7 +53,7 @@ def read_table(
             present = columns and [name for name in columns if name in file.column_names]
             table = read_rows(file, list(file.facts.groups), present, parquet_source.partition)
             # The nulls of a file without any of the columns need its rows.
-            return table if table.num_columns else pa.table({"": pa.nulls(file.facts.rows())})
+            return table if table.num_columns or present is None else pa.table({"": pa.nulls(file.facts.rows())})
 
     def read_files(sources: list[ParquetSource]) -> pa.Table:
         tables = list(in_order(rows_of, sources, thread_count(threads)))
@@ -61,7 +61,7 @@ def read_table(
         if missing := [name for name in columns or () if name not in fields]:
             with open_file(sources[0]) as file:  # raises
                 read_rows(file, [], missing, sources[0].partition)
-        names = dict.fromkeys(name for table in tables for name in table.column_names if name)
+        names = dict.fromkeys(name for table in tables for name in table.column_names)
         return _concatenated_tables(tables, [fields[name] for name in (names if columns is None else columns)])
 
     return with_current_files(source, filesystem, read_files)

@@ -133,15 +133,12 @@ def reader_properties(schema: schemas.Schema, properties: Mapping[str, str]) -> 
 
 
 def checked_schema(schema: schemas.Schema) -> schemas.Schema:
-    """Return a schema that tables may have. Raises `IcebergError`: reason ``"bad-schema"``."""
+    """Return a schema that tables may have. Raises `TableError`: reason ``"bad-schema"``."""
     if schema.highest_id > schemas.MAX_FIELD_ID:
         raise IcebergError(f"the schema has more than {schemas.MAX_FIELD_ID} fields", reason="bad-schema")
-    for place, f in [((), shared.Field("", schema.struct)), *shared.walk_fields(schema.struct)]:
-        names = [part.name.lower() for part in f.type.fields] if isinstance(f.type, shared.StructType) else []
-        name = next((name for name in names if not name or names.count(name) > 1), None)
-        if name is not None:
-            problem = f"two columns are named {'.'.join((*place, name))!r} (names are compared without case)"
-            raise IcebergError(problem, reason="bad-schema")
+    shared.check_schema(schema.struct)
+    if not all(f.name for f in shared.all_fields(schema.struct)):
+        raise IcebergError("a column has no name: rename it", reason="bad-schema")
     for f in schema.fields:
         if f.name in schemas.METADATA_COLUMNS:
             raise IcebergError(f"column {f.name!r} has the name of a metadata column: rename it", reason="bad-schema")
