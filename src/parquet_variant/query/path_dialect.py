@@ -295,6 +295,7 @@ _SPARK_FUNCTIONS = """
 
 
 _EXTREME = re.compile("(ARG_?)?(MIN|MAX)(_BY)?")
+_TEXT_IN_DOLLARS = re.compile(r"\$(\w*)\$.*\$\1\$", re.DOTALL)
 
 
 def _as_spark(name: str) -> Callable[..., exp.Expr]:
@@ -353,13 +354,16 @@ class ForDuckDB(DuckDB):
     INDEX_OFFSET = 0  # indexes are kept as written: those of a Variant count from 0, those of DuckDB from 1
 
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
-        """Return the tokens, with names in place of paths."""
-        tokens = super().tokenize(sql) if dialect is None else super().tokenize(sql, dialect)  # as old releases have it
-        return with_path_tokens(tokens, sql, is_duckdb=True)
+        """Return the tokens, with names in place of paths; dollars begin text only in ``$$…$$`` or ``$tag$…$tag$``."""
+        kind = self.Tokenizer if _TEXT_IN_DOLLARS.search(sql) else self.DollarTokenizer
+        return with_path_tokens(kind(dialect=dialect or self).tokenize(sql), sql, is_duckdb=True)
 
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS = ['"', "`"]
         KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, **SPARK_TYPES}
+
+    class DollarTokenizer(Tokenizer):
+        HEREDOC_STRINGS = []
 
     class Parser(PathParser, DuckDBParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {

@@ -33,6 +33,8 @@ _ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate", "tab
 NO_LITERAL = object()
 _EXACT_DOUBLES = 2**53
 MAX_DIGITS = 38  # of a decimal of the engine
+_MOMENTS = {"date": "DATE", "timestamp_ntz": "TIMESTAMPNTZ", "timestamp": "TIMESTAMPTZ"}
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(Z|[+-]\d\d:\d\d)?)?")
 
 
 class Pushdown:
@@ -103,17 +105,19 @@ class Pushdown:
         """Return the comparison of a column with a literal; None if the engine may compare otherwise."""
         column, kind = compared
         other = other.unnest()
+        kind_class = class_of_type(kind)
+        iso = _ISO.fullmatch(other.name) if isinstance(other, exp.Literal) and other.is_string else None
+        if iso and kind_class in _MOMENTS and bool(iso[1]) == (kind_class == "timestamp"):
+            other = exp.cast(other, _MOMENTS[kind_class])  # as the engine casts the text
         literal = literal_value(other)
         if kind is None or literal is NO_LITERAL:
             return None
-        if literal is not None:  # the engine must not round either side
-            kind_class = class_of_type(kind)
-            if class_of_value(literal_in_zone(other, self.zone)) != kind_class:
-                return None
-            if pa.types.is_timestamp(kind) and kind.unit != "us":
-                return None
-            if kind_class == "number" and not numbers_compare_alike([kind], [literal]):
-                return None
+        if literal is not None and (  # the engine must not round either side
+            class_of_value(literal_in_zone(other, self.zone)) != kind_class
+            or (pa.types.is_timestamp(kind) and kind.unit != "us")
+            or (kind_class == "number" and not numbers_compare_alike([kind], [literal]))
+        ):
+            return None
         compare = Compare(column, op, literal)  # type: ignore[arg-type]
         try:
             bind(compare, {column: kind}, self.zone)

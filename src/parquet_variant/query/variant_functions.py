@@ -21,7 +21,6 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.value_positions import ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
-from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.operations import get
@@ -96,10 +95,6 @@ def _aggregates(lists: Any, of_values: Callable[[VariantArray], Any]) -> list[An
     column = one_chunk(lists)
     elements = (column[row].values for row in range(len(column)))
     return [None if values is None else of_values(column_of(values)) for values in elements]
-
-
-def _array_of(values: VariantArray) -> Variant:
-    return Variant.from_python(list(values))
 
 
 def _entries(argument: Any) -> pa.Array:
@@ -192,7 +187,7 @@ def _is_valid(values: VariantArray) -> pa.BooleanArray:
 
 def _objects(keys: Any, values: Any) -> pa.Array:
     """Return an object for each row from a list of names and an array of values."""
-    rows: list[Variant | None] = []
+    rows: list[dict[str, Any] | None] = []
     for names, array in zip(one_chunk(keys).to_pylist(), column_of(values), strict=True):
         if names is None or array is None:
             rows.append(None)
@@ -203,8 +198,8 @@ def _objects(keys: Any, values: Any) -> pa.Array:
                 f"variant_from_arrays: {len(names)} names for {len(elements)} values, or a name is repeated or NULL",
                 reason="bad-argument",
             )
-        rows.append(Variant.from_python(dict(zip(names, elements, strict=True))))
-    return plain_storage(VariantArray.from_variants(rows))
+        rows.append(dict(zip(names, elements, strict=True)))
+    return plain_storage(VariantArray.from_pylist(rows))
 
 
 class CallContext(Record):
@@ -290,7 +285,7 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "sort_key_of_number": VariantFunction(lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), "BLOB"),
     "variant_explode": VariantFunction(_entries, _ENTRIES),
     "variant_group_array": VariantFunction(
-        lambda lists: plain_storage(VariantArray.from_variants(_aggregates(lists, _array_of))), VARIANT
+        lambda lists: plain_storage(VariantArray.from_pylist(_aggregates(lists, list))), VARIANT
     ),
     "schema_of_variant_agg": VariantFunction(
         lambda lists: pa.array(_aggregates(lists, schema_of_variant_agg), pa.string()), "VARCHAR"
