@@ -141,3 +141,37 @@ def test_a_time_zone_by_name_takes_the_earlier_instant_in_a_session_in_utc():
     found = pv.sql("SELECT n AT TIME ZONE 'America/New_York' AS z FROM t", t=table).to_arrow()["z"].to_pylist()
     assert [moment.astimezone(dt.UTC) for moment in found] == [
         dt.datetime(2024, 11, 3, 5, tzinfo=dt.UTC), dt.datetime(2024, 3, 10, 7, 30, tzinfo=dt.UTC)]  # fmt: skip
+
+
+_SHOWN = "(SELECT {} FROM t WHERE false {} SELECT {} FROM s)"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT i FROM t WHERE z IN (SELECT n FROM s)", [1]),
+        ("SELECT i FROM t WHERE z NOT IN (SELECT n FROM s)", [0, 2, 3]),
+        ("SELECT i FROM t WHERE z = (SELECT max(n) FROM s)", [1]),
+        ("SELECT i FROM t WHERE (SELECT d FROM s) >= z", [0]),
+        ("SELECT i FROM t WHERE z >= ALL (SELECT n FROM s)", [1, 2, 3]),
+        ("SELECT i FROM t WHERE z IN (SELECT z FROM t WHERE i = 3 UNION SELECT n FROM s)", [1, 3]),
+        ("SELECT i FROM t JOIN s ON t.z = s.s", [1]),
+        ("SELECT i FROM t, s WHERE CASE z WHEN n THEN true END", [1]),
+        ("SELECT i FROM t WHERE CASE z WHEN '2024-11-03 00:30:00' THEN true END", [1]),
+        ("SELECT i FROM t, s WHERE (z, i) IN ((n, 1), (n, 2))", [1]),
+        ("SELECT i FROM t, s WHERE [z, z] = [n, n]", [1]),
+        ("SELECT i FROM t, s WHERE z - n = INTERVAL 0 SECOND", [1]),
+        ("SELECT i FROM t, s WHERE date_diff('minute', n, z) = 0", [1]),
+        (f"SELECT i FROM t WHERE z IN {_SHOWN.format('z', 'UNION', 'n')}", [1]),
+        (f"SELECT i FROM t WHERE z IN (SELECT z FROM {_SHOWN.format('z', 'UNION BY NAME', 'n AS z')})", [1]),
+        ("SELECT i FROM t JOIN (SELECT z FROM t EXCEPT SELECT n FROM s) USING (z)", [0, 2, 3]),
+        ("SELECT i FROM t JOIN (SELECT n FROM s INTERSECT SELECT z FROM t) q(z) USING (z)", [1]),
+    ],
+)
+def test_local_times_of_subqueries_set_operations_and_rows_are_the_earlier_instants(query, expected):
+    early = _MIDNIGHT + dt.timedelta(minutes=30)
+    moments = [early + dt.timedelta(hours=hours) for hours in (-1, 0, 1, 2)]
+    local = early.astimezone(ZoneInfo(_HAVANA)).replace(tzinfo=None)
+    t = pa.table({"i": list(range(4)), "z": pa.array(moments)})
+    s = pa.table({"n": pa.array([local]), "s": [str(local)], "d": [local.date()]})
+    assert sorted(pv.sql(query, t=t, s=s, zone=_HAVANA).to_arrow()["i"].to_pylist()) == expected

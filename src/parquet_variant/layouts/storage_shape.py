@@ -203,10 +203,7 @@ def merge_trees(a: TypeTree, b: TypeTree) -> TypeTree:
     if a == b:
         return a
     if isinstance(a, dict) and isinstance(b, dict):
-        fields = dict(a)
-        for name, child in b.items():
-            fields[name] = merge_trees(fields[name], child) if name in fields else child
-        return fields
+        return a | {name: merge_trees(a[name], child) if name in a else child for name, child in b.items()}
     if isinstance(a, list) and isinstance(b, list):
         return [merge_trees(a[0], b[0])]
     if isinstance(a, pa.DataType) and isinstance(b, pa.DataType):

@@ -203,10 +203,7 @@ def _hull(first: Range | None, second: Range | None) -> Range | None:
 
 def merged_ranges(first: Mapping[str, Range], second: Mapping[str, Range]) -> Ranges:
     """Return the ranges of two parts of the data together."""
-    merged = dict(first)
-    for kind, bounds in second.items():
-        merged[kind] = _hull(merged.get(kind), bounds) or bounds
-    return merged
+    return {**first, **{kind: _hull(first.get(kind), bounds) or bounds for kind, bounds in second.items()}}
 
 
 class ValueFigures(Record, eq=False):

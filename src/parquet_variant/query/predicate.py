@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import reduce
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -430,10 +431,7 @@ def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedAr
         if isinstance(column, pa.DictionaryArray) and not by_row:  # IN, for instance
             return _of_distinct(predicate, names.pop(), column)
         combine = pc.and_kleene if isinstance(predicate, And) else pc.or_kleene
-        result = evaluate(predicate.parts[0], columns)
-        for part in predicate.parts[1:]:
-            result = combine(result, evaluate(part, columns))
-        return result
+        return reduce(combine, (evaluate(part, columns) for part in predicate.parts))
     if isinstance(predicate, Not):
         return pc.invert(evaluate(predicate.part, columns))
     if isinstance(predicate, Computed):

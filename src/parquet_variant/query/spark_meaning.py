@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -26,6 +25,8 @@ from parquet_variant.query.variant_functions import RETURN_VARIANTS
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _ALTERNATIVES = {"coalesce", "ifnull", "nullif", "least", "greatest", "list_value", "min", "max", "any_value", "first"}
+_DIFFERENCES = {"date_diff", "datediff", "date_sub", "datesub"}
+_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 _INSTANTS = {"now", "get_current_timestamp", "to_timestamp", "make_timestamptz", EARLIER}
 _LOCAL_TIMES = {"make_date", "make_timestamp", "strptime", "try_strptime", "today", "current_date", "last_day"}
 _LOCAL_TYPES = ("date", "timestamp", "timestampntz", "timestamp_s", "timestamp_ms", "timestamp_ns")
@@ -60,12 +61,10 @@ def with_earlier_instants(tree: exp.Expr, zone: str) -> exp.Expr:
 def _converted(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr | None:
     """Return an expression in place of another one; parts of the other one may change, too."""
     name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
-    if isinstance(node, exp.AtTimeZone) and isinstance(node.args["zone"], exp.Literal):
+    if isinstance(node, exp.AtTimeZone) and node.args["zone"].is_string and _is_instant(node.this) is False:
         with suppress(VariantError):  # DuckDB knows more names, and refuses unknown ones
-            if _is_instant(node.this) is False and not isinstance(
-                other := zone_of(node.args["zone"].name), dt.timezone
-            ):
-                return _earlier(node, other)
+            other = zone_of(node.args["zone"].name)
+            return node if isinstance(other, dt.timezone) else _earlier(node, other)
     if isinstance(node, exp.Cast) and node.is_type("timestamptz"):
         return _cast(node, zone)
     if name == "make_timestamptz" and len(node.expressions) == 6:
@@ -76,35 +75,45 @@ def _converted(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr | None:
             return _earlier(node, zone)
         local = exp.cast(value.copy(), "TIMESTAMPNTZ")  # its offset is that of the instant
         return from_template("(_0 - (_1 - date_trunc(_2, _1)))", [value, local, unit])
-    sides = _alternatives(node)
-    kinds = [_is_instant(side) for side in sides]
-    literals = [side for side in sides if isinstance(side, exp.Literal) and side.is_string]
-    if any(kinds):
-        for side in [*literals, *(side for side, kind in zip(sides, kinds, strict=True) if kind is False)]:
-            side.replace(_cast(exp.cast(side.copy(), "TIMESTAMPTZ"), zone))
-    elif isinstance(node, _COMPARISONS) and any(_utc_text(side.name, zone) for side in literals):
-        values = [side for side in sides if side not in literals]
-        if len(values) == 1 and kinds[sides.index(values[0])] is None and values[0].meta.get("type") is None:
-            zoned = node.copy()
-            for literal in [side for side in _alternatives(zoned) if isinstance(side, exp.Literal)]:
-                literal.replace(_cast(exp.cast(literal.copy(), "TIMESTAMPTZ"), zone))
-            template = "(CASE WHEN typeof(_0) = 'TIMESTAMP WITH TIME ZONE' THEN _1 ELSE _2 END)"
-            return from_template(template, [values[0], zoned, node])
+    is_comparison = isinstance(node, _COMPARISONS)
+    for sides in _unified(node):
+        for side in sides if any(map(_is_instant, sides)) else ():
+            is_text = side.is_string or (is_comparison and side.meta.get("type") in _TEXTS)
+            if is_text or _is_instant(side) is False:
+                side.replace(_as_instant(side, zone))
+    values = [side for side in _sides(node) if not side.is_string] if is_comparison else []
+    if len(values) == 1 and _is_instant(values[0]) is None and values[0].meta.get("type") is None:
+        zoned = node.copy()
+        for literal in [side for side in _sides(zoned) if side.is_string and _utc_text(side.name, zone)]:
+            literal.replace(_as_instant(literal, zone))
+        template = "(CASE WHEN typeof(_0) = 'TIMESTAMP WITH TIME ZONE' THEN _1 ELSE _2 END)"
+        return from_template(template, [values[0], zoned, node]) if zoned != node else None
     return None
 
 
-def _alternatives(node: exp.Expr) -> list[exp.Expr]:
-    """Return the parts of an expression that the engine casts to one type."""
-    found: list[Any] = []
+def _unified(node: exp.Expr) -> Iterator[list[exp.Expr]]:
+    """Yield groups of parts that the engine casts to one type; the last group of CASE is its values."""
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
     if isinstance(node, _COMPARISONS):
-        found = [node.this, *(node.args.get(key) for key in ("expression", "low", "high")), *node.expressions]
+        sides = _sides(node)
+        rows = [side.expressions for side in sides if isinstance(side, (exp.Tuple, exp.Array))]
+        yield from map(list, zip(*rows, strict=False)) if len(rows) == len(sides) else [sides]
     elif isinstance(node, exp.Case):
-        found = [*(choice.args["true"] for choice in node.args["ifs"]), node.args.get("default")]
+        choices = node.args["ifs"]
+        yield [node.this, *(choice.this for choice in choices)] if node.this else []
+        yield [*(choice.args["true"] for choice in choices), *filter(None, [node.args.get("default")])]
+    elif isinstance(node, exp.SetOperation):
+        yield from ([a.unalias(), b.unalias()] for a, b in zip(node.left.selects, node.right.selects, strict=False))
     elif isinstance(node, exp.If) and not isinstance(node.parent, exp.Case):
-        found = [node.args["true"], node.args.get("false")]
-    elif isinstance(node, exp.Array) or (isinstance(node, exp.Anonymous) and node.name.lower() in _ALTERNATIVES):
-        found = node.expressions
-    return [part for part in found if isinstance(part, exp.Expr)]
+        yield _sides(node)[1:]
+    elif isinstance(node, (exp.Array, exp.Sub)) or name in _ALTERNATIVES:
+        yield _sides(node)
+    elif name in _DIFFERENCES:
+        yield node.expressions[-2:]
+
+
+def _sides(node: exp.Expr) -> list[exp.Expr]:
+    return [part.this if isinstance(part, (exp.Any, exp.All)) else part for part in node.iter_expressions()]
 
 
 def _is_instant(node: exp.Expr) -> bool | None:
@@ -120,13 +129,26 @@ def _is_instant(node: exp.Expr) -> bool | None:
         return None if (inner := _is_instant(node.this)) is None else not inner
     if isinstance(node, exp.Paren) or (isinstance(node, (exp.Add, exp.Sub)) and node.expression.find(exp.Interval)):
         return _is_instant(node.this)
-    parts = node.expressions[1:] if name in _TRUNCATIONS else _alternatives(node)
-    kinds = set() if isinstance(node, (*_COMPARISONS, exp.Array)) else {_is_instant(part) for part in parts}
+    parts = node.expressions[1:] if name in _TRUNCATIONS else []
+    if isinstance(node, exp.Query):
+        parts = [item.unalias() for item in node.selects[:1]]
+    elif isinstance(node, (exp.Case, exp.If)) or name in _ALTERNATIVES:
+        parts = [[], *_unified(node)][-1]
+    kinds = {_is_instant(part) for part in parts}
     return True if True in kinds else False if False in kinds else None
 
 
 def _earlier(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
     return exp.Anonymous(this=EARLIER, expressions=[node.copy(), exp.Literal.string(str(zone))])
+
+
+def _as_instant(value: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
+    """Return the cast of a part of an expression, of an item of a SELECT, or of the only column of a subquery."""
+    if isinstance(value, exp.Query):
+        rows = exp.Subquery(this=value.unnest().copy(), alias=exp.TableAlias(this="_rows", columns=["_value"]))
+        return exp.Subquery(this=exp.select(_as_instant(exp.column("_value", "_rows"), zone)).from_(rows))
+    found = _cast(exp.cast(value.copy(), "TIMESTAMPTZ"), zone)
+    return exp.alias_(found, value.name, quoted=True) if isinstance(value.parent, exp.Select) else found
 
 
 def _cast(node: exp.Cast, zone: dt.tzinfo) -> exp.Expr:
@@ -141,13 +163,10 @@ def _cast(node: exp.Cast, zone: dt.tzinfo) -> exp.Expr:
 
 def _utc_text(text: str, zone: dt.tzinfo) -> str | None:
     """Return a local time as an instant in UTC; None for a text with an offset, or that is not a time."""
-    if not re.fullmatch(_LOCAL, text):
-        return None
-    try:
-        moment = dt.datetime.fromisoformat(text.strip())
-        return None if moment.tzinfo else moment.replace(tzinfo=zone).astimezone(dt.UTC).isoformat(" ")
-    except (ValueError, OverflowError):
-        return None
+    with suppress(ValueError, OverflowError):
+        if re.fullmatch(_LOCAL, text):
+            return dt.datetime.fromisoformat(text.strip()).replace(tzinfo=zone).astimezone(dt.UTC).isoformat(" ")
+    return None
 
 
 # Expressions with the same meaning in both engines.
@@ -230,7 +249,7 @@ class SparkMeaning:
         elif isinstance(node, exp.Substring):
             is_alike = _number(node.args.get("start"), least=1)
         elif isinstance(node, exp.Like):  # Spark refuses a pattern with a wrong escape only when it meets one
-            is_alike = isinstance(node.expression, exp.Literal) and node.expression.is_string
+            is_alike = node.expression.is_string
         elif isinstance(node, (exp.Add, exp.Sub)) and node.find(exp.Interval):
             is_alike = not any(map(pa.types.is_date, kinds))  # DuckDB returns timestamps
         elif isinstance(node, exp.Div):
@@ -302,9 +321,7 @@ class SparkMeaning:
         if isinstance(node, exp.Anonymous):
             name = str(node.this).lower()
             return name in _SPELLED or (name == "coalesce" and all(map(self.has_one_spelling, node.expressions)))
-        return isinstance(node, (exp.Substring, exp.Trim, exp.DPipe)) or (
-            isinstance(node, exp.Literal) and (node.is_string or node.is_int)
-        )
+        return isinstance(node, (exp.Substring, exp.Trim, exp.DPipe)) or node.is_string or node.is_int
 
     def element(self, node: exp.Bracket) -> exp.Expr:
         """Translate an index of an array, which Spark counts from 0; that of a Variant is kept."""

@@ -85,11 +85,8 @@ class Pushdown:
             if compares and None not in compares:
                 predicate = is_in(column[0], [compare.literal for compare in compares if compare is not None])
         elif isinstance(node, exp.Like):
-            pattern = node.expression
-            is_literal = isinstance(pattern, exp.Literal) and pattern.is_string
-            predicate = (
-                Like(column[0], pattern.name) if is_literal and column[1] in (pa.string(), self.any_type) else None
-            )
+            is_pattern = node.expression.is_string and column[1] in (pa.string(), self.any_type)
+            predicate = Like(column[0], node.expression.name) if is_pattern else None
         elif column[1] in (pa.bool_(), self.any_type):
             predicate = Compare(column[0], "=", True)
         return Not(predicate) if predicate is not None and node.args.get("negate") else predicate

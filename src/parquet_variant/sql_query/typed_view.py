@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
@@ -93,10 +94,7 @@ def _shortest_names(keys: Sequence[Sequence[str]], taken: Sequence[str]) -> list
     ['a_id', 'b_id', 'n', 'id']
     """
     lower = [tuple(key.lower() for key in path) for path in keys]
-    counts: dict[tuple[str, ...], int] = {}
-    for path in lower:
-        for length in range(1, len(path) + 1):
-            counts[path[-length:]] = counts.get(path[-length:], 0) + 1
+    counts = Counter(path[start:] for path in lower for start in range(len(path)))
     other_names = {name.lower() for name in taken}
 
     def is_clear(path: tuple[str, ...], length: int) -> bool:

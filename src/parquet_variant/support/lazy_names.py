@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from parquet_variant.errors import VariantError
@@ -86,10 +87,7 @@ def registered_method(name: str) -> Callable[..., Any]:
     """
     module, _, function = _METHODS[name].partition(":")
     with optional_libraries(name), loading():
-        implementation: Any = import_module(f"parquet_variant.{module}")
-        for part in function.split("."):
-            implementation = getattr(implementation, part)
-    return implementation
+        return attrgetter(function)(import_module(f"parquet_variant.{module}"))
 
 
 @contextmanager

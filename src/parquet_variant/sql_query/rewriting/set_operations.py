@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 
 import pyarrow as pa
@@ -45,13 +46,12 @@ def asks_for_bounds(tree: exp.Expr) -> bool:
     if not isinstance(table, exp.Table) or {key for key, part in table.args.items() if part} - {"this", "alias"}:
         return False
     nodes = [node for item in tree.expressions for node in item.walk()]
-    calls = [node for node in nodes if isinstance(node, exp.Anonymous)]
-    columns = [node for node in nodes if isinstance(node, exp.Column)]
-    return (
-        bool(columns)
-        and all(type(node) in _BOUNDS for node in nodes)
-        and all(node.name.lower() in ("min", "max") and len(node.expressions) == 1 for node in calls)
-        and all(isinstance(column.parent, exp.Anonymous) for column in columns)
+    return {exp.Column} <= set(map(type, nodes)) <= _BOUNDS and all(
+        isinstance(node.parent, exp.Anonymous)
+        if isinstance(node, exp.Column)
+        else node.name.lower() in ("min", "max") and len(node.expressions) == 1
+        for node in nodes
+        if isinstance(node, (exp.Column, exp.Anonymous))
     )
 
 
@@ -114,6 +114,7 @@ def by_position(
             item: exp.Expr = exp.Null() if column.kind is None else exp.cast(exp.Null(), _VARIANT)
             if place is not None:
                 item = exp.column(f"_c{place}", table="_side")
+                item.meta["type"] = outputs[place].type
             items.append(exp.alias_(item, name, quoted=True))
             named.append(replace(column if place is None else outputs[place], name=name))
         rows = exp.Subquery(this=query, alias=table_alias("_side", _numbered(outputs)))
@@ -242,10 +243,8 @@ def typed_result(query: exp.Expr, outputs: Outputs, cast: Callable[[exp.Expr, pa
     if outputs is None or not any(output.is_variant and output.common is not None for output in outputs):
         return query
     columns = _numbered(outputs)
-    items: list[exp.Expr] = []
-    for (column, name), output in zip(columns.items(), outputs, strict=True):
-        item: exp.Expr = exp.column(column, table="_result")
-        if output.is_variant and output.common is not None:
-            item = cast(item, output.common)
-        items.append(exp.alias_(item, name, quoted=True))
+    values: list[exp.Expr] = [exp.column(column, table="_result") for column in columns]
+    types = [output.common if output.is_variant else None for output in outputs]
+    typed = [value if kind is None else cast(value, kind) for value, kind in zip(values, types, strict=True)]
+    items = map(partial(exp.alias_, quoted=True), typed, columns.values())
     return exp.select(*items).from_(exp.Subquery(this=query, alias=table_alias("_result", columns)))

@@ -6,7 +6,6 @@ and isolation levels of the table's properties. Leaves the changes themselves to
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -209,10 +208,7 @@ def rewrite_manifests(table: snapshots.Snapshot) -> RewriteManifestsResult:
 
     See `IcebergTable.rewrite_manifests`.
     """
-    kinds: dict[tuple[int, bool], int] = defaultdict(int)
-    for manifest in table.manifests:
-        kinds[manifest.spec_id, manifest.is_deletes] += 1
-    if all(count == 1 for count in kinds.values()):
+    if len({(manifest.spec_id, manifest.is_deletes) for manifest in table.manifests}) == len(table.manifests):
         return RewriteManifestsResult(table.snapshot_id, len(table.manifests), len(table.manifests))
     done = commit_snapshot(table, SnapshotChange("replace", rewrites_manifests=True))
     return RewriteManifestsResult(done.snapshot_id, len(table.manifests), len(done.manifests))
