@@ -65,17 +65,29 @@ def test_keys_are_searched_in_files_with_inverted_bounds():
     assert may_match_files(In("n", pa.array([15])), {"n": files}, 2).tolist() == [True, False]
 
 
-def test_a_delta_table_with_inverted_statistics_loses_no_row(tmp_path: Path) -> None:
-    table = tmp_path / "t"
-    pv.write(table, {"id": np.arange(10), "v": pv.from_python([{"n": number} for number in range(10)])}, format="delta")
+def _set_bounds(table: Path, column: str, low: object, high: object) -> None:
     (log,) = (table / "_delta_log").glob("*.json")
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     for action in actions:
         if "add" in action:
             stats = json.loads(action["add"]["stats"])
-            stats["minValues"]["id"], stats["maxValues"]["id"] = 20, 10
+            stats["minValues"][column], stats["maxValues"][column] = low, high
             action["add"]["stats"] = json.dumps(stats)
     log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.decimal128(9, 2)], ids=str)
+def test_booleans_are_not_bounds_of_numbers(kind: pa.DataType, tmp_path: Path) -> None:
+    rows = {"x": pa.array([1, 2, 3]).cast(kind), "v": pv.from_python([1, 2, 3])}
+    pv.write(tmp_path / "t", rows, format="delta")
+    _set_bounds(tmp_path / "t", "x", False, True)
+    assert len(pv.open(tmp_path / "t").scan(["x"], "x >= 2").to_arrow()) == 2
+
+
+def test_a_delta_table_with_inverted_statistics_loses_no_row(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    pv.write(table, {"id": np.arange(10), "v": pv.from_python([{"n": number} for number in range(10)])}, format="delta")
+    _set_bounds(table, "id", 20, 10)
     assert pv.open(table).scan(["id"], "id = 5").to_arrow()["id"].to_pylist() == [5]
     pv.open(table).delete("id = 5")
     assert sorted(pv.open(table).scan(["id"]).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4, 6, 7, 8, 9]

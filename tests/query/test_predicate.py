@@ -374,3 +374,10 @@ def test_paths_of_a_filter_have_the_type_of_their_values(tmp_path, source):
         assert table.scan({"n": "$.n:int"}, conditions).to_arrow()["n"].to_pylist() == expected
     with pytest.raises(PredicateError, match="unknown column w: choose from v"):
         table.scan({"n": "$.n:int"}, "w:n > 5")
+
+
+def test_a_column_of_a_fixed_number_of_bytes_is_compared_with_bytes():
+    table = pv.open({"u": pa.array([b"\x01\x7f", b"\x01\x80", None], pa.binary(2))})
+    assert table.scan(["u"], [("u", ">", b"\x01\x7f")]).to_arrow()["u"].to_pylist() == [b"\x01\x80"]
+    with pytest.raises(pv.PredicateError, match="cannot compare u"):
+        table.scan(["u"], [("u", "=", b"\x01")])

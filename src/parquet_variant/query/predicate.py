@@ -34,7 +34,7 @@ OPERATORS: tuple[Operator, ...] = ("=", "<>", "<", "<=", ">", ">=")
 _TESTS: dict[type, tuple[Callable[[pa.DataType], bool], ...]] = {
     bool: (pa.types.is_boolean,),
     str: (pa.types.is_string, pa.types.is_large_string),
-    bytes: (pa.types.is_binary, pa.types.is_large_binary),
+    bytes: (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary),
 }
 # The operators that change if the operands are exchanged.
 FLIPPED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -345,12 +345,12 @@ def _value_of(data: Any, kind: pa.DataType) -> Any:
     """Return the parts of parsed JSON that fit a type; None for other parts."""
     if pa.types.is_struct(kind):
         return {f.name: _value_of(data.get(f.name), f.type) for f in kind} if isinstance(data, dict) else None
-    if data is None:
+    if data is None or (isinstance(data, bool) and not pa.types.is_boolean(kind)):
         return None
     try:
         if pa.types.is_temporal(kind):
             return pa.scalar(data, pa.string()).cast(kind).as_py() if isinstance(data, str) else None
-        if pa.types.is_floating(kind) and isinstance(data, (int, Decimal)) and not isinstance(data, bool):
+        if pa.types.is_floating(kind) and isinstance(data, (int, Decimal)):
             return float(data)
         if pa.types.is_decimal(kind):
             return pa.scalar(Decimal(data), kind).as_py() if isinstance(data, (int, Decimal)) else None

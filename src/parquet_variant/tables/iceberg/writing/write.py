@@ -118,8 +118,7 @@ def new_table(catalog: Catalog, identifier: tuple[str, ...], arrow: pa.Schema, a
     # A catalog of names chooses the location unless the user did.
     location = absolute_location(asked.location) if asked.location else ""
     properties = {**reader_properties(schema, asked.properties), **asked.properties}
-    metadata = new_metadata(location, schema, spec, order, properties)
-    return catalog.stage(identifier, metadata)
+    return catalog.stage(identifier, new_metadata(location, schema, spec, order, properties))
 
 
 def reader_properties(schema: schemas.Schema, properties: Mapping[str, str]) -> dict[str, str]:
