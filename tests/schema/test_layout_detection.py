@@ -272,13 +272,15 @@ UNKNOWN = {
         ("object", _group(("a", _group(TYPED, ("x", FIVE))), ("q", _group(("untyped_value", NULL), TYPED)))),
     ),
 }
+COLUMN = _group(("metadata", NULL), ("value", VALUE), ("typed_value", _group(("a", FIVE))))
 
 
 @pytest.mark.parametrize(
     ("storage", "reason"),
     [(storage, "duplicate-field") for storage in DUPLICATES.values()]
-    + [(storage, "unknown-field") for storage in UNKNOWN.values()],
-    ids=[*DUPLICATES, *UNKNOWN],
+    + [(storage, "unknown-field") for storage in UNKNOWN.values()]
+    + [(COLUMN, "not-a-group")],
+    ids=[*DUPLICATES, *UNKNOWN, "a column in place of a group"],
 )
 def test_every_reader_refuses_a_group_in_the_same_way(storage: pa.StructArray, reason: str, tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"

@@ -241,7 +241,7 @@ class _Reader:
         self, group: ColumnGroup, path: VariantPath, allowed: tuple[str, ...] = ()
     ) -> Mapping[str, ColumnGroup]:
         """Return the fields of a group by name: all of them, or those that are allowed."""
-        if self.is_strict and (group.is_leaf or group.is_list):
+        if group.is_leaf or group.is_list:
             raise _refuse(f"expected a group, got {_name(group)}", path, "not-a-group")
         fields: Mapping[str, ColumnGroup] = group.fields
         if len(fields) < group.field_count:
