@@ -99,11 +99,11 @@ def test_infer_policies_are_steered(variant: Run, tmp_path: Path, rare_paths: Pa
     queries.write_text("SELECT variant_get(v, '$.rare', 'int') FROM t;\n")
     assert ddl("--policy", "workload", "--queries", queries, "--set", "max_columns=1") == "rare bigint"
     done = variant("infer", rare_paths, "--set", "min_row_share=0.01", "--set", "maps.keys=100", "--diff")
-    assert done.out == "+ $['rare']: bigint, 4.0% of rows (all bigint)\n"
+    assert done.out == "+ $.rare: bigint, 4.0% of rows (all bigint)\n"
     assert variant("infer", rare_paths, "--diff").out == "no difference\n"
     done = variant("infer", rare_paths, "--against", "id string, gone date")
-    assert "shifted  $['id']: string -> bigint" in done.out
-    assert "dead  $['gone']" in done.out
+    assert "shifted  $.id: string -> bigint" in done.out
+    assert "dead  $.gone" in done.out
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,7 @@ _CSV_FILES: list[tuple[str, bytes, list[dict[str, object]] | None]] = [
     ("a.csv", b"zip,n\n007,1\n010,2\n", [{"zip": "007", "n": 1}, {"zip": "010", "n": 2}]),
     ("a.csv", b"id;price\n1;2,5\n2;\n", [{"id": 1, "price": "2,5"}, {"id": 2, "price": None}]),
     ("a.csv", b"1|x\n2|y\n", [{"_c0": 1, "_c1": "x"}, {"_c0": 2, "_c1": "y"}]),
+    ("a.csv", b",n,\n0,x,a\n1,y,b\n", [{"_c0": 0, "n": "x", "_c2": "a"}, {"_c0": 1, "n": "y", "_c2": "b"}]),
     ("a.csv", b"a,b\n'x,y',1\n'z',2\n", [{"a": "x,y", "b": 1}, {"a": "z", "b": 2}]),
     ("a.tsv", b"a\tb\n1,2\t3\n4,5\t6\n", [{"a": "1,2", "b": 3}, {"a": "4,5", "b": 6}]),
     ("a.TSV", b"a\n1\n", [{"a": 1}]),

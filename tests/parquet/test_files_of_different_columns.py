@@ -172,7 +172,15 @@ def test_a_column_that_is_a_variant_only_in_some_files_is_refused(tmp_path: Path
     pv.write(tmp_path / "a.parquet", {"k": [1], "v": pv.parse_json(['{"a": 1}'])})
     pq.write_table(pa.table({"k": [1], "v": values}), tmp_path / "b.parquet")
     table = pv.open(tmp_path, column="v")
-    for read in (table.read, table.contract, lambda: table.diff(table), lambda: pv.profile(tmp_path, column="v")):
+    for read in (
+        table.read,
+        table.contract,
+        table.validate,
+        table.optimize,
+        lambda: table.rewrite(tmp_path / "new"),
+        lambda: table.diff(table),
+        lambda: pv.profile(tmp_path, column="v"),
+    ):
         with pytest.raises(pv.VariantError, match=r"b\.parquet"):
             read()
 
@@ -185,3 +193,44 @@ def test_a_struct_without_the_variant_of_other_files_has_nulls(tmp_path: Path) -
     assert table.read().to_pylist() == [{"a": 1}, None]
     assert table.scan({"a": "$.a:bigint"}).to_arrow()["a"].to_pylist() == [1, None]
     assert str(table.diff(table)).count("2 rows") >= 1
+
+
+def _values(table: pv.Table, column: str) -> list[Any]:
+    return sorted(table.read(column).to_pylist(), key=str)
+
+
+def test_files_without_the_column_are_rewritten_compacted_and_valid(directory: str, tmp_path: Path) -> None:
+    table = pv.open(directory)
+    rows = {column: _values(table, column) for column in "vw"}
+    for options in ({"layout": "unshredded"}, {"schema": "infer", "column": "v"}, {"schema": "boolean", "column": "w"}):
+        written = table.rewrite(f"{tmp_path}-new", mode="overwrite", **options)
+        new = pv.open(f"{tmp_path}-new")
+        assert len(written) == 4 and {column: _values(new, column) for column in "vw"} == rows, options
+        assert new.schema.names == ["k", "v", "n", "w"]
+    assert str(table.validate()).startswith("4 files, 4 rows: valid")
+    assert table.compat(require={"duckdb": "1.5"})
+    pv.write(f"{directory}/4.parquet", pa.table({"k": ["e"]}))
+    for column in "vw":
+        table.optimize(column=column, reshred=True)
+        assert _values(table, column) == sorted([*rows[column], None], key=str)
+        assert sorted(filter(None, table.to_arrow()["k"].to_pylist())) == ["a", "b", "d", "e"]
+
+
+def test_a_column_is_required_if_every_file_requires_it(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64(), nullable=False)])
+    for name, names in (("a.parquet", ["a", "b"]), ("b.parquet", ["a"])):
+        pq.write_table(
+            pa.table({n: [1] for n in names}, schema=pa.schema([schema.field(n) for n in names])), tmp_path / name
+        )
+    assert [field.nullable for field in pv.open(tmp_path).schema] == [False, True]
+    pq.write_table(pa.table({"a": [None]}, schema=pa.schema({"a": pa.int64()})), tmp_path / "c.parquet")
+    assert [field.nullable for field in pv.open(tmp_path).schema] == [True, True]
+
+
+def test_files_of_which_none_has_the_column_are_refused(tmp_path: Path) -> None:
+    for number in range(2):
+        pq.write_table(pa.table({"k": [number]}), tmp_path / f"{number}.parquet")
+    table = pv.open(tmp_path)
+    for write in (table.optimize, table.validate, lambda: table.rewrite(tmp_path / "new", layout="unshredded")):
+        with pytest.raises(pv.VariantError, match=r"no Variant column.*\.parquet"):
+            write()

@@ -47,7 +47,7 @@ def test_what_the_sentences_say(table):
     assert repr(pv.open(f"{table}/files").validate()).startswith("<ValidationReport 2 files, 6 rows: valid; notes on ")
     assert "nothing to do" in repr(pv.open(f"{table}/table").optimize(dry_run=True))
     done = OptimizeResult(2, 1, 300, 200)
-    assert repr(done) == "<OptimizeResult 2 files of 300 bytes became 1 file of 200 bytes>"
+    assert repr(done) == "<OptimizeResult 2 files (300 bytes) became 1 file (200 bytes)>"
 
 
 def test_rows_are_shown_by_their_beginnings(table):

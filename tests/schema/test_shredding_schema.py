@@ -185,10 +185,10 @@ class TestDiff:
             DDL("a struct<x: int>, b array<string>, c struct<z: int>, d date")
         )
         assert [str(change) for change in changes] == [
-            "$['a']['y']: int -> (not shredded)",
-            "$['b'][*]: int -> string",
-            "$['c']: int -> struct<z int>",
-            "$['d']: (not shredded) -> date",
+            "$.a.y: int -> (not shredded)",
+            "$.b[*]: int -> string",
+            "$.c: int -> struct<z int>",
+            "$.d: (not shredded) -> date",
         ]
 
 

@@ -91,8 +91,8 @@ class TestExplain:
         before, after = infer(array), infer(array, AutoPolicy(min_row_share=0.5, min_type_share=0.9))
         assert explain_diff(before, before) == ""
         assert explain_diff(before, after).splitlines() == [
-            "- $['b']: string, 25.0% of rows (in 25.00% of the rows, under 50%)",
-            "~ $['mixed']: string -> variant (no type has 90%: 75.0% string, 25.0% number)",
+            "- $.b: string, 25.0% of rows (in 25.00% of the rows, under 50%)",
+            "~ $.mixed: string -> variant (no type has 90%: 75.0% string, 25.0% number)",
         ]
 
 

@@ -279,3 +279,44 @@ def test_filters_of_scans_agree_with_queries(form: str, tmp_path: Path) -> None:
         ).to_arrow()
         found = pv.open(source).scan(["k"], text.format(*["$."] * 20), zone=zone).to_arrow()
         assert found["k"].to_pylist() == expected["k"].to_pylist(), (text, zone)
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_values_that_a_change_of_other_rows_did_not_compare_are_named(table_format: Any, tmp_path: Path) -> None:
+    pv.write(tmp_path / "t", pv.from_python([{"n": 1}, {"n": "1"}, {"n": "2"}]), format=table_format)
+    table = pv.open(tmp_path / "t")
+    result = table.delete("v:n = '1'")
+    assert (result.rows_deleted, [hint.split(":")[0] for hint in result.hints]) == (1, ["1 number at v"])
+    merge = table.merge(pa.table({"k": ["2"]}), "target.v:n = source.k").when_matched_update({"v:hit": "true"})
+    result = merge.execute()
+    assert result.rows_updated == 1 and "not compared with a string" in " ".join(result.hints)
+    assert table.delete("v:n::string = '1'").hints == ()
+
+
+@pytest.mark.parametrize("table_format", ["memory", "parquet", "delta", "json"])
+def test_a_scan_that_another_engine_or_query_reads_says_which_values_were_not_compared(
+    table_format: Any, tmp_path: Path
+) -> None:
+    source: Any = pv.from_python([{"n": 1}, {"n": "1"}])
+    if table_format == "json":
+        source = tmp_path / "t.ndjson"
+        source.write_text('{"n": 1}\n{"n": "1"}\n')
+    elif table_format != "memory":
+        pv.write(tmp_path / "t.parquet", source, format=table_format)
+        source = tmp_path / "t.parquet"
+    scan = pv.open(source).scan({"n": "$.n"}, "v:n = '1'")
+    with pytest.warns(UserWarning, match="1 number at .* was not compared with a string"):
+        assert len(pa.table(scan)) == 1
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        answer = pv.sql("SELECT n FROM s", s=scan)
+    said = [*answer.warnings, *(str(warning.message) for warning in caught)]
+    assert len(answer) == 1 and "not compared with a string" in " ".join(said)
+
+
+def test_columns_of_a_list_have_the_types_of_their_values_and_may_be_compared(rows: pa.Table) -> None:
+    table = pv.open(rows)
+    for columns in (["$.id"], "$.id"):
+        assert table.scan(columns).schema.field("$.id").type == pa.int64()
+        assert table.scan(columns, "$.id = 5").to_arrow()["$.id"].to_pylist() == [5]
+    with pytest.warns(UserWarning, match="not compared with a string"):
+        assert table.scan(["$.m"], "$.m = 'x'").to_arrow().num_rows > 0

@@ -175,13 +175,13 @@ def explain_diff(before: InferenceResult, after: InferenceResult) -> str:
     >>> from parquet_variant.inference.policies.auto import AutoPolicy
     >>> rows = pv.parse_json(['{"a": 1}'] * 19 + ['{"a": 1, "b": "x"}'])
     >>> print(explain_diff(infer(rows), infer(rows, AutoPolicy(min_row_share=0.05))))
-    + $['b']: string, 5.0% of rows (all string)
+    + $.b: string, 5.0% of rows (all string)
     """
     before_by_path, after_by_path = (
-        {decision.path: decision for decision in result.decisions if decision.shredded} for result in (before, after)
+        {one.path.shorthand: one for one in result.decisions if one.shredded} for result in (before, after)
     )
     lines = []
-    for path in sorted({*before_by_path, *after_by_path}, key=str):
+    for path in sorted({*before_by_path, *after_by_path}):
         was, now = before_by_path.get(path), after_by_path.get(path)
         if was is None and now is not None:
             lines.append(f"+ {path}: {now.type}, {now.row_share:.1%} of rows ({now.reason})")

@@ -109,7 +109,7 @@ class Drift(Record):
         nodes = f"{self.before or 'not shredded'} -> {self.after or 'not shredded'}"
         shares = f"typed {self.typed_before:.1%} -> {self.typed_after:.1%}"
         saved = f", saves {self.bytes_saved:,} bytes" if self.bytes_saved > 0 else ""
-        return f"{self.change}  {self.path}: {nodes}, in {self.row_share:.1%} of rows, {shares}{saved}"
+        return f"{self.change}  {self.path.shorthand}: {nodes}, in {self.row_share:.1%} of rows, {shares}{saved}"
 
 
 class SchemaOrigin(Record):
@@ -192,9 +192,9 @@ def find_drift(
     >>> report = find_drift(table, Profile.of_array(pv.parse_json(rows)))
     >>> for drift in report.drifts:
     ...     print(drift)
-    hot  $['seen']: not shredded -> string, in 100.0% of rows, typed 0.0% -> 100.0%, saves 680 bytes
-    shifted  $['id']: bigint -> string, in 100.0% of rows, typed 0.0% -> 100.0%, saves 240 bytes
-    dead  $['old']: double -> not shredded, in 0.0% of rows, typed 0.0% -> 0.0%
+    hot  $.seen: not shredded -> string, in 100.0% of rows, typed 0.0% -> 100.0%, saves 680 bytes
+    shifted  $.id: bigint -> string, in 100.0% of rows, typed 0.0% -> 100.0%, saves 240 bytes
+    dead  $.old: double -> not shredded, in 0.0% of rows, typed 0.0% -> 0.0%
     >>> report.pays, report.merged.to_ddl()
     (True, 'id string, kind string, old double, seen string')
     """

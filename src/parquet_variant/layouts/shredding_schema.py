@@ -428,7 +428,7 @@ class SchemaChange(Record):
     after: ShreddingSchema | None
 
     def __str__(self) -> str:
-        return f"{self.path}: {_change_text(self.before)} -> {_change_text(self.after)}"
+        return f"{self.path.shorthand}: {_change_text(self.before)} -> {_change_text(self.after)}"
 
 
 def _add_changes(

@@ -138,8 +138,8 @@ def too_deep(path: VariantPath) -> SchemaError:
     while path_depth(deepest) > MAX_PHYSICAL_DEPTH:
         deepest = deepest.parent
     return SchemaError(
-        f"the shredding schema is too deep: {path} takes {path_depth(path)} Parquet levels, and the limit is "
-        f"{MAX_PHYSICAL_DEPTH}, because readers refuse deeper files; make {deepest} a variant",
+        f"the shredding schema is too deep: {path.shorthand} takes {path_depth(path)} Parquet levels, and the limit is "
+        f"{MAX_PHYSICAL_DEPTH}, because readers refuse deeper files; make {deepest.shorthand} a variant",
         reason="too-deep",
         path=str(path),
     )

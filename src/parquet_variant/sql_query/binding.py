@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import PredicateError, VariantError, VariantFileError
+from parquet_variant.errors import PredicateError, VariantError, VariantFileError, strings_of
 from parquet_variant.ops.interop.tables import rows_of, with_json_as_variants, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter
@@ -97,7 +97,9 @@ def with_common_types(
         if not isinstance(where, str):
             raise
         refusal = error
-    paths = {name: _untyped_path(request) for name, request in columns.items()} if isinstance(columns, Mapping) else {}
+    if not isinstance(columns, Mapping):
+        columns = {name: name for name in strings_of("columns", columns)}
+    paths = {name: _untyped_path(request) for name, request in columns.items()}
     hidden = set() if predicate is None else columns_of(predicate).difference(columns)
     needs_sql = refusal is not None or any(_untyped_path(name) or ":$" in name for name in hidden)
     if not needs_sql and not any(paths.values()):
@@ -107,7 +109,7 @@ def with_common_types(
     typed = {
         name: columns[name] if path is None else Selected(name, path, bound.common_type(variant, path))
         for name, path in paths.items()
-    } or columns
+    }
     mixed = {name for name, path in paths.items() if path is not None and typed[name].type is None}
     if not needs_sql and (predicate is None or not mixed & columns_of(predicate, compared=True)):
         return typed, predicate

@@ -222,7 +222,7 @@ class SqlQuery(Record, frozen=False):
                         yield part.set_column(1, "column_type", pa.array(kinds, pa.string()))
                     else:
                         yield with_json(part) if as_text else with_variants(part)
-                self.warnings += context.take_warnings()
+                self.warnings += chain(context.take_warnings(), *(plan.take_warnings() for plan in self.plans.values()))
                 if not all(has_values):  # a column without values, or an empty result
                     uses = ((use.table, use.needed.values()) for use in self.rewritten.uses)
                     self.warnings += dict.fromkeys(h for table, columns in uses for h in table.path_hints(columns))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer import Argument, BadParameter, Option
 
@@ -19,9 +19,6 @@ from parquet_variant.cli.output import print_result
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import DEFAULT_COMPRESSION, AnyLayout, FileMode, OnConflict, OutputFormat
 from parquet_variant.support.report_text import counted, human_bytes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _TABLES = ("delta", "iceberg")
 
@@ -78,19 +75,11 @@ def optimize(
     version, drift = result.version, result.drift
     counts = ("files_removed", "files_added", "bytes_removed", "bytes_added")
     document = {} if version is None else {"version": version}
-    document |= {name: getattr(result, name) for name in counts}
-    document["drift"] = None if drift is None else drift.to_dict()
-    lines = [drift] if drift is not None and (drift.drifts or dry_run) else []
-    place = "" if version is None else f" in version {version}"
-    if not dry_run and not result.files_removed and not result.files_added:
-        lines.append(f"nothing to do{place}")
-    elif not dry_run:
-        before = f"{counted(result.files_removed, 'file')} ({human_bytes(result.bytes_removed)})"
-        lines.append(
-            f"{before} became {counted(result.files_added, 'file')} ({human_bytes(result.bytes_added)}){place}"
-        )
-        if place and result.bytes_removed:
-            lines.append(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
+    document |= {name: getattr(result, name) for name in counts} | {"drift": drift and drift.to_dict()}
+    lines: list[Any] = [drift] if drift is not None and (drift.drifts or dry_run) else []
+    lines += [] if dry_run else [result]
+    if version is not None and result.bytes_removed:
+        lines.append(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
     print_result(document, lines, as_json=as_json)
 
 
@@ -220,7 +209,9 @@ def _write_rows(
     source: str, source_format: str, dest: str, target: Any, catalog: str | None, mode: Any, layout: Any, **write: Any
 ) -> tuple[dict[str, Any], str]:
     """Write the rows of a table to a file, or of files or a table to a table; return the report."""
-    from parquet_variant.files.vortex.rewriting import source_files, tables_of
+    import pyarrow as pa
+
+    from parquet_variant.arrays.parts import empty_table
     from parquet_variant.tables.creating import write as write_any
 
     if target not in _TABLES:
@@ -234,15 +225,15 @@ def _write_rows(
     if target == "iceberg":
         mode = "error" if mode == "error" else "replace"
         write["catalog"] = read_catalog(catalog)
-    count = 0
+    opened, count = open_table(source, catalog), 0
+    scan = opened.scan()
+    schema = pa.schema([new.with_nullable(old.nullable) for new, old in zip(scan.schema, opened.schema, strict=True)])
 
     def parts() -> Iterator[pa.Table]:
         nonlocal count
-        is_table = source_format in _TABLES
-        tables = [[open_table(source, catalog).to_arrow()]] if is_table else map(tables_of, source_files(source))
-        for part in chain.from_iterable(tables):
+        for part in chain([empty_table(schema)], scan.batches()):
             count += len(part)
-            yield part
+            yield pa.table(part.columns, schema=schema)
 
     made = write_any(dest, parts(), format=target, mode=mode, **write)
     name, number = ("version", made.version) if target == "delta" else ("snapshot", made.snapshot_id)

@@ -77,19 +77,16 @@ def cat(
     """
     from parquet_variant.arrays.capsules import is_variant_field
     from parquet_variant.arrays.parts import one_chunk
-    from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
     from parquet_variant.files.parquet.format.files import locate
-    from parquet_variant.files.parquet.scanning.scan import files_with_new_columns
+    from parquet_variant.files.parquet.reading.read import column_of_files
     from parquet_variant.ops.interop.display import json_texts
     from parquet_variant.types.forms import holds_json, is_json_type
 
     options: dict[str, Any] = {"column": column, "version": version, "at": at, "catalog": catalog}
     with queryable(path, threads, accepts_json=True, allow_outside=allow_outside, **options) as table:
         schema, name = table.schema, column
-        if name is None and table.format == "parquet":
-            opened = files_with_new_columns(locate(table.source))
-            if not any(find_variants(file.schema) for file, _ in opened) and not any(map(holds_json, schema.types)):
-                raise no_variant_column(schema.names, table.uri)
+        if name is None and table.format == "parquet" and not any(map(holds_json, schema.types)):
+            column_of_files(locate(table.source), None, None)  # raises an error if no file has a Variant
         if name is None and len(schema) == 1 and (is_variant_field(schema.field(0)) or is_json_type(schema.types[0])):
             name = schema.names[0]
         selected = None if name is None else {"v": ("$", "variant")}

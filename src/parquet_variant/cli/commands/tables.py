@@ -225,7 +225,7 @@ def merge(
             raise BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
         result = plan.execute(dry_run=dry_run)
     for hint in result.hints:
-        report_warning(f"the condition of the merge matches no row: {hint}")
+        report_warning(hint)
     _report(replace(result, hints=()), as_json=as_json, dry_run=dry_run)
 
 
@@ -243,9 +243,11 @@ def _assignments(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _report(result: ChangeResult, *, as_json: bool, dry_run: bool = False) -> None:
-    """Print the result of a change or its count; raise `TableError` if no row has a path of the condition."""
+    """Print the result of a change or its count; raise `TableError` if no row matches and there is a reason."""
+    if result.hints and not result.rows_deleted + result.rows_updated:
+        raise TableError(f"the condition matches no row: {result.hints[0]}", reason="no-such-path")
     for hint in result.hints:
-        raise TableError(f"the condition matches no row: {hint}", reason="no-such-path")
+        report_warning(hint)
     counts = (("deleted", result.rows_deleted), ("updated", result.rows_updated), ("inserted", result.rows_inserted))
     changes = ", ".join(f"{counted(rows, 'row')} {verb}" for verb, rows in counts if rows)
     opened = f"{result.files_opened} of {counted(result.files_total, 'file')} opened"

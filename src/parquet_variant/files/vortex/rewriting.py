@@ -19,7 +19,6 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import check_choice, check_names
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
-from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.format.files import open_file as open_parquet
 from parquet_variant.files.parquet.operations.rewrite import (
@@ -29,7 +28,7 @@ from parquet_variant.files.parquet.operations.rewrite import (
     plan_rewrite,
     profile_task,
 )
-from parquet_variant.files.parquet.reading.read import read_rows
+from parquet_variant.files.parquet.reading.read import main_place, read_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
 from parquet_variant.files.vortex import reader
 from parquet_variant.files.vortex.dtype import JsonColumn, compress_json, json_errors
@@ -115,7 +114,7 @@ def rewrite(
     """
     vortex()
     engine = engine_or_threads(engine, threads, progress)
-    files = source_files(source)
+    files: list[SourceFile] = [VortexFile(name) for name in vortex_files(source)] or list(locate(source))
     dest = path_text(dest).removeprefix("file://")
     if format is not None:
         check_choice("format", format, get_args(FileFormat))
@@ -136,28 +135,6 @@ def rewrite(
     target_schema = None if schema is None else ShreddingSchema.of(schema)
     form = _Form(kind, values, stored, on_conflict, target_schema, column, options)
     return engine.run("rewrite", partial(_rewrite, form=form), targets)
-
-
-# -- sources and targets
-
-
-def source_files(source: str | os.PathLike[str]) -> list[SourceFile]:
-    """Return the Vortex files that a path names, or else the Parquet files."""
-    return [VortexFile(name) for name in vortex_files(source)] or list(locate(source))
-
-
-def tables_of(file: SourceFile, *, json: bool = False) -> Iterator[pa.Table]:
-    """Yield the rows of a file as at least one table, whose Variants have the extension name.
-
-    `json`: whether columns of JSON text in Vortex files are kept; otherwise they become Variants.
-    """
-    if isinstance(file, ParquetSource):
-        with open_parquet(file) as opened:
-            for group in [[number] for number in range(opened.metadata.num_row_groups)] or [[]]:
-                with opened.place_errors(group):
-                    yield read_rows(opened, group)
-        return
-    yield from reader.iter_tables(file.path, json=json)
 
 
 def _profile(task: int, attempt: int, file: SourceFile, *, column: str | None) -> Profile:
@@ -187,11 +164,11 @@ class _Form(Record):
             return None
         if isinstance(file, ParquetSource):
             with open_parquet(file) as opened:
-                return choose_column(opened.schema, self.column, opened.name).path
+                return main_place(opened, self.column)
         return (reader.choose_variant(open_file(file.path), self.column, json=self.format == "parquet"),)
 
     def tables(self, file: SourceFile, main: Place | None, like: SourceFile | None = None) -> Iterator[pa.Table]:
-        """Yield the tables of a file with all Variants in their new form.
+        """Yield the rows of a file, as at least one table, with all Variants in their new form.
 
         `main`: the column that the schema is for.
         `like`: the file whose schemas the other columns have.
@@ -219,8 +196,14 @@ class _Form(Record):
                 layout = "final"
             return new_storage(array, schema, layout, self.on_conflict)
 
-        for table in tables_of(file, json=self.format == "vortex"):
-            yield map_variants(table, convert)
+        if isinstance(file, ParquetSource):
+            with open_parquet(file) as parquet:
+                for group in [[number] for number in parquet.facts.groups] or [[]]:
+                    with parquet.place_errors(group):
+                        yield map_variants(read_rows(parquet, group), convert)
+        else:
+            for table in reader.iter_tables(file.path, json=self.format == "vortex"):
+                yield map_variants(table, convert)
 
 
 def _rewrite(task: int, attempt: int, target: tuple[SourceFile, str], *, form: _Form) -> FileInfo | VortexFileInfo:

@@ -53,8 +53,8 @@ class CsvOptions(Record):
 
     `delimiter`, `quote_char`: one ASCII character each. None: detected from the first rows; the delimiter of ``.tsv``
       files is a tab.
-    `header`: the first row contains the names of the columns. Without a header they are ``_c0``, ``_c1``, …, as in
-      Spark. None: there is a header unless the first row has the types of the other rows, and not all are strings.
+    `header`: the first row contains the names of the columns. Without a header, or a name, they are ``_c0``, ``_c1``,
+      …, as in Spark. None: there is one unless the first row has the types of the other rows, and not all are strings.
     `null_values`: unquoted fields that mean null; by default only the empty field.
     `infer_types`: whether the columns next to a JSON column get the types of all their values; otherwise they are
       strings.
@@ -255,7 +255,7 @@ class CsvReader:
             self.names = [f"_c{index}" for index in range(first_row.num_columns)]
             return text
         values = [column[0].as_py() for column in first_row.columns]
-        self.names = ["" if value is None else value for value in values]
+        self.names = [value or f"_c{index}" for index, value in enumerate(values)]
         if len(set(self.names)) < len(self.names):
             duplicate = next(name for name in self.names if self.names.count(name) > 1)
             raise JsonError(

@@ -250,9 +250,10 @@ def _traits_of(table: Table) -> list[frozenset[str]]:
     for source in sources:
         with open_file(source) as file:
             columns = find_variants(file.schema)
-            if table.format == "parquet" and not columns:
-                raise no_variant_column([node.name for node in file.schema.children], file.name)
-            traits[frozenset(shared.union(*map(engine_rules.schema_traits, columns)))] = None
+            if columns or table.format != "parquet":
+                traits[frozenset(shared.union(*map(engine_rules.schema_traits, columns)))] = None
+    if table.format == "parquet" and not traits:
+        raise no_variant_column(table.schema.names, table.uri)
     return list(traits) or [frozenset(shared)]
 
 

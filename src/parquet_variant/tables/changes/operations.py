@@ -47,7 +47,7 @@ class ChangeResult(Record):
     committed
         False if the table had recorded the batch before, so that nothing was done.
     hints
-        If no row matched: messages about paths of the condition that no row has, and values that it did not compare.
+        Messages about values that the condition did not compare and, if no row matched, paths that no row has.
     """
 
     version: int
@@ -139,7 +139,7 @@ def _change_rows(
         change = rows.run(current, options.engine, step)
         # A repeated batch may match no row.
         matches_none = not change.changed and current.batch is None
-        return replace(change, hints=rows.unmatched_reasons(current)) if matches_none else change
+        return replace(change, hints=rows.hints(current, matches_none=matches_none))
 
     return run_change(table, clause.action.upper(), plan, options.batch, dry_run=dry_run)
 
@@ -271,7 +271,7 @@ class Merge(Record):
                 change,
                 rows_inserted=len(inserts),
                 source_rows=len(self.join.source),
-                hints=rows.unmatched_reasons(table) if matches_none else (),
+                hints=rows.hints(table, matches_none=matches_none),
                 parameters={"predicate": self.join.condition, "clauses": clauses},
             )
             return with_inserts(change, rows.plan, [inserts]) if len(inserts) and not dry_run else change
@@ -410,7 +410,7 @@ def erase(
     if not done.rows_deleted and (dry_run or not force):
         # History is not lost for a condition that matches no row because of a misspelled path or a missing cast.
         advice = "; pass force=True (--force) if the condition is right"
-        rows_of(erasable.table, True).unmatched_reasons(erasable.table, advice)
+        rows_of(erasable.table, True).hints(erasable.table, matches_none=True, advice=advice)
     report = EraseReport(uri, dry_run, done.version, done.rows_deleted, done.files_removed, versions_removed=versions)
     if dry_run:
         return report

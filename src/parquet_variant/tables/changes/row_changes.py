@@ -205,12 +205,14 @@ class RowChange(Record):
         parameters = {"predicate": self.clauses[0].predicate or "true"}
         return TableChange(opened, done, lambda added: len(self.files(table, added)) > 0, parameters=parameters)
 
-    def unmatched_reasons(self, table: ChangeableTable[Any], advice: str = "") -> tuple[str, ...]:
-        """Return messages about missing paths of the condition, and about values that it did not compare.
+    def hints(self, table: ChangeableTable[Any], *, matches_none: bool, advice: str = "") -> tuple[str, ...]:
+        """Return messages about values that the condition did not compare, and missing paths if no row matches it.
 
-        Call it if no row matches. Raises `TableError`, whose message ends in `advice`, if the rows have a similar path
-        or, with an advice, if values were not compared.
+        Raises `TableError`, whose message ends in `advice`, if no row matches and the rows have a similar path or, with
+        an advice, if values were not compared.
         """
+        if not matches_none:
+            return tuple(self.context.take_warnings())
         expression = self._expression if self.condition is None else self.condition
 
         def keys_of_rows(column: str) -> frozenset[str] | None:
@@ -233,7 +235,7 @@ class RowChange(Record):
         for mistake in mistakes:
             problem = f"the condition{of_merge} matches no row: {mistake}{advice}"
             raise TableError(problem, reason="no-such-path", file=table.uri)
-        return tuple(messages)
+        return tuple(f"the condition{of_merge} matches no row: {text}" if of_merge else text for text in messages)
 
     # ---- the rows of a file
 

@@ -24,9 +24,16 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_count
 from parquet_variant.files.parquet.format import footer as footers
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
-from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
+from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.files.parquet.reading.read import read_rows, row_group_arrays, variant_in, variant_of_files
+from parquet_variant.files.parquet.reading.read import (
+    column_of_files,
+    main_place,
+    read_rows,
+    row_group_arrays,
+    variant_in,
+    variant_of_files,
+)
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
 from parquet_variant.inference.infer import DriftReport, find_drift_of_files, infer
@@ -42,7 +49,7 @@ from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
 from parquet_variant.support.choices import FileMode, Layout, OnConflict
 from parquet_variant.support.keywords import with_keywords
 from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.report_text import counted, human_bytes
 
 _COPY_BYTES = 4 << 20
 Paths: TypeAlias = Collection[tuple[str, ...]]
@@ -160,10 +167,12 @@ def rewrite(
     WriterOptions.of(write)  # Check options before files are read.
     targets = plan_rewrite(source, dest, filesystem, mode=mode)
     recover([target for _, target in targets], filesystem)
+    sources = [file for file, _ in targets]
+    column = column_of_files(sources, column, schema)
     if schema == "infer":
-        sources = [file for file, _ in targets]
-        profile = partial(profile_task, column=variant_of_files(sources, column).name)
-        schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema
+        schema = infer(
+            engine.reduce("infer the schema", partial(profile_task, column=column), sources, Profile.merge)
+        ).schema
     elif schema is not None:
         schema = ShreddingSchema.of(schema)
     work = partial(
@@ -239,11 +248,7 @@ class VariantForm(Record):
         return writer.info
 
     def _copy_rows(self, file: OpenFile, writer: VariantWriter, threads: int) -> None:
-        main = None
-        if self.schema is not None or self.column is not None or self.keeps_others:
-            main = choose_column(file.schema, self.column, file.name).path
-        elif not find_variants(file.schema):
-            raise no_variant_column([node.name for node in file.schema.children], file.name)
+        main = main_place(file, self.column)
 
         def new(storage: pa.StructArray, place: Place) -> pa.StructArray:
             if self.keeps_others and place != main:
@@ -304,13 +309,15 @@ class OptimizeResult(Record, repr=False):
     drift: DriftReport | None = None
     version: int | None = None
 
+    def __str__(self) -> str:
+        place = "" if self.version is None else f" in version {self.version}"
+        if not self.files_removed and not self.files_added:
+            return f"nothing to do{place}"
+        before = f"{counted(self.files_removed, 'file')} ({human_bytes(self.bytes_removed)})"
+        return f"{before} became {counted(self.files_added, 'file')} ({human_bytes(self.bytes_added)}){place}"
+
     def __repr__(self) -> str:
-        version = "" if self.version is None else f"version {self.version}, "
-        text = "nothing to do"
-        if self.files_removed:
-            before = f"{counted(self.files_removed, 'file')} of {counted(self.bytes_removed, 'byte')}"
-            text = f"{before} became {counted(self.files_added, 'file')} of {counted(self.bytes_added, 'byte')}"
-        return f"<OptimizeResult {version}{text}{'' if self.drift is None else f'; {self.drift!r}'}>"
+        return f"<OptimizeResult {self}{'' if self.drift is None else f'; {self.drift!r}'}>"
 
 
 class ShreddedFile(Record):
@@ -439,15 +446,17 @@ class ParquetFiles(FilesToOptimize):
         super().__init__(column, write)
 
     def _files(self, root: str) -> Sequence[ParquetSource]:
-        return locate(root)
+        sources = locate(root)
+        self.column = variant_of_files(sources, self.column).name
+        return sources
 
     def _describe(self, source: ParquetSource) -> ShreddedFile:
         with open_file(source) as file:
-            variant_column = choose_column(file.schema, self.column, file.name)
-            table = empty_table(file.arrow_schema)
-            other_fields = [str(field) for field in table.schema if field.name != variant_column.path[0]]
-            array = next(array for _, array in row_group_arrays(file, variant_in(file, variant_column.name)))
-            schema = array.schema if array.schema is not None else ShreddingSchema.variant()
+            table, schema, main = empty_table(file.arrow_schema), None, main_place(file, self.column)
+            if main is not None:
+                _, array = next(row_group_arrays(file, variant_in(file, self.column)))
+                schema = array.schema if array.schema is not None else ShreddingSchema.variant()
+            other_fields = [str(field) for field in table.schema if main is None or field.name != main[0]]
             return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {other_fields}")
 
     def _profile(self, task: int, attempt: int, source: ParquetSource) -> Profile:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
+from itertools import chain
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -18,14 +19,14 @@ from parquet_variant.arrays.parts import empty_table, known_versions, nested_arr
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, strings_of
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants, tagged
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_values, find_variants, top_column
-from parquet_variant.files.parquet.format.files import (
-    OpenFile,
-    ParquetSource,
-    Source,
-    open_file,
-    with_current_files,
+from parquet_variant.files.parquet.format.columns import (
+    VariantColumn,
+    choose_column,
+    choose_values,
+    find_variants,
+    top_column,
 )
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
 from parquet_variant.io.directories import Partition
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.parse_json import parse_json
@@ -171,16 +172,33 @@ def variant_of_files(sources: Sequence[ParquetSource], name: str | None) -> Vari
     raise AssertionError("no files")
 
 
+def column_of_files(sources: Sequence[ParquetSource], name: str | None, schema: object) -> str | None:
+    """Return the name of the column that a schema is for; None for several Variants without a name and a schema."""
+    try:
+        return variant_of_files(sources, name).name
+    except VariantFileError as error:
+        if schema is not None or error.reason != "several-variant-columns":
+            raise
+    return None
+
+
+def main_place(file: OpenFile, name: str | None) -> Place | None:
+    """Return the place of the column that a schema is for; None without a name, or if the file lacks the column."""
+    return choose_column(file.schema, name, file.name).path if name and _has_column(file, name) else None
+
+
+def _has_column(file: OpenFile, name: str) -> bool:
+    names = chain(file.column_names, (node.dotted for node in file.schema.walk()))
+    # A Variant inside lists also has a name without their levels.
+    return name in names or any(name == variant.name for variant in find_variants(file.schema))
+
+
 def variant_in(file: OpenFile, name: str | None) -> VariantColumn | None:
     """Return the Variant column of a file with a name, or the only one; None if the file lacks the column.
 
     Raises `VariantFileError` if the column is not a Variant, or inside a list or map.
     """
-    names: set[str | None] = {None, *file.column_names}
-    if name not in names:
-        names.update(node.dotted for node in file.schema.walk())
-        names.update(variant.name for variant in find_variants(file.schema))  # which leaves out the levels of lists
-    column = choose_values(file.schema, name, file.name) if name in names else None
+    column = choose_values(file.schema, name, file.name) if name is None or _has_column(file, name) else None
     if column is not None and column.repeated:
         problem = f"{column.name} is inside a list or map, so a row may have several values: use Table.to_arrow"
         raise VariantFileError(f"{problem} or `variant cat`", reason="repeated-column", file=file.name)

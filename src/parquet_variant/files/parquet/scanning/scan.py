@@ -62,13 +62,12 @@ def is_remote(sources: Iterable[ParquetSource]) -> bool:
 
 
 def files_with_new_columns(sources: Sequence[ParquetSource]) -> Iterator[tuple[OpenFile, list[str]]]:
-    """Yield each file, open, that has columns which no file before it has, with the names of these columns."""
+    """Yield each file, open, with the names of its columns that no file before it has."""
     found: set[str] = set()
     for file in in_order(open_file, sources, FOOTERS if is_remote(sources) else 1):
         with file:
-            if new := [name for name in file.column_names if name not in found]:
-                found.update(new)
-                yield file, new
+            yield file, [name for name in file.column_names if name not in found]
+            found.update(file.column_names)
 
 
 def tables_of_parts(
@@ -375,9 +374,12 @@ def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None, file
     """Return the columns of all files (or the first `files`), each as in the first file with it; see `Table.schema`."""
 
     def fields_of(sources: list[ParquetSource]) -> list[pa.Field]:
-        opened = files_with_new_columns(sources[:files])
-        rows = ((read_rows(file, [], partition=file.source.partition), new) for file, new in opened)
-        return [field for table, new in rows for field in table.schema if field.name in new]
+        fields, optional = list[pa.Field](), set[str]()
+        for file, new in files_with_new_columns(sources[:files]):
+            required = {node.name for node in file.schema.children if node.repetition != "optional"}
+            optional.update({field.name for field in fields}.union(new) - required, new if fields else ())
+            fields += read_rows(file, [], new, file.source.partition).schema
+        return [field.with_nullable(field.name in optional) for field in fields]
 
     return pa.schema(with_current_files(source, filesystem, fields_of))
 

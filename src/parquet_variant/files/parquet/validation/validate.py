@@ -100,20 +100,25 @@ def validate(
     check_count("limit", limit)
     report = ValidationReport()
     traits: dict[str, set[str]] = {}  # by file
+    names, lacking = set[str](), dict[str, list[str]]()  # Variant columns; the columns of files without one
     workers = thread_count(threads)
     for parquet_source in locate(source, filesystem):
         with open_file(parquet_source) as file:
             variants = [variant for variant in columns.find_variants(file.schema) if column in (None, variant.name)]
             if not variants:
-                raise columns.no_variant_column([node.name for node in file.schema.children], file.name, column)
+                lacking[file.name] = file.column_names
             report.files += 1
             report.rows += file.facts.rows()
             for variant in variants:
+                names.add(variant.name)
                 violations = Violations(file.name, variant.name, limit)
                 found = _check(file, variant, violations, workers)
                 traits.setdefault(file.name, {"parquet"}).update(found, schema_traits(variant))
                 report.violations += violations.violations
                 report.omitted += violations.count - len(violations.violations)
+    for name, others in lacking.items():
+        if not names or not names.isdisjoint(others):
+            raise columns.no_variant_column(others, name, column)
     for rule in engine_rules():
         # A column without the annotation is a struct by its declaration.
         always = rule.result != "struct"
