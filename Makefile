@@ -87,6 +87,8 @@ stack: $(STACK)/.installed ## the recipes of docs/stack.md with ibis, dlt, dbt, 
 	$(say) 'Running the recipes with their libraries'
 	@PYTHONPATH=src $(STACK)/bin/python -m parquet_variant.kernels.machine_code.building
 	@PYTHONPATH=src $(STACK)/bin/python -m pytest -q -rs tests/integrations
+	$(say) 'Running the recipe of Airflow, which needs an older FastAPI, in an environment of its own'
+	@PYTHONPATH=src $(STACK)/airflow/bin/python -m pytest -q -rs tests/integrations/test_stack.py -k airflow
 
 judges: $(DEV_STAMP) $(JUDGES_STAMP) ## tests in which other engines judge our tables; needs Maven Central
 	$(say) 'delta-spark, Iceberg on Spark and DuckDB judge our tables'
@@ -274,6 +276,9 @@ $(STACK)/.installed: pyproject.toml
 	@PIP_CONSTRAINT= $(STACK)/bin/python -m pip --disable-pip-version-check install --quiet --upgrade 'pip>=25.1'
 	@PIP_CONSTRAINT= $(STACK)/bin/python -m pip --disable-pip-version-check install --quiet --progress-bar off \
 		--group stack --editable '.[cli,sql,delta,iceberg]'
+	@test -x $(STACK)/airflow/bin/python || $(PYTHON) -m venv $(STACK)/airflow
+	@PIP_CONSTRAINT= $(STACK)/bin/python -m pip --python $(STACK)/airflow --disable-pip-version-check install --quiet \
+		--progress-bar off 'apache-airflow>=3' --group core-tests pandas polars --editable '.[cli,sql,delta]'
 	@touch $@
 
 $(JUDGES_STAMP): pyproject.toml $(addprefix tests/judges/,install.sh jars.xml hadoop-aws.xml)

@@ -246,7 +246,7 @@ CONTRACT_OF_ORDERS = pv.Contract(
 )
 
 
-def test_a_contract_as_sodacl_lists_what_is_lost() -> None:
+def test_a_contract_for_soda_lists_what_is_lost() -> None:
     lost = [line for line in CONTRACT_OF_ORDERS.to_soda().splitlines() if line.startswith("#")]
     assert lost == [
         f"# not expressed: {rule}"
@@ -257,22 +257,31 @@ def test_a_contract_as_sodacl_lists_what_is_lost() -> None:
     ]  # fmt: skip
 
 
-def test_soda_finds_what_the_contract_finds() -> None:
-    scan_module = pytest.importorskip("soda.scan", reason="soda-core 3 is not installed")
+@pytest.mark.parametrize("values", [[1, 2], [1.5, 2], ["a", "it's"], [True], ["a", 1], [dt.date(2026, 1, 1)]])
+def test_soda_takes_lists_of_numbers_or_of_strings(values: list[Any]) -> None:
+    text = pv.Contract({"$.k": {"values": values}}, name="lake/sales/orders").to_soda()
+    assert "dataset: lake/sales/orders" in text
+    assert ("valid_values" in text) == (values in ([1, 2], [1.5, 2], ["a", "it's"]))
+    assert ("# not expressed: $.k values" in text) != ("valid_values" in text)
+
+
+def test_soda_finds_what_the_contract_finds(tmp_path: Path) -> None:
+    pytest.importorskip("soda_duckdb", reason="soda-duckdb is not installed")
+    from soda_core.contracts.api.verify_api import verify_contract_locally
+    from soda_duckdb.common.data_sources.duckdb_data_source import DuckDBDataSourceImpl
+
+    (tmp_path / "contract.yml").write_text(CONTRACT_OF_ORDERS.to_soda())
     good, bad = (1, "a", "Abc", 1.0), (0, "c", "Bernard", 2.0)
-    for rows, outcome in (([good], "pass"), ([good, bad, (None, "a", None, 1.0)], "fail")):
+    for rows, outcome in (([good], "passed"), ([good, bad, (None, "a", None, 1.0)], "failed")):
         connection = duckdb.connect()
         connection.execute('CREATE TABLE orders (id int, kind text, "user.name" text, n double)')
         connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", rows)
-        scan = scan_module.Scan()
-        scan.add_duckdb_connection(connection)
-        scan.set_data_source_name("duckdb")
-        scan.add_sodacl_yaml_str(CONTRACT_OF_ORDERS.to_soda())
-        scan.execute()
-        assert not scan.has_error_logs(), scan.get_logs_text()
-        checks = scan.get_scan_results()["checks"]
-        assert [check["outcome"] for check in checks] == [outcome] * 6
-        assert {check["column"] for check in checks} == {'"id"', '"kind"', '"user.name"', '"n"'}
+        source = DuckDBDataSourceImpl.from_existing_cursor(connection, name="duckdb")
+        result = verify_contract_locally(data_sources=[source], contract_file_path=str(tmp_path / "contract.yml"))
+        assert not result.has_errors, result.get_errors_str()
+        (of_contract,) = result.contract_verification_results
+        found = [(check.check.column_name, check.outcome.value.lower()) for check in of_contract.check_results]
+        assert found == [(name, outcome) for name in ("id", "id", "kind", "n", "user.name")]
 
 
 def test_narwhals_takes_typed_scans(events: Path) -> None:

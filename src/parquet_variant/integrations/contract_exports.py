@@ -17,7 +17,7 @@ from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import PathRules
 from parquet_variant.inference.contracts.yaml_format import dump_yaml
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.types.path import outer_paths, quoted
+from parquet_variant.types.path import outer_paths
 
 # The Python values that data frames hold for the types of contracts.
 _PYTHON: dict[str, Any] = {
@@ -27,11 +27,8 @@ _PYTHON: dict[str, Any] = {
 # Types and rules of paths that have no column.
 _CONTAINERS = frozenset(["array", "object", "min_items", "max_items", "extra_fields"])
 _LOST = ("presence", "format")
-# The configuration of a check in SodaCL, by rule.
-_SODA = {
-    "values": "valid values", "pattern": "valid regex", "min": "valid min", "max": "valid max",
-    "min_length": "valid min length", "max_length": "valid max length",
-}  # fmt: skip
+# Rules that the check ``invalid`` of Soda takes; its words for them begin with ``valid_``.
+_SODA = {"values", "pattern", "min", "max", "min_length", "max_length"}
 
 
 def to_pandera(contract: Contract) -> Any:
@@ -54,19 +51,25 @@ def to_pandera(contract: Contract) -> Any:
 
 
 def to_soda(contract: Contract) -> str:
-    """Return a contract as checks in SodaCL; see `Contract.to_soda`."""
-    (places, lost), checks = _columns(contract), list[Any]()
+    """Return a contract as a data contract of Soda; see `Contract.to_soda`."""
+    (places, lost), columns = _columns(contract), list[Any]()
     for name, (rules, nullable) in places.items():
-        column = quoted(name)
-        checks += [] if nullable else [f"missing_count({column}) = 0"]
         lost += [f"$.{name} type"] if rules.types else []
-        for rule, words in _SODA.items():
-            if isinstance(value := getattr(rules, rule), dt.date):
+        valid: dict[str, Any] = {}
+        for rule in sorted(_SODA & rules.rules().keys()):
+            value = getattr(rules, rule)
+            kinds = {type(item) for item in (value if rule == "values" else [value])}
+            if kinds != {str} and not kinds <= {int, Decimal}:
                 lost.append(f"$.{name} {rule}")
-            elif value is not None:
-                checks.append({f"invalid_count({column}) = 0": {words: value}})
-    text = dump_yaml({f"checks for {contract.name or 't'}": checks})
-    return "".join(f"# not expressed: {rule}\n" for rule in lost) + text
+            elif rule == "pattern":
+                valid["valid_format"] = {"name": rule, "regex": value}
+            else:
+                valid[f"valid_{rule}"] = value
+        checks = [{"missing": None}] * (not nullable) + [{"invalid": valid}] * bool(valid)
+        columns += [{"name": name, "checks": checks}] * bool(checks)
+    dataset = contract.name or "t"
+    document = {"dataset": dataset if "/" in dataset else f"duckdb/main/{dataset}", "columns": columns}
+    return "".join(f"# not expressed: {rule}\n" for rule in lost) + dump_yaml(document)
 
 
 def _columns(contract: Contract) -> tuple[dict[str, tuple[PathRules, bool]], list[str]]:

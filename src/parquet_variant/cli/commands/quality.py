@@ -114,9 +114,7 @@ def _sides(paths: list[str], versions: list[int], times: list[str], partitions: 
     if len(paths) == _SIDES and len(places) == 1:
         raise BadParameter("--version or --at is given once for two paths: give it for each side")
     places += [{"version": None, "at": None}] * (_SIDES - len(places))
-    both: list[Any] = [None]
-    if partitions:
-        both = [_partition(text.split("/")) for text in partitions]
+    both: list[Any] = [_partition(text.split("/")) for text in partitions] or [None]
     return [
         {"path": paths[min(side, len(paths) - 1)], "partition": both[min(side, len(both) - 1)], **places[side]}
         for side in range(_SIDES)
@@ -151,8 +149,8 @@ def compat(
     versions = None if require is None else read_pairs(require.split(","), "--require", "ENGINE=VERSION,...")
     engines: Any = "all" if engine == ["all"] else engine
     with ShownProgress() as progress:
-        options: dict[str, Any] = {"timeout": timeout, "pythons": python or (), "progress": progress}
-        report = open_table(path).compat(engines, require=versions, **options)
+        found = open_table(path)
+        report = found.compat(engines, require=versions, timeout=timeout, pythons=python or (), progress=progress)
     print_result(report.to_dict(), [report], as_json=as_json)
     verdicts = {result.verdict for result in report.engines}
     is_bad = "differs" in verdicts and engines != "all" if require is None else verdicts != {"reads"}
@@ -198,9 +196,7 @@ def contract(
     level: ContractLevel = Option(
         "normal", help="Types only; also required fields and enumerations; or all ranges, lengths and patterns."
     ),
-    into: ContractFormat = Option(
-        "yaml", "--format", help="YAML, JSON Schema, Open Data Contract Standard, or SodaCL."
-    ),
+    into: ContractFormat = Option("yaml", "--format", help="YAML, JSON Schema, Open Data Contract Standard, or Soda."),
     name: str | None = Option(None, help="Name of the contract."),
     source: SourceOptions,
     json: JsonOptions,
@@ -220,7 +216,7 @@ def contract(
             text = {"odcs": inferred.to_odcs, "soda": inferred.to_soda, "yaml": inferred.to_yaml}[into]()
     except VariantError as error:
         return report_failure(error, USAGE_PROBLEM)
-    _write(text.rstrip("\n"), output)
+    _write(text, output)
     return 0
 
 
@@ -243,6 +239,7 @@ def check(
     """
     if as_json and into not in ("text", "json"):
         raise BadParameter(f"--json and --format {into}: choose one of the two")
+    is_json = as_json or into == "json"
     try:
         with with_stdin(data) as sources:
             opened = source.open(sources, json)
@@ -251,12 +248,9 @@ def check(
             report = report.renamed(file, "standard input") if name == "-" else report
     except VariantError as error:
         code = DATA_PROBLEM if isinstance(error, JsonError) else USAGE_PROBLEM
-        return report_failure(error, code, as_json=as_json or into == "json")
-    if as_json or into == "json":
-        text = json_text.dumps(report.to_dict(), ensure_ascii=False)
-    else:
-        text = {"text": report.__str__, "junit": report.to_junit, "github": report.to_github}[into]()
-    _write(text, output)
+        return report_failure(error, code, as_json=is_json)
+    forms = {"text": report.__str__, "junit": report.to_junit, "github": report.to_github}
+    _write(json_text.dumps(report.to_dict(), ensure_ascii=False) if is_json else forms[into](), output)
     return 0 if report else DATA_PROBLEM
 
 

@@ -268,22 +268,26 @@ class Contract(Printed):
         return registered_method("Contract.to_pandera")(self)
 
     def to_soda(self) -> str:
-        """Return the contract as checks of Soda (SodaCL) for a table with a column per path, such as a typed view.
+        """Return the contract as a data contract of Soda 4 for a table with a column per path, such as a typed view.
 
         Returns
         -------
         str
-            YAML. Comments list the rules that SodaCL does not check, such as types and those of elements.
+            YAML. Comments list the rules that Soda does not check, such as types and those of elements. The dataset is
+            the name of the contract, in ``duckdb/main/`` if that names no data source and schema.
 
         Examples
         --------
         >>> print(Contract({"$.id": {"type": "integer", "min": 0}}, name="orders").to_soda())
         # not expressed: $.id type
-        checks for orders:
-          - invalid_count("id") = 0:
-              valid min: 0
+        dataset: duckdb/main/orders
+        columns:
+          - name: id
+            checks:
+              - invalid:
+                  valid_min: 0
         """
-        return str(registered_method("Contract.to_soda")(self)).rstrip("\n")
+        return str(registered_method("Contract.to_soda")(self))
 
     @property
     def _texts(self) -> dict[str, str]:

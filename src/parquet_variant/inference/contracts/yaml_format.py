@@ -82,13 +82,13 @@ def _yaml() -> tuple[Any, Any, Any]:
 def to_yaml(rules: Mapping[VariantPath, PathRules], texts: Mapping[str, str]) -> str:
     """Return a contract as YAML, one rule per line."""
     paths = {path.shorthand: plain_rules(of_path) for path, of_path in rules.items()}
-    return dump_yaml({"version": VERSION, **texts, "paths": paths}).rstrip("\n")
+    return dump_yaml({"version": VERSION, **texts, "paths": paths})
 
 
 def dump_yaml(document: Any) -> str:
     """Return a document as YAML: tuples on one line, decimals with all digits, and unprintable characters escaped."""
     yaml, _, dumper = _yaml()
-    return str(yaml.dump(document, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120))
+    return str(yaml.dump(document, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120)).rstrip("\n")
 
 
 def plain_rules(rules: PathRules) -> dict[str, Any]:
