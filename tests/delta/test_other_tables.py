@@ -285,7 +285,7 @@ def identity_mark(table: Path) -> int | None:
 )  # fmt: skip
 def test_values_of_identity_columns_are_made(tmp_path: Path, expected: dict[str, int], wanted: list[int]) -> None:
     table = identity_table(tmp_path / "t", **expected)
-    pv.open(table).append([{"n": [10, 20]}, {"n": [30]}])
+    pv.open(table).append(iter([{"n": [10, 20]}, {"n": [30]}]))
     rows = sorted(pv.open(table).to_arrow().to_pylist(), key=lambda row: row["n"])
     assert rows == [{"id": at, "n": n} for at, n in zip(wanted, (10, 20, 30), strict=True)]
     assert identity_mark(table) == wanted[-1]
@@ -362,7 +362,7 @@ def test_two_that_take_the_same_identity_values(tmp_path: Path) -> None:
 
 def test_rows_that_are_only_copied_are_not_asked_for_rules_again(tmp_path: Path) -> None:
     table = made(tmp_path / "t", column("n", "long"), features=("checkConstraints",))
-    pv.open(table).append([{"n": [1, 2]}, {"n": [3]}])
+    pv.open(table).append(iter([{"n": [1, 2]}, {"n": [3]}]))
     pv.open(table).append({"n": [4]})
     change(table, 3, configuration={"delta.constraints.c": "only_spark_knows(n)"})
     pv.open(table).delete("n = 2")

@@ -167,6 +167,7 @@ def test_arrow_variants_are_merged_by_key(events: Path, monkeypatch: pytest.Monk
 
 # ---- dbt
 
+
 def test_dbt_builds_the_example(events: Path) -> None:
     pytest.importorskip("dbt.adapters.duckdb")
     files = re.split(r"^# ---- (.+)\n", RECIPES["dbt"], flags=re.MULTILINE)[1:]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -59,3 +62,30 @@ def test_a_table_with_one_variant_column_takes_values(tmp_path: Path) -> None:
     assert [row["v"] for row in pv.open(tmp_path / "t").scan().to_pylist()] == [
         {"a": 1}, {"b": [1]}, {"a": 2}, None, {"tags": [1, 2]},
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_rows_of_lists_are_rows_and_not_batches(tmp_path: Path, format: Literal["delta", "iceberg"]) -> None:
+    pytest.importorskip("fastavro", reason="fastavro is not installed")
+    rows = [{"tags": ["a", "b"]}, {"tags": []}, {"tags": [1, [2]]}]
+    path = tmp_path / "values"
+    for row in rows:
+        pv.write(path, [row], format=format, mode="append")
+    assert sorted(pv.to_json(pv.open(path).read()).to_pylist()) == [
+        '{"tags":["a","b"]}',
+        '{"tags":[1,[2]]}',
+        '{"tags":[]}',
+    ]
+    columns = {"v": pv.parse_json(["1"]), "w": pv.parse_json(["2"])}
+    pv.write(tmp_path / "columns", columns, format=format)
+    pv.open(tmp_path / "columns").append([{"v": [1, 2], "w": (3,)}])
+    found = [pv.to_json(pv.open(tmp_path / "columns").read(column=name)).to_pylist() for name in "vw"]
+    assert list(map(sorted, found)) == [["1", "[1,2]"], ["2", "[3]"]]
+
+
+def test_batches_in_a_list_have_arrays(tmp_path: Path) -> None:
+    for number, array in enumerate(
+        (pa.array([1, 2]), np.array([1, 2]), pa.chunked_array([[1], [2]]), pl.Series([1, 2]))
+    ):
+        pv.write(tmp_path / str(number), [{"n": array}, {"n": array}], format="delta")
+        assert pv.open(tmp_path / str(number)).to_arrow().column("n").to_pylist() == [1, 2, 1, 2]

@@ -77,8 +77,6 @@ def rows_by_column(data: Any, schema: pa.Schema) -> Any:
     names = dict.fromkeys(str(name) for row in data for name in row)
     if len(schema) == 1 and is_variant_field(schema.field(0)) and set(names) != set(schema.names):
         return {schema.names[0]: VariantArray.from_pylist(data)}
-    if _are_batches(data):
-        return data
     columns: dict[str, Any] = {}
     for name in names:
         values = [row.get(name) for row in data]
@@ -107,20 +105,11 @@ def first_rows(data: Any) -> tuple[pa.Table, Any]:
 
 def batches_of(data: Any) -> Iterable[Any]:
     """Return data as batches in any form. Raises `TableError`, ``"bad-data"``, for anything else."""
-    if is_rows(data) and not _are_batches(data):
+    if is_rows(data):
         return [data]
     if not isinstance(data, Iterable):
         raise TableError(f"the data is {data!r}: give a table, columns by name or batches", reason="bad-data")
     return data
-
-
-def _are_batches(data: Any) -> bool:
-    """Return whether a list of mappings has batches, whose values are columns, and not rows."""
-    return isinstance(data, list) and all(
-        hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
-        for row in data
-        for value in row.values()
-    )
 
 
 def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, ShreddingSchema]:

@@ -121,10 +121,11 @@ def is_rows(data: Any) -> bool:
 
 
 def is_list_of_objects(data: Any) -> bool:
-    """Return whether data is a list of rows, not of batches: no value of an object is an Arrow array."""
+    """Return whether data is a list of rows, not of batches: no value of the first object is an array."""
     if not (isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data)):
         return False
-    return not any(hasattr(value, "__arrow_c_array__") or hasattr(value, "to_arrow") for value in data[0].values())
+    of_rows = (str, bytes, list, tuple, Mapping)
+    return not any(hasattr(value, "__len__") and not isinstance(value, of_rows) for value in data[0].values())
 
 
 def _is_lazy(data: Any) -> bool:
