@@ -102,4 +102,10 @@ def test_rows_that_are_committed_are_a_success(rows: Path, tmp_path: Path, outpu
 
 
 def test_errors_can_be_lost_with_their_descriptor(tmp_path: Path) -> None:
-    assert _run(f"variant cat {tmp_path}/missing.ndjson 2>&-").returncode == 1
+    done = _run(f"variant cat {tmp_path}/missing.ndjson 2>&-")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_load_without_stderr_succeeds(rows: Path, tmp_path: Path) -> None:
+    assert _run(f"variant ingest {rows} {tmp_path}/events 2>&-").returncode == 0
+    assert len(_run(f"variant cat {tmp_path}/events 2>&-").stdout.splitlines()) == 2

@@ -32,6 +32,7 @@ def run() -> NoReturn:
     # Objects of imports live until the end: collecting garbage among them takes a tenth of a short command.
     gc.set_threshold(200_000, 20, 20)
     sys.stdout = StandardOutput(sys.stdout)
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # print(file=None) uses stdout
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
     try:
@@ -67,9 +68,8 @@ def _end(code: int) -> NoReturn:
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         sys.exit(code)  # waits for these threads
     atexit._run_exitfuncs()
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        with suppress(OSError):  # `main` has flushed and reported it
-            stream.flush()
+    with suppress(OSError):  # `main` has flushed and reported it; stderr is flushed with each line
+        sys.stdout.flush()
     os._exit(code)
 
 

@@ -122,7 +122,7 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
                 violations.add("not-a-list", f"{part.dotted} has the shape of a list but no LIST annotation")
         return True
     if not node.annotated:
-        violations.add("no-annotation", "the group has no VARIANT annotation; `variant rewrite` adds it")
+        violations.add("no-annotation", "the group has no VARIANT annotation; `variant annotate` adds it")
     metadata = node.child("metadata")
     if metadata is None:
         violations.add("no-metadata", "the group has no metadata column")
