@@ -386,7 +386,10 @@ def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
 def replaces(mode: FileMode) -> bool:
     """Return whether a mode replaces a file. Raises `VariantFileError` (``bad-mode``) for an unknown mode."""
     if mode not in get_args(FileMode):
-        raise VariantFileError(f"mode is {mode!r}: for a single file use 'error' or 'overwrite'", reason="bad-mode")
+        problem = (
+            f"mode is {mode!r}: for a single file use 'error' or 'overwrite', for a directory pv.open(path).append"
+        )
+        raise VariantFileError(problem, reason="bad-mode")
     return mode == "overwrite"
 
 
@@ -401,7 +404,8 @@ def check_target(filesystem: pafs.FileSystem, path: str, mode: FileMode) -> None
         kind = info_of(filesystem, path).type
     if not posixpath.basename(path) or kind in (pafs.FileType.Directory, pafs.FileType.Unknown):
         raise VariantFileError(
-            f"{path!r} is a directory or not a file name: pass the path of a file", reason="bad-path"
+            f"{path!r} is a directory or not a file name: pass the path of a file, or open the directory as a table",
+            reason="bad-path",
         )
     if kind == pafs.FileType.File and not is_replaced:
         raise VariantFileError(
