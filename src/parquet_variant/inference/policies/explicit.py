@@ -93,6 +93,19 @@ class WorkloadPolicy:
                     continue  # a string that looks like a path
         return cls(dict(seen), **options)
 
+    @classmethod
+    def of_schema(cls, schema: ShreddingSchema, **options: Any) -> WorkloadPolicy:
+        """Weight the leaves of an earlier schema equally, so that they are kept if the data still has them.
+
+        Parameters
+        ----------
+        schema
+            The earlier schema.
+        **options
+            ``max_columns`` and ``fallback``.
+        """
+        return cls({str(path): 1.0 for path, _ in schema.leaves()}, **options)
+
     def choose(self, profile: Profile) -> InferenceResult:
         """Return the schema for data with this profile, and the reasons."""
         leaves: dict[VariantPath, ShreddingSchema] = {}
