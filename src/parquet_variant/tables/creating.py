@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Literal, TypeAlias, Unpack, cast, get_args
 
 from pyarrow import fs
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import bad_option, check_choice, strings_of
+from parquet_variant.errors import TableError, bad_option, check_choice, strings_of
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
+from parquet_variant.io.directories import A_TABLE, TableFormat
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.ops.interop.tables import with_variant_columns
 from parquet_variant.support.choices import AnyLayout, VortexLayout
@@ -142,6 +143,7 @@ def write(
         return registered_method("write.spark")(data, path, format=format, column=column, **keywords)
     if variant_columns:
         data = with_variant_columns(data, strings_of("variant_columns", variant_columns))
+    _check_format(path, format, options.get("catalog"), options.get("storage_options"))
     if isinstance(data, VariantArray):
         data = {column or "v": data}
     elif column is not None:
@@ -159,6 +161,14 @@ def _format_of(path: Any, options: Mapping[str, Any]) -> WriteFormat:
     if str(path).endswith(".vortex"):
         return "vortex"
     return format_of_table(path, options.get("storage_options")) or "parquet"
+
+
+def _check_format(path: Any, format: str, catalog: Any, storage_options: Mapping[str, str] | None) -> None:
+    """Refuse to write a table into the directory of a table of the other format, where readers would not find it."""
+    is_new = format in ("delta", "iceberg") and catalog is None
+    if is_new and (former := format_of_table(path, storage_options)) not in (None, format):
+        problem = f"{path} is {A_TABLE[cast(TableFormat, former)]}: use format={former!r}"
+        raise TableError(problem, reason="table-exists", file=str(path))
 
 
 def create(
@@ -240,6 +250,7 @@ def create(
         "catalog": catalog,
         "storage_options": storage_options,
     }
+    _check_format(path, format, catalog, storage_options)
     function = registered_method(f"create.{format}")
     function(path, schema, **accepted_keywords(function, keywords, f"create for the format {format}"))
     return open(path, format=format, catalog=catalog, storage_options=storage_options)

@@ -9,14 +9,16 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest, iso_time
-from parquet_variant.io.commit_journal import everything_below
-from parquet_variant.io.directories import is_hidden
-from parquet_variant.io.filesystems import filesystem_of, info_of
+from parquet_variant.ingestion.destination import (
+    LoadedFile,
+    TableDestination,
+    WriteRequest,
+    iso_time,
+    refuse_other_files,
+)
 from parquet_variant.io.staging import is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
@@ -86,14 +88,7 @@ def open_delta(request: WriteRequest) -> DeltaDestination | None:
     dest, mode = request.dest, request.mode
     current = write.existing_table(open_storage(dest))
     if current is None:
-        # A directory may have the files of an interrupted creation of a table, and hidden ones, as of its stream.
-        filesystem, path = filesystem_of(dest)
-        is_file = info_of(filesystem, path).type == pafs.FileType.File
-        infos = () if is_file else everything_below(filesystem, path)
-        names = [info.path[len(path) :].strip("/").removeprefix("_delta_log/") for info in infos if info.is_file]
-        if is_file or not all(is_hidden(name) or DATA_FILE_NAME.fullmatch(name) for name in names):
-            problem = f"{dest} contains files and is not a Delta table: choose another path"
-            raise DeltaError(problem, reason="exists", file=dest)
+        refuse_other_files(dest, "delta", lambda name: bool(DATA_FILE_NAME.fullmatch(name)))
     elif is_kept(f"the Delta table {dest}", mode, dest, DeltaError):
         return None
     else:
