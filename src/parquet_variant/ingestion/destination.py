@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.arrays.variant_array import trusted_array
-from parquet_variant.errors import VariantError, VariantFileError, without_secrets
+from parquet_variant.errors import DeltaError, IcebergError, VariantError, VariantFileError, without_secrets
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.ingestion.sources.input_files import InputFile
@@ -136,18 +136,15 @@ def directory_load_files(dest: str) -> dict[str, list[LoadedFile]]:
     return loads
 
 
-def refuse_other_files(dest: str, format: TableFormat, is_leftover: Callable[[str], bool]) -> None:
-    """Refuse a file, or a directory with visible files of others, as the place of a new table.
-
-    `is_leftover`: returns whether the interrupted creation of a table may have left a file, by its path.
-    """
+def refuse_files_in(dest: str, format: TableFormat, is_leftover: Callable[[str], bool]) -> None:
+    """Refuse files in the place of a new table, except hidden files and leftovers of an interrupted creation."""
     filesystem, path = filesystem_of(dest)
     is_file = info_of(filesystem, path).type == pafs.FileType.File
     infos = () if is_file else everything_below(filesystem, path)
     names = [info.path[len(path) :].strip("/").removeprefix("_delta_log/") for info in infos if info.is_file]
     if is_file or not all(is_hidden(name) or is_leftover(name) for name in names):
         problem = f"{dest} contains files and is not {A_TABLE[format]}: choose another path"
-        raise VariantFileError(problem, reason="exists", file=dest)
+        raise (DeltaError if format == "delta" else IcebergError)(problem, reason="exists", file=dest)
 
 
 def directory_loads(dest: str) -> list[LoadedFile]:

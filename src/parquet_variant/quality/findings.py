@@ -222,13 +222,9 @@ def _searches(finding: Finding) -> Iterator[_Search]:
     elif finding.change == "nulls":
         yield _Search("after" if new.null_share > old.null_share else "before", path, {"null"})
     elif finding.change == "presence" and path.segments:
-        name = path.segments[-1]
-
-        def lacks_field(value: Variant) -> bool:
-            return value.type == VariantType.OBJECT and name not in dict(value.items())
-
         side: Side = "after" if new.share < old.share else "before"
-        yield _Search(side, path.parent, matches=lacks_field, needs_rows=True)
+        key, kind = path.segments[-1], VariantType.OBJECT
+        yield _Search(side, path.parent, None, lambda v: v.type == kind and key not in dict(v.items()), needs_rows=True)
     elif finding.change == "range":
         yield _Search("after", path, matches=partial(_is_outside, old))
         yield _Search("before", path, matches=partial(_is_outside, new))

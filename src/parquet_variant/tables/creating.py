@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, Unpack, cast, get_args
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 from pyarrow import fs
 
@@ -143,7 +143,9 @@ def write(
         return registered_method("write.spark")(data, path, format=format, column=column, **keywords)
     if variant_columns:
         data = with_variant_columns(data, strings_of("variant_columns", variant_columns))
-    _check_format(path, format, options.get("catalog"), options.get("storage_options"))
+    is_table = format in get_args(TableFormat) and options.get("catalog") is None
+    if is_table and (former := format_of_table(path, options.get("storage_options"))) not in (None, format):
+        raise TableError(f"{path} is {A_TABLE[former]}: use format={former!r}", reason="table-exists", file=str(path))
     if isinstance(data, VariantArray):
         data = {column or "v": data}
     elif column is not None:
@@ -156,19 +158,10 @@ def _format_of(path: Any, options: Mapping[str, Any]) -> WriteFormat:
     if options.get("catalog") is not None:
         return "iceberg"
     is_path = options.get("filesystem") is None and isinstance(path, str | os.PathLike)
-    if not is_path or str(path).endswith(".parquet"):
-        return "parquet"
-    if str(path).endswith(".vortex"):
+    if is_path and str(path).endswith(".vortex"):
         return "vortex"
-    return format_of_table(path, options.get("storage_options")) or "parquet"
-
-
-def _check_format(path: Any, format: str, catalog: Any, storage_options: Mapping[str, str] | None) -> None:
-    """Refuse to write a table into the directory of a table of the other format, where readers would not find it."""
-    is_new = format in ("delta", "iceberg") and catalog is None
-    if is_new and (former := format_of_table(path, storage_options)) not in (None, format):
-        problem = f"{path} is {A_TABLE[cast(TableFormat, former)]}: use format={former!r}"
-        raise TableError(problem, reason="table-exists", file=str(path))
+    is_file = not is_path or str(path).endswith(".parquet")
+    return "parquet" if is_file else format_of_table(path, options.get("storage_options")) or "parquet"
 
 
 def create(
@@ -250,7 +243,6 @@ def create(
         "catalog": catalog,
         "storage_options": storage_options,
     }
-    _check_format(path, format, catalog, storage_options)
     function = registered_method(f"create.{format}")
     function(path, schema, **accepted_keywords(function, keywords, f"create for the format {format}"))
     return open(path, format=format, catalog=catalog, storage_options=storage_options)

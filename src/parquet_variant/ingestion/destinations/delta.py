@@ -12,13 +12,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.destination import (
-    LoadedFile,
-    TableDestination,
-    WriteRequest,
-    iso_time,
-    refuse_other_files,
-)
+from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest, iso_time, refuse_files_in
 from parquet_variant.io.staging import is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
@@ -88,7 +82,7 @@ def open_delta(request: WriteRequest) -> DeltaDestination | None:
     dest, mode = request.dest, request.mode
     current = write.existing_table(open_storage(dest))
     if current is None:
-        refuse_other_files(dest, "delta", lambda name: bool(DATA_FILE_NAME.fullmatch(name)))
+        refuse_files_in(dest, "delta", lambda name: bool(DATA_FILE_NAME.fullmatch(name)))
     elif is_kept(f"the Delta table {dest}", mode, dest, DeltaError):
         return None
     else:

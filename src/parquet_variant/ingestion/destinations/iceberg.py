@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest, refuse_other_files
+from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest, refuse_files_in
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Staging, is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -90,7 +90,7 @@ def open_iceberg(request: WriteRequest) -> IcebergDestination | None:
     catalog, identifier = find_table(dest, request.catalog)
     table = catalog.find(identifier)
     if table is None and request.catalog is None:
-        refuse_other_files(dest, "iceberg", lambda name: name.startswith(("data/", "metadata/")))
+        refuse_files_in(dest, "iceberg", lambda name: name.startswith(("data/", "metadata/")))
     if table is not None:
         if is_kept(f"the Iceberg table {dest}", mode, dest, IcebergError):
             return None

@@ -308,11 +308,14 @@ class ChangingMethods(ReportingMethods):
         ...     (result.rows_updated, result.rows_inserted), pv.open(folder).read().to_pylist()
         ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
         """
-        if isinstance(source, ReportingMethods):
-            source = self._rows_to_merge(source)
-        elif isinstance(source, str | os.PathLike):
+        if isinstance(source, str | os.PathLike):
             options = {name: getattr(self._options, name) for name in ("catalog", "storage_options", "filesystem")}
-            source = self._rows_to_merge(registered_method("Table.open")(source, **options))
+            source = registered_method("Table.open")(source, **options)
+        if isinstance(source, ReportingMethods):
+            variants = [field.name for field in self.schema if is_variant_field(field)]
+            # Values of JSON files are in the column of this table's only Variants.
+            is_renamed, source = source.format == "json" and len(variants) == 1, source.to_arrow()
+            source = source.rename_columns(variants) if is_renamed else source
         elif hasattr(source, "toArrow"):
             source = registered_method("Table.with_variants")(source.toArrow())
         source = self._by_column(source)
@@ -322,12 +325,6 @@ class ChangingMethods(ReportingMethods):
 
     def _by_column(self, data: Any) -> Any:
         return rows_by_column(data, self.schema) if isinstance(data, list) else data
-
-    def _rows_to_merge(self, source: ReportingMethods) -> Any:
-        """Return the rows of a table; values of JSON files are in the column of this table's only Variants."""
-        rows = source.to_arrow()
-        variants = [field.name for field in self.schema if is_variant_field(field)]
-        return rows.rename_columns(variants) if source.format == "json" and len(variants) == 1 else rows
 
     def erase(
         self,
