@@ -13,22 +13,39 @@ from parquet_variant.types.path import VariantPath
 LINES = ['{"n": 1, "s": "a", "m": 1, "o": {"x": 1}}', '{"n": null, "m": "x"}', '{"n": 3, "s": "b"}']
 
 
-@pytest.fixture(params=["memory", "json", "parquet", "unshredded", "vortex", "delta", "iceberg"])
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> pv.Table:
-    values = pv.parse_json(LINES)
-    if request.param == "memory":
+SOURCES = ["memory", "json", "parquet", "unshredded", "vortex", "delta", "iceberg"]
+
+
+def _open(source: str, folder: Path, lines: list[str]) -> pv.Table:
+    values = pv.parse_json(lines)
+    if source == "memory":
         return pv.open(values)
-    if request.param == "json":
-        (tmp_path / "a.ndjson").write_text("\n".join(LINES))
-        return pv.open(tmp_path / "a.ndjson")
-    if request.param in ("delta", "iceberg"):
-        pv.write(tmp_path / "t", {"v": values}, format=request.param)
-        return pv.open(tmp_path / "t")
-    if request.param == "vortex":
+    if source == "json":
+        (folder / "a.ndjson").write_text("\n".join(lines))
+        return pv.open(folder / "a.ndjson")
+    if source in ("delta", "iceberg"):
+        pv.write(folder / "t", {"v": values}, format=source)
+        return pv.open(folder / "t")
+    if source == "vortex":
         pytest.importorskip("vortex", reason="vortex-data is not installed")
-    name = "a.vortex" if request.param == "vortex" else "a.parquet"
-    pv.write(tmp_path / name, {"v": values}, schema=None if request.param == "unshredded" else "infer")
-    return pv.open(tmp_path / name)
+    name = "a.vortex" if source == "vortex" else "a.parquet"
+    pv.write(folder / name, {"v": values}, schema=None if source == "unshredded" else "infer")
+    return pv.open(folder / name)
+
+
+@pytest.fixture(params=SOURCES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> pv.Table:
+    return _open(request.param, tmp_path, LINES)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_path_may_have_more_keys_than_python_can_recurse(source: str, tmp_path: Path) -> None:
+    keys = 990
+    table = _open(source, tmp_path, ['{"k": ' * keys + "7" + "}" * keys, '{"k": 1}'])
+    path = "$" + ".k" * keys
+    assert table.scan({"x": path}).to_arrow()["x"].to_pylist() == [7, None]
+    found = table.scan({"x": f"{path}:bigint", "below": f"{path}.k:string"}, where=f"{path}::bigint = 7").to_arrow()
+    assert found.to_pylist() == [{"x": 7, "below": None}]
 
 
 def test_the_type_of_all_values(table: pv.Table) -> None:

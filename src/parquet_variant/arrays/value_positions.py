@@ -281,13 +281,14 @@ class ValuePositions(Record, eq=False):
 
         All keys of an object are found at once, because fetching its bytes takes longer than searching them.
         """
-        paths_by_key: dict[str, list[tuple[Segment, ...]]] = {}
-        for segments in paths:
-            if segments and isinstance(segments[0], str):
-                paths_by_key.setdefault(segments[0], []).append(segments[1:])
-        self._find([name for name in paths_by_key if name not in self._keys])
-        for name, paths_below in paths_by_key.items():
-            self.key(name).look_up(paths_below)
+        levels = [(self, paths)]
+        for values, paths_here in levels:  # which grows, because a path may have more keys than Python can recurse
+            below: dict[str, list[tuple[Segment, ...]]] = {}
+            for segments in paths_here:
+                if segments and isinstance(segments[0], str):
+                    below.setdefault(segments[0], []).append(segments[1:])
+            values._find([name for name in below if name not in values._keys])
+            levels += [(values.key(name), paths_below) for name, paths_below in below.items()]
 
     def _find(self, names: Sequence[str]) -> None:
         keys = {}

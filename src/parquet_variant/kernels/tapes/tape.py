@@ -96,9 +96,8 @@ class Tape:
         """Make the memory of the nodes available to the next batch; the tape must not be used any more."""
         release(self.nodes)
 
-    def find_path(self, segments: Sequence[object]) -> int | None:
-        """Return the id of a path, or None if no value has the path; any segment but a key is every element."""
-        number = 0
+    def find_path(self, segments: Sequence[object], number: int = 0) -> int | None:
+        """Return the id of a path below path `number`, or None if no value has it; any segment but a key is `[*]`."""
         for segment in segments:
             is_step = self.paths[:, PATH.KEY] < 0
             if isinstance(segment, str):
@@ -388,12 +387,14 @@ def _uses(tape: Tape, paths: Collection[VariantPath]) -> Int64s:
     """Return the use of each path of a tape."""
     uses = np.where(tape.paths[:, PATH.KEY] < 0, USE.VISITED, USE.REMOVED)  # the root and elements have no key
     for path in paths:
-        segments = path.segments
-        for depth in range(len(segments) + 1):
-            number = tape.find_path(segments[:depth])
-            if number is None:
+        number = 0
+        for segment in path.segments:
+            uses[number] = max(uses[number], USE.VISITED)
+            if (child := tape.find_path((segment,), number)) is None:
                 break
-            uses[number] = max(uses[number], USE.VISITED if depth < len(segments) else USE.WHOLE)
+            number = child
+        else:
+            uses[number] = USE.WHOLE
     return uses.astype(np.int64)
 
 

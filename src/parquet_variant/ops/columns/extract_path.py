@@ -180,20 +180,18 @@ def follow(values: Group | ValuePositions, segments: tuple[Segment, ...], finish
 
     Raises `MalformedVariantError` if bytes that are read are malformed.
     """
+    # A loop, because a path may have more keys than Python can recurse.
+    while segments and isinstance(values, ValuePositions) and isinstance(segment := segments[0], str | int):
+        values, segments = values.key(segment) if isinstance(segment, str) else values.index(segment), segments[1:]
     if not segments:
         return finish(values)
     segment, following = segments[0], segments[1:]
     if isinstance(values, ValuePositions):
-        if isinstance(segment, str):
-            return follow(values.key(segment), following, finish)
-        if isinstance(segment, int):
-            return follow(values.index(segment), following, finish)
         offsets, is_array, elements = values.elements()
         results = follow(elements, following, finish)
         return list_array(offsets, results, is_array, pa.list_(pa.field("element", results.type)))
     if isinstance(segment, str):
-        child = values.child(segment)
-        if child is not None:
+        if (child := values.child(segment)) is not None:
             return follow(child, following, finish)
     elif values.typed is not None and is_list(values.typed.type):
         positions, offsets, elements = lists_of(values)

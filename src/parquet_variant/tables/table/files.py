@@ -19,6 +19,7 @@ from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import MAX_DEPTH
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.query.predicate import Predicate, evaluate
@@ -89,8 +90,7 @@ class MemoryScan(PlannedQuery, Record, repr=False):
         """Return the result for some rows."""
         storage_of = cache(lambda column: known_versions(VariantArray.from_arrow(rows, column).storage))
         columns = {selected.name: self._values(rows, selected, storage_of) for selected in self.every_column}
-        names = [selected.name for selected in self.selection]
-        result = pa.table([columns[name] for name in names], schema=self.schema)
+        result = pa.table([columns[selected.name] for selected in self.selection], schema=self.schema)
         return result if self.predicate is None else result.filter(evaluate(self.predicate, columns))
 
     def _values(self, rows: pa.Table, selected: Selected, storage_of: Callable[[str], pa.StructArray]) -> pa.Array:
@@ -100,16 +100,15 @@ class MemoryScan(PlannedQuery, Record, repr=False):
         if selected.output is None:
             return plain_storage(extract_variant(storage, selected.path))
         target = VARIANT_STORAGE if selected.type is None else selected.type
-        is_safe = self.errors == "raise"
-        return extract_path(storage, selected.path, target, safe=is_safe, zone=self.zone, lossless=selected.lossless)
+        safe, lossless = self.errors == "raise", selected.lossless
+        return extract_path(storage, selected.path, target, safe=safe, zone=self.zone, lossless=lossless)
 
 
 def _with_type(schema: pa.Schema, selected: Selected, variants: list[str]) -> Selected:
     """Return an output column with the type of an ordinary column; a Variant column becomes its root path."""
     if selected.path is not None:
         return selected
-    name = selected.stored_name
-    if name not in schema.names:
+    if (name := selected.stored_name) not in schema.names:
         as_path = f", and a path is written $.{name}" if variants else ""
         raise VariantFileError(
             f"unknown column {name}: choose from {', '.join(schema.names)}{as_path}", reason="no-such-column"
@@ -129,6 +128,7 @@ def typed_paths(columns: Iterable[Selected]) -> ShreddingSchema | None:
         for column in columns
         if column.path is not None
         and column.type in _SHREDDED
+        and len(column.path.segments) < MAX_DEPTH
         and all(isinstance(key, str) for key in column.path.segments)
         and not any(column.path.segments[: len(above)] == above for above in whole)
     }
