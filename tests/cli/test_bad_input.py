@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import parquet_variant as pv
+
 Run = Callable[..., Any]
 
 
@@ -134,6 +136,11 @@ def test_a_parquet_file_among_json(variant: Run, tmp_path: Path) -> None:
     done = variant("ingest", source, tmp_path / "out")
     assert done.code == 1
     assert f"{source} is a Parquet file, not JSON" in done.error
+    pv.write(tmp_path / "v.parquet", pv.from_python([{"a": 1}]))
+    for options in ((), ("--json-column", "v")):
+        assert "`variant rewrite`" in variant("ingest", tmp_path / "v.parquet", tmp_path / "out", *options).error
+    done = variant("ingest", tmp_path / "v.parquet", tmp_path / "out", "--json-column", "v")
+    assert "column v contains Variants, not JSON text" in done.error
 
 
 def test_a_destination_that_cannot_be_made(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:

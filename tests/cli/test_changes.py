@@ -27,6 +27,22 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
+def test_erase_without_an_answer_names_the_option(variant: Run, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    done = variant("erase", table, "--where", "k = 4")
+    assert done.code == 2 and done.err.endswith("standard input is empty and cannot confirm: add --yes\n"), done.err
+    assert len(pv.open(table).read()) == 6
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert variant("erase", table, "--where", "k = 4").code == 0
+    assert len(pv.open(table).read()) == 5
+
+
+def test_validate_accepts_what_delta_tables_are_written_with(variant: Run, tmp_path: Path) -> None:
+    pv.write(tmp_path / "t", {"v": pv.parse_json(["{}", "null", "[]"])}, format="delta")
+    done = variant("validate", tmp_path / "t")
+    assert done.code == 0 and "1 file, 3 rows: valid" in done.out, done.out
+
+
 def test_delete_update_and_merge(variant: Run, table: Path, tmp_path: Path) -> None:
     done = variant("delete", table, "--where", "v:n::int = 5")
     assert done.code == 0, done.err

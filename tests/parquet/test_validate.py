@@ -363,3 +363,13 @@ def test_fields_that_duckdb_renames_and_clickhouse_fills_are_noted(tmp_path, sch
     assert any("missing object or array" in why for why in notes) == ("<" in schema)
     [(text,)] = duckdb.sql(f"SELECT v::JSON FROM '{path}'").fetchall()
     assert (json.loads(text) != pv.open(path).read().to_pylist()[0]) == is_renamed
+
+
+def test_unshredded_files_of_delta_tables_need_no_annotation(tmp_path):
+    rows = {"v": pv.parse_json(["{}", "null", "[]"])}
+    pv.write(tmp_path / "t", rows, format="delta")
+    opened = pv.open(tmp_path / "t")
+    assert opened.validate().violations == []
+    assert [violation.reason for violation in pv.open(opened.data_files()).validate().violations] == ["no-annotation"]
+    pv.write(tmp_path / "i", rows, format="iceberg")
+    assert pv.open(tmp_path / "i").validate().violations == []

@@ -58,11 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         import typer
     except ImportError:
-        return output.report_failure(
-            "the command line needs the extra cli: run pip install 'parquet-variant[cli]'",
-            output.USAGE_PROBLEM,
-            as_json=as_json,
-        )
+        problem = "the command line needs the extra cli: run pip install 'parquet-variant[cli]'"
+        return output.report_failure(problem, output.USAGE_PROBLEM, as_json=as_json)
     usage_error: Any = typer.BadParameter.__base__
     try:
         with optional_libraries("this command"):
@@ -81,7 +78,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except typer.Exit as stop:
         return int(stop.exit_code)
-    except (typer.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt) as stop:
+        if isinstance(stop.__context__, EOFError):  # instead of an answer to a question
+            problem = "standard input is empty and cannot confirm: add --yes"
+            return output.report_failure(problem, output.USAGE_PROBLEM, as_json=as_json)
         return output.report_failure("interrupted", output.INTERRUPTED, as_json=as_json)
     except usage_error as error:
         context, message = getattr(error, "ctx", None), error.format_message()

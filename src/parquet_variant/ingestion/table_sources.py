@@ -236,12 +236,15 @@ def open_rows(
 def json_texts(table: pa.Table, name: str, file: str) -> tuple[Bytes, Int64s, Int64s, Bytes | None]:
     """Return the texts of a column of strings or bytes, or the JSON of nested values, and which rows are not null."""
     column = one_chunk(table.column(name))
-    if pa.types.is_nested(column.type) and not is_variant_field(table.field(name)):
+    is_variant = is_variant_field(table.field(name))
+    if pa.types.is_nested(column.type) and not is_variant:
         column = to_json(cast_to_variant(column))
     try:
         offsets, address, valid, owner = binary_parts(column)
     except SchemaError:
         problem = f"column {name} is {column.type}, not strings or bytes: name the column with JSON with json_column="
+        if is_variant:
+            problem = f"column {name} contains Variants, not JSON text: copy the rows with `variant rewrite`"
         raise SchemaError(problem, reason="not-text", file=file) from None
     base, end = int(offsets[0]), int(offsets[-1])
     buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""

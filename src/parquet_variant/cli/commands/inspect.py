@@ -118,8 +118,10 @@ def validate(
 
     with ShownProgress() as progress:
         progress("validate", 0, 1)
-        files = [file for path in paths for file in data_files(path, catalog, allow_outside=allow_outside)]
-        report = validate(files, column=column, limit=limit, threads=threads)
+        tables = [open_table(path, catalog, allow_outside=allow_outside, input_format="auto") for path in paths]
+        files = [file for table in tables for file in data_files(table)]
+        delta = all(table.format == "delta" for table in tables)
+        report = validate(files, column=column, limit=limit, threads=threads, delta=delta)
     print_result(report.to_dict(), [report], as_json=as_json)
     return 0 if report.ok else DATA_PROBLEM
 

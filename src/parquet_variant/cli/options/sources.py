@@ -47,7 +47,7 @@ def read_catalog(text: Any) -> Any:
         raise bad_option(f"--catalog is not JSON: {error}") from None
 
 
-def data_files(path: Any, catalog: str | None = None, *, allow_outside: bool = False) -> list[str]:
+def data_files(path: Any, *, allow_outside: bool = False) -> list[str]:
     """Return the files of a Delta or Iceberg table; any other path is returned unchanged.
 
     Raises `VariantFileError` for Vortex files and a table without files, and `TableError` for files outside the table.
@@ -55,7 +55,7 @@ def data_files(path: Any, catalog: str | None = None, *, allow_outside: bool = F
     from parquet_variant.errors import VariantFileError
     from parquet_variant.tables.table.reporting import table_of_files
 
-    table = open_table(path, catalog, allow_outside=allow_outside, input_format="auto")  # rows of CSV are not read
+    table = open_table(path, allow_outside=allow_outside, input_format="auto")  # rows of CSV are not read
     if table.format == "vortex":
         problem = f"{table.uri} is a Vortex file, and this command needs Parquet: use query or cat"
         raise VariantFileError(problem, reason="not-parquet", file=table.uri)

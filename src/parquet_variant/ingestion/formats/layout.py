@@ -306,10 +306,7 @@ _NOT_TEXT = (
     (b"VTXF", _FORMAT.format("a Vortex file") + _IN_COLUMN),
     (b"SQLite format 3\0", _FORMAT.format("an SQLite database")),
     (b"PARE", _FORMAT.format("an encrypted Parquet file")),
-    (
-        b"PAR1",
-        "a Parquet file, not JSON: name JSON files, or rewrite Parquet files with `variant rewrite`" + _IN_COLUMN,
-    ),
+    (b"PAR1", "a Parquet file, not JSON: copy Variants of Parquet files with `variant rewrite`" + _IN_COLUMN),
 )
 _DETECT_BYTES = 1 << 20
 

@@ -94,7 +94,8 @@ class ReportingMethods(TableBase):
         ...     pv.open(folder).validate().violations
         []
         """
-        return table_of_files(self)._run("validate", column=column, limit=limit, threads=threads)
+        is_delta = self.format == "delta"
+        return table_of_files(self)._run("validate", column=column, limit=limit, threads=threads, delta=is_delta)
 
     def profile(self, **options: Any) -> Profile:
         """Profile the paths: types, shares, ranges and lengths; see `pv.profile`."""

@@ -99,7 +99,7 @@ class Violations(Record, frozen=False):
 _MAX_DIGITS = {"INT32": 9, "INT64": 18, "BYTE_ARRAY": 38}
 
 
-def check_schema(column: VariantColumn, violations: Violations) -> bool:
+def check_schema(column: VariantColumn, violations: Violations, delta: bool) -> bool:
     """Record every rule that the column's schema breaks; whether its values can be checked at all."""
     node = column.node
     if column.layout not in ("unshredded", "final"):
@@ -121,17 +121,15 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
             elif part.is_list and part.logical != "LIST":
                 violations.add("not-a-list", f"{part.dotted} has the shape of a list but no LIST annotation")
         return True
-    if not node.annotated:
+    if not (node.annotated or (delta and column.layout == "unshredded")):
         violations.add("no-annotation", "the group has no VARIANT annotation; `variant annotate` adds it")
-    metadata = node.child("metadata")
-    if metadata is None:
+    if (metadata := node.child("metadata")) is None:
         violations.add("no-metadata", "the group has no metadata column")
     elif metadata.spelled() != "BYTE_ARRAY":
         violations.add("not-binary", f"metadata is {metadata.spelled()}, not plain binary")
     elif metadata.repetition != "required":
         violations.add("metadata-not-required", f"metadata is {metadata.repetition}: it must be required")
-    value = node.child("value")
-    if value is not None and node.child("typed_value") is None and value.repetition != "required":
+    if column.layout == "unshredded" and (value := node.child("value")) and value.repetition != "required":
         violations.add("value-not-required", f"value is {value.repetition}: without typed_value it must be required")
     _check_group(node, VariantPath(), violations, top=True)
     fatal = {"duplicate-field", "no-metadata", "not-binary", "no-value", "unsupported-type", "not-a-group", "repeated"}

@@ -95,6 +95,7 @@ def validate(
     filesystem: fs.FileSystem | None = None,
     limit: int = 1000,
     threads: int | None = None,
+    delta: bool = False,  # Whether the files are those of Delta tables: unshredded Variants need no annotation.
 ) -> ValidationReport:
     """Check files, including every value, against the specification of shredding and encoding; see `Table.validate`."""
     check_count("limit", limit)
@@ -112,7 +113,8 @@ def validate(
             for variant in variants:
                 names.add(variant.name)
                 violations = Violations(file.name, variant.name, limit)
-                found = _check(file, variant, violations, workers)
+                is_readable = rules.check_schema(variant, violations, delta)
+                found = _check(file, variant, violations, workers) if is_readable else []
                 traits.setdefault(file.name, {"parquet"}).update(found, schema_traits(variant))
                 report.violations += violations.violations
                 report.omitted += violations.count - len(violations.violations)
@@ -130,10 +132,8 @@ def validate(
 
 
 def _check(file: OpenFile, variant: columns.VariantColumn, violations: Violations, threads: int) -> list[str]:
-    """Check a column of a file, and return the traits of its names that matter to engines."""
+    """Check the values of a column of a file, and return the traits of its names that matter to engines."""
     traits: list[str] = []
-    if not rules.check_schema(variant, violations):
-        return traits
     # A map is recognized only if its keys are read too.
     top = file.schema.child(variant.path[0]) if variant.repeated else variant.node
     assert top is not None
@@ -182,12 +182,10 @@ def _storage(table: pa.Table, variant: columns.VariantColumn) -> pa.StructArray:
 def _check_statistics(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, violations: Violations) -> None:
     """Report statistics of a leaf column that contradict its values."""
     statistics = file.facts.statistics(leaf, row_group)
-    table = file.read_leaves([row_group], [leaf.leaf] if leaf.leaf is not None else [])
-    values = only_leaf(one_chunk(table.column(0)))
+    values = only_leaf(one_chunk(file.read_leaves([row_group], [leaf.leaf] if leaf.leaf is not None else []).column(0)))
     values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
     present = len(values) - values.null_count
-    if statistics.nulls is not None and statistics.values - statistics.nulls != present:
-        counted_values = statistics.values - statistics.nulls
+    if statistics.nulls is not None and (counted_values := statistics.values - statistics.nulls) != present:
         message = f"{leaf.dotted}: the statistics count {counted_values} values, but the column has {present}"
         violations.add("wrong-statistics", message, path)
     if statistics.lower is None or statistics.upper is None or not present:
