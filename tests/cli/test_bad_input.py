@@ -143,6 +143,17 @@ def test_a_parquet_file_among_json(variant: Run, tmp_path: Path) -> None:
     assert "column v contains Variants, not JSON text" in done.error
 
 
+def test_a_destination_inside_a_file(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text('{"a": 1}\n')
+    (tmp_path / "plain").write_text("")
+    said = f"'{tmp_path / 'plain'}' is a file or inside a file; choose another path"
+    for destination in ("plain/x.parquet", "plain/t"):
+        done = variant("ingest", source, tmp_path / destination)
+        assert done.code == 1 and said in done.error and "free some space" not in done.error
+    assert said in variant("query", source, "SELECT v:a FROM t", "-o", tmp_path / "plain/x.csv").error
+
+
 def test_a_destination_that_cannot_be_made(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
     done = variant("ingest", usgs_sample, "/proc/nowhere/out")
     assert done.code == 1

@@ -119,11 +119,10 @@ def cannot_write(place: str | os.PathLike[str], why: object) -> VariantFileError
     problem = f"{why}; free some space or allow writing there"
     if isinstance(why, FileNotFoundError):  # whose text has the name of a temporary file
         problem = f"{os.path.dirname(place)!r} does not exist; create the directory"  # noqa: PTH120 - or a URI
-    return VariantFileError(
-        f"cannot write {os.fspath(place)}: {problem}, and run it again",
-        reason="cannot-write",
-        file=os.fspath(place),
-    )
+    elif isinstance(why, NotADirectoryError):
+        problem = f"{os.path.dirname(place)!r} is a file or inside a file; choose another path"  # noqa: PTH120
+    message = f"cannot write {os.fspath(place)}: {problem}, and run it again"
+    return VariantFileError(message, reason="cannot-write", file=os.fspath(place))
 
 
 def info_of(filesystem: fs.FileSystem, path: str) -> fs.FileInfo:
