@@ -108,3 +108,13 @@ def test_a_second_interrupt_waits_until_the_connection_is_free() -> None:
         assert is_done.is_set()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["INSERT INTO t VALUES (1)", "CREATE TABLE x AS SELECT 1", "DELETE FROM t", "UPDATE t SET v = 1",
+     "MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE"],
+)  # fmt: skip
+def test_statements_that_change_tables_name_the_commands_and_methods(statement):
+    with pytest.raises(pv.VariantError, match=r"variant ingest, delete, update and merge, or methods .* Table.append"):
+        pv.sql(statement, t=pv.from_python([1]))

@@ -149,20 +149,20 @@ def parse_sql(
     if not isinstance(text, str):
         raise SqlError(f"the SQL is of type {type(text).__name__}: write a string")
     if not text.strip():
-        raise SqlError(
-            f"the SQL is empty: write {'a SELECT' if what == 'query' else 'a condition such as v:a::int > 5'}"
-        )
+        example = "a SELECT" if what == "query" else "a condition such as v:a::int > 5"
+        raise SqlError(f"the SQL is empty: write {example}")
     if len(text) > _MAX_LENGTH:
         raise SqlError(f"the SQL has {len(text):,} characters: the limit is {_MAX_LENGTH:,}")
-    into = exp.Condition if what == "expression" else None
     if params is not None:
         text = with_values(text, engine, params)
-    statements = [tree for tree in _parse(text, engine, into) if tree is not None]
+    statements = list(filter(None, _parse(text, engine, exp.Condition if what == "expression" else None)))
     if len(statements) != 1:
         raise SqlError(f"the SQL has {len(statements)} statements: write a single query")
     (tree,) = statements
     if what == "query" and not isinstance(tree, _QUERIES):
         words = {"EXPLAIN": ", and use --explain", "SHOW": ", or DESCRIBE SELECT * FROM typed(t)"}
+        changes = "; tables are changed by variant ingest, delete, update and merge, or methods such as Table.append"
+        words |= dict.fromkeys(("CREATE", "DELETE", "INSERT", "MERGE", "UPDATE"), changes)
         command = tree.name.upper() if isinstance(tree, exp.Command) else type(tree).__name__.upper()
         raise SqlError("the SQL is not a query: write a SELECT" + words.get(command, ""))
     for name in tree.find_all(exp.Identifier) if what == "query" else ():  # a condition may name such a column
