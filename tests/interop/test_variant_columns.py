@@ -1,5 +1,6 @@
 """`pv.write(variant_columns=)`: dicts and values of several types become Variants on request."""
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -23,3 +24,21 @@ def test_columns_of_dicts_and_mixed_values_become_variants_on_request(tmp_path, 
     rows = pa.table({"id": [1], "s": [{"a": [1]}]})
     pv.write(tmp_path / "s.parquet", rows, variant_columns="s")
     assert pv.open(tmp_path / "s.parquet").read().to_pylist() == [{"a": [1]}]
+
+
+@pytest.mark.parametrize("values", [[{"a": 1}, {"b": "x"}, None], [{"a": 5}, 7, [1, {"c": None}]], ["x", None, 1.5]])
+@pytest.mark.parametrize("form", [list, tuple, lambda values: np.array([*values, None], object)[:-1], pd.Series])
+def test_python_values_in_a_mapping_become_variants_without_keys_of_other_rows(tmp_path, form, values):
+    pv.write(tmp_path / "a.parquet", {"id": [1, 2, 3], "attrs": form(values)}, variant_columns="attrs")
+    assert pv.open(tmp_path / "a.parquet").read().to_pylist() == values
+
+
+def test_the_error_for_a_list_of_several_types_names_the_argument(tmp_path):
+    with pytest.raises(pv.SchemaError, match=r"column 'attrs' .* variant_columns=\['attrs'\]"):
+        pv.write(tmp_path / "a.parquet", {"attrs": [{"a": 1}, 7]})
+
+
+@pytest.mark.parametrize("names", [["a", "a"], ["0", 0]])
+def test_equal_names_in_a_data_frame_are_an_error(tmp_path, names):
+    with pytest.raises(pv.VariantError, match="duplicate column names"):
+        pv.write(tmp_path / "a.parquet", pd.DataFrame([[1, 2]], columns=names))

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.arrays.chunked_array import variant_table
+from parquet_variant.tables.row_input import rows_by_column
 
 ROWS = [{"id": 1, "v": {"a": 1}}, {"id": 2, "v": [True]}, {"id": 3}]
 
@@ -44,6 +47,53 @@ def test_overwrites_and_merges_take_them_too(table: pv.Table) -> None:
         merge = pv.open(table.source).merge(ROWS, "target.id = source.id")
         merge.when_not_matched_insert_all().execute()
         assert rows(table) == [*ROWS[:2], {"id": 3, "v": None}]
+
+
+IDS = [1, 2]
+VALUES = [{"a": 5, "s": "x"}, {"a": 6, "s": "y"}]
+MIXED = [{"a": 5}, [1, {"c": None}]]
+FORMS = {
+    "pandas": (pd.DataFrame({"id": IDS, "v": VALUES}), VALUES),
+    "mixed values of pandas": (pd.DataFrame({"id": IDS, "v": MIXED}), MIXED),
+    "polars": (pl.DataFrame({"id": IDS, "v": VALUES}), VALUES),
+    "lazy polars": (pl.LazyFrame({"id": IDS, "v": VALUES}), VALUES),
+    "Arrow structs": (pa.table({"id": IDS, "v": VALUES}), VALUES),
+    "Arrow lists": (pa.table({"id": IDS, "v": [[1], []]}), [[1], []]),
+    "columns by name": ({"id": IDS, "v": MIXED}, MIXED),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_dicts_lists_and_structs_of_a_variant_column_are_variants(table: pv.Table, form: str) -> None:
+    data, values = FORMS[form]
+    expected = [{"id": number, "v": value} for number, value in zip(IDS, values, strict=True)]
+    table.append(data)
+    assert rows(table) == [{"id": 0, "v": 0}, *expected]
+    pv.open(table.source).overwrite(data)
+    assert rows(table) == expected
+    if table.format != "parquet":
+        merge = pv.open(table.source).merge(data, "id")
+        result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        assert (result.rows_updated, rows(table)) == (2, expected)
+
+
+def test_dicts_of_ordinary_columns_are_structs_and_an_empty_directory_is_refused(tmp_path: Path) -> None:
+    data = pd.DataFrame({"id": IDS, "s": VALUES})
+    pv.write(tmp_path / "table", data, format="delta")
+    pv.open(tmp_path / "table").append(data)
+    assert pv.open(tmp_path / "table").to_arrow().column("s").to_pylist() == VALUES * 2
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(pv.VariantError, match="empty has no Parquet files"):
+        pv.open(tmp_path / "empty").append(data)
+
+
+def test_the_schema_of_the_table_is_not_read_for_columns_that_need_no_conversion(table: pv.Table) -> None:
+    def refuse() -> pa.Schema:
+        raise AssertionError("the schema is read")
+
+    columns = {"id": pa.array(IDS), "v": pv.parse_json(["1", '{"a": 1}'])}
+    for data in (columns, variant_table(columns), pd.DataFrame({"id": IDS, "note": ["x", None]})):
+        assert len(rows_by_column(data, refuse)) == 2
 
 
 def test_wrong_columns_and_values_are_errors(table: pv.Table) -> None:

@@ -129,12 +129,13 @@ def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Tabl
             fields.append(capsules.variant_field(storages[0].type).with_name(name))
         else:
             if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+                is_capsule = capsules.is_arrow(column) and not hasattr(column, "iloc")  # pandas has Python values
                 try:
-                    column = capsules.imported(column) if capsules.is_arrow(column) else pa.array(column)
-                except (pa.ArrowException, OverflowError) as error:
+                    column = capsules.imported(column) if is_capsule else pa.array(column)
+                except (pa.ArrowException, OverflowError, TypeError) as error:
                     raise SchemaError(
                         f"cannot convert column {name!r} to Arrow data: {error}; for values of several types make "
-                        "Variants with from_python(values)",
+                        f"Variants with from_python(values) or pv.write(…, variant_columns=[{name!r}])",
                         reason="bad-data",
                     ) from None
             arrays.append(column)

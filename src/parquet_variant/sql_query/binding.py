@@ -18,7 +18,7 @@ from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import PredicateError, VariantError, VariantFileError, strings_of
-from parquet_variant.ops.interop.tables import rows_of, with_json_as_variants, with_mixed_as_variants
+from parquet_variant.ops.interop.tables import rows_of, with_json_as_variants, with_nested_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter
 from parquet_variant.sql_query.scans import ScanOptions, side_by_side
@@ -62,7 +62,7 @@ def _bound(source: Any, name: str) -> BoundTable:
         columns = TableColumns(variants, ordinary)
         return BoundTable(name, columns, tuple(plan.schema.names), partial(_scan_again, plan))
     if not isinstance(source, (Table, VariantArray)) and hasattr(source, "__arrow_c_stream__"):
-        return _arrow_table(rows_of(with_mixed_as_variants(source)), name)
+        return _arrow_table(rows_of(with_nested_as_variants(source)), name)
     table = open_source(source)
     options = table.options
     if table.format in ("delta", "iceberg"):

@@ -8,7 +8,7 @@ table keep: a path that has several types in the files has that of most rows. Si
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
-from parquet_variant.arrays.chunked_array import variant_table
+from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, TableError, VariantError, check_mapping
 from parquet_variant.files.parquet.format.files import ParquetSource, open_file
@@ -24,7 +24,7 @@ from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.layouts.layout import tree_of_schema
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import TypeTree, common_numeric
-from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, rows_of
+from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, rows_of, with_nested_as_variants
 from parquet_variant.support.records import Record
 from parquet_variant.tables.schema import StructType, variant_paths
 
@@ -62,18 +62,22 @@ def all_rows(data: Any) -> list[pa.Table]:
     return list(map(rows_of, batches_of(data)))
 
 
-def rows_by_column(data: Any, schema: pa.Schema) -> Any:
-    """Return a list of dicts, one per row of a table with this schema, by column; other data as it is.
+def rows_by_column(data: Any, table_schema: Callable[[], pa.Schema]) -> Any:
+    """Return rows for a table by column, with the dicts, lists and structs of its Variant columns as Variants.
 
-    The keys are columns, unless the table has only a column of Variants of another name: then each dict is a Variant.
+    The keys of a list of dicts, one per row, are columns, unless the table has only a column of Variants of another
+    name: then each dict is a Variant. The schema is not read for data without dicts, lists and structs.
     Raises `SchemaError` for values that do not have the type of their column.
 
     >>> fields = pa.schema([("id", pa.int64()), ("note", pa.string())])
-    >>> rows_by_column([{"id": 1}, {"id": 2, "note": "x"}], fields).to_pydict()
+    >>> rows_by_column([{"id": 1}, {"id": 2, "note": "x"}], lambda: fields).to_pydict()
     {'id': [1, 2], 'note': [None, 'x']}
     """
-    if not is_list_of_objects(data):
+    if isinstance(data, VariantArray | ChunkedVariantArray) or not is_rows(data):
         return data
+    if not is_list_of_objects(data):
+        return with_nested_as_variants(data, lambda: [f.name for f in table_schema() if is_variant_field(f)])
+    schema = table_schema()
     names = dict.fromkeys(str(name) for row in data for name in row)
     if len(schema) == 1 and is_variant_field(schema.field(0)) and set(names) != set(schema.names):
         return {schema.names[0]: VariantArray.from_pylist(data)}
@@ -158,23 +162,22 @@ def types_of_paths(columns: Iterable[tuple[ParquetSource, str]]) -> ShreddingSch
 
     Files without the column do not count. None if nothing is shredded.
     """
-
-    def schemas() -> Iterator[tuple[pa.Schema, int, str]]:
-        for source, column in columns:
-            with open_file(source) as file:
-                yield file.reader.schema_arrow, file.metadata.num_rows, column
-
-    return _types_of_most_rows(schemas())
+    return _types_of_most_rows((*_schema_and_rows(source), column) for source, column in columns)
 
 
 def kept_types(files: Sequence[ParquetSource], columns: Iterable[str]) -> dict[str, ShreddingSchema]:
     """Return the types that an append keeps, by dotted name of the Variant column; damaged files do not hinder it."""
     schemas: list[tuple[pa.Schema, int]] = []
     for source in spread(files, FILES_WITH_TYPES):
-        with suppress(VariantError), open_file(source) as file:
-            schemas.append((file.reader.schema_arrow, file.metadata.num_rows))
+        with suppress(VariantError):
+            schemas.append(_schema_and_rows(source))
     types = {name: _types_of_most_rows((schema, rows, name) for schema, rows in schemas) for name in columns}
     return {column: schema for column, schema in types.items() if schema is not None}
+
+
+def _schema_and_rows(source: ParquetSource) -> tuple[pa.Schema, int]:
+    with open_file(source) as file:
+        return file.reader.schema_arrow, file.metadata.num_rows
 
 
 def _types_of_most_rows(columns: Iterable[tuple[pa.Schema, int, str]]) -> ShreddingSchema | None:

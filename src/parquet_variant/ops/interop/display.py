@@ -148,9 +148,7 @@ def _scalar_texts(column: pa.Array) -> list[str | None]:
         infinite = _LARGEST["date" if pa.types.is_date32(kind) else "timestamp"]
         zone = "+00:00" if pa.types.is_timestamp(kind) and kind.tz is not None else ""
         return [None if count is None else _moment_text(count, unit, infinite, zone) for count in counts]
-    if pa.types.is_time(kind) and kind.unit == "ns":
-        return list(column.cast(pa.string()).to_pylist())
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(kind) or (pa.types.is_time(kind) and kind.unit == "ns"):
         return list(column.cast(pa.string()).to_pylist())
     if pa.types.is_interval(kind):
         return [None if value is None else _interval_text(*value) for value in column.to_pylist()]

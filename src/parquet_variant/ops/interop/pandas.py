@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pandas.api.extensions import ExtensionArray, ExtensionDtype, register_extension_dtype, register_series_accessor
+from pandas.arrays import ArrowExtensionArray
 
-from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.variant_array import VariantArray, is_one_value, refuse_one_value
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, check_choice
@@ -189,8 +189,7 @@ class VariantAccessor:
             For a value that cannot be cast, unless ``errors="null"``.
         """
         check_choice("errors", errors, ("raise", "null"), SchemaError)
-        values = variant_get(self.array, path, type, errors=errors)
-        return self._series_of(values)
+        return self._series_of(variant_get(self.array, path, type, errors=errors))
 
     def to_json(self) -> Any:
         """Return the values as JSON text."""
@@ -205,11 +204,9 @@ class VariantAccessor:
         return str(schema_of_variant_agg(self.array))
 
     def _series_of(self, values: Any) -> Any:
-        if isinstance(values, VariantArray):
-            return pd.Series(VariantExtensionArray(values), index=self._series.index, name=self._series.name)
-        return pd.Series(
-            pd.arrays.ArrowExtensionArray(pa.chunked_array([values])), index=self._series.index, name=self._series.name
-        )
+        is_variant = isinstance(values, VariantArray)
+        array = VariantExtensionArray(values) if is_variant else ArrowExtensionArray(pa.chunked_array([values]))
+        return pd.Series(array, index=self._series.index, name=self._series.name)
 
 
 def to_pandas(array: VariantArray, name: str | None = None) -> Any:
@@ -221,17 +218,4 @@ def from_pandas(series: Any) -> VariantArray:
     """Return the Variants of a series of dtype ``variant``, or the Python values of any other series as Variants."""
     values = series.array if isinstance(series, (pd.Series, pd.Index)) else series
     refuse_one_value(values)
-    if isinstance(values, VariantExtensionArray):
-        return values.variants
     return VariantExtensionArray._from_sequence(values).variants
-
-
-def table_of_frame(frame: Any) -> pa.Table:
-    """Return a data frame as an Arrow table with marked Variant columns; the index is dropped."""
-    ordinary = [name for name in frame.columns if not isinstance(frame.dtypes[name], VariantDtype)]
-    table = pa.Table.from_pandas(frame[ordinary], preserve_index=False).replace_schema_metadata(None)
-    columns = {
-        str(name): frame[name].array.variants if name not in ordinary else table.column(str(name))
-        for name in frame.columns
-    }
-    return variant_table(columns)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -41,14 +41,11 @@ def table_of(data: Any) -> pa.Table:
         table = _table_of(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
         raise SchemaError(
-            f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}; a column with values of "
-            "several types can be written as Variants with pv.write(…, variant_columns=[…])",
-            reason="bad-data",
+            f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}", reason="bad-data"
         ) from None
     if not table.num_columns:
         raise VariantFileError("the data has no columns", reason="no-columns")
-    if len(set(table.column_names)) < table.num_columns:
-        raise VariantFileError("duplicate column names: rename one of the columns", reason="several-columns")
+    _refuse_duplicates(table.column_names)
     columns = [_stored_column(field, column) for field, column in zip(table.schema, table.columns, strict=True)]
     fields = pa.schema([field for field, _ in columns], table.schema.metadata)
     return pa.table([column for _, column in columns], schema=fields)
@@ -71,36 +68,63 @@ def with_json_as_variants(table: pa.Table, unchanged: Container[str] = ()) -> pa
     return table
 
 
-def with_variant_columns(data: Any, names: Iterable[str]) -> pa.Table:
+def with_variant_columns(data: Any, names: Sequence[str]) -> pa.Table:
     """Return data as a table in which the values of some columns, such as dicts of pandas, are Variants."""
-    is_frame = (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame)
-    rows = data if is_frame else table_of(data)
-    columns = list(map(str, rows.columns if is_frame else rows.column_names))
+    data = _frame_by_name(data)
+    rows = data if isinstance(data, Mapping) else table_of(data)
+    columns = list(rows) if isinstance(rows, Mapping) else rows.column_names
+    if missing := [name for name in names if name not in columns]:
+        problem = f"variant_columns names {missing[0]!r}, which does not exist: the columns are {', '.join(columns)}"
+        raise SchemaError(problem, reason="no-such-column")
+    if isinstance(rows, Mapping):  # Python values first: as Arrow structs, all dicts of a column would have all keys.
+        rows = table_of({**rows, **{name: _python_as_variants(rows[name]) for name in names}})
     for name in names:
-        if name not in columns:
-            raise SchemaError(
-                f"variant_columns names {name!r}, which does not exist: the columns are {', '.join(columns)}",
-                reason="no-such-column",
-            )
-        if is_frame:  # Before the other columns, since Arrow has no type for values of several types.
-            rows = rows.assign(**{name: VariantArray.from_pandas(rows[name]).to_pandas().array})
-        else:
-            variants = variant_table({name: cast_to_variant(rows.column(name))})
-            rows = rows.set_column(columns.index(name), variants.schema.field(0), variants.column(0))
-    return table_of(rows)
+        variants = variant_table({name: cast_to_variant(rows.column(name))})
+        rows = rows.set_column(columns.index(name), variants.schema.field(0), variants.column(0))
+    return rows
 
 
-def with_mixed_as_variants(data: Any) -> Any:
-    """Return a pandas data frame with its columns of Python values of several types as Variants; other data as is."""
+def with_nested_as_variants(data: Any, variants: Callable[[], Collection[str]] | None = None) -> pa.Table:
+    """Return data as a table in which the columns of Python values of several types are Variants.
+
+    With `variants`, only the columns with these names, and their dicts, lists and structs too; the function is not
+    called for data without such values.
+    """
+    data = _frame_by_name(data)
+    rows = data if isinstance(data, Mapping) else table_of(data)
+    columns = rows if isinstance(rows, Mapping) else dict(zip(rows.column_names, rows.columns, strict=True))
+    names = [name for name, column in columns.items() if _needs_variants({name: column}, variants is not None)]
+    chosen = variants() if names and variants is not None else names
+    return with_variant_columns(rows, [name for name in names if name in chosen])
+
+
+def _needs_variants(column: Mapping[str, Any], is_nested: bool) -> bool:
+    """Return whether a column has Python values of several types or, with `is_nested`, dicts, lists and structs."""
+    try:
+        kind = variant_table(column).schema.field(0).type
+    except SchemaError:
+        return True
+    return is_nested and pa.types.is_nested(kind) and not capsules.is_storage(kind)
+
+
+def _frame_by_name(data: Any) -> Any:
+    """Return a pandas data frame without the index as series and Variants by name; other data as it is."""
     if (pandas := sys.modules.get("pandas")) is None or not isinstance(data, pandas.DataFrame):
         return data
-    mixed = []
-    for name in data.select_dtypes(object).columns:
-        try:
-            pa.array(data[name], from_pandas=True)
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            mixed.append(str(name))
-    return with_variant_columns(data, mixed) if mixed else data
+    _refuse_duplicates(list(map(str, data.columns)))
+    return {str(n): VariantArray.from_pandas(s) if str(s.dtype) == "variant" else s for n, s in data.items()}
+
+
+def _python_as_variants(column: Any) -> Any:
+    """Return a list, or a series or NumPy array of Python objects, as Variants; other columns as they are."""
+    if isinstance(column, list | tuple):
+        return VariantArray.from_pylist(column)
+    return VariantArray.from_pandas(column) if str(getattr(column, "dtype", None)) == "object" else column
+
+
+def _refuse_duplicates(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        raise VariantFileError("duplicate column names: rename one of the columns", reason="several-columns")
 
 
 def _without_json(field: pa.Field) -> pa.Field:
@@ -134,22 +158,15 @@ def _is_lazy(data: Any) -> bool:
 
 
 def _table_of(data: Any) -> pa.Table:
-    if _is_lazy(data):
-        data = data.collect()
-    if isinstance(data, pa.RecordBatch):
-        data = pa.Table.from_batches([data])
-    if isinstance(data, pa.Table):
-        return data
+    data = data.collect() if _is_lazy(data) else _frame_by_name(data)
+    if isinstance(data, pa.RecordBatch | pa.Table):
+        return data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
     if isinstance(data, Mapping):
         sizes = {name: len(column) for name, column in data.items() if hasattr(column, "__len__")}
         if len(set(sizes.values())) > 1:
             lengths = ", ".join(f"{name} {size}" for name, size in sizes.items())
             raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
         return variant_table(data)
-    if (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame):
-        from parquet_variant.ops.interop.pandas import table_of_frame
-
-        return table_of_frame(data)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, VariantArray | ChunkedVariantArray):
         capsules.refuse_objects(data)
         # Another library's Variants may lack metadata in null rows, which `from_arrow` adds.

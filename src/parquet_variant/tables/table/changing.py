@@ -55,10 +55,10 @@ class ChangingMethods(ReportingMethods):
         Parameters
         ----------
         data
-            A pyarrow table or record batch, a data frame, columns by name (`VariantArray` or Arrow), or an iterable of
-            these. Or a list of dicts, one per row: the keys are the table's columns, or each dict is a Variant if the
-            table has only a column of Variants. A partition column of Delta that the data lacks is extracted from the
-            Variant column, from the path of the same name.
+            A pyarrow table or record batch, a data frame, columns by name (dicts, lists and structs are Variants in a
+            Variant column), or an iterable of tables with Variants. Or a list of dicts, one per row: the keys are the
+            table's columns, or each dict is a Variant if the table has only a column of Variants. A partition column of
+            Delta that the data lacks is extracted from the Variant column, from the path of the same name.
         schema
             Shredding schema (object or DDL) of the only Variant column, or schemas by dotted column name. By default
             the schema is inferred from the first rows, and paths of the table keep their types; columns that arrive
@@ -99,7 +99,7 @@ class ChangingMethods(ReportingMethods):
         False
         """
         check_choice("schema_mode", schema_mode or "merge", ("merge",))
-        data = self._by_column(data)
+        data = rows_by_column(data, lambda: self.schema)
         options = {"schema": schema, "policy": policy, "batch": batch, "file_bytes": file_bytes, **files}
         return self._run("append", data, schema_mode=schema_mode, **options)
 
@@ -155,7 +155,7 @@ class ChangingMethods(ReportingMethods):
         """
         if where is not None and partitions:
             raise bad_option("where= and partitions= each choose the rows to replace: give one of them")
-        data = self._by_column(data)
+        data = rows_by_column(data, lambda: self.schema)
         options = {"schema": schema, "policy": policy, "batch": batch, "file_bytes": file_bytes, **files}
         if where is not None:
             return self._change("replace_where", data, where, given=options | {"zone": zone, "threads": threads})
@@ -318,13 +318,10 @@ class ChangingMethods(ReportingMethods):
             source = source.rename_columns(variants) if is_renamed else source
         elif hasattr(source, "toArrow"):
             source = registered_method("Table.with_variants")(source.toArrow())
-        source = self._by_column(source)
+        source = rows_by_column(source, lambda: self.schema)
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
         names = {"source_alias": source_alias, "target_alias": target_alias}
         return self._change("merge", source, on, given=options, **names)
-
-    def _by_column(self, data: Any) -> Any:
-        return rows_by_column(data, self.schema) if isinstance(data, list) else data
 
     def erase(
         self,
