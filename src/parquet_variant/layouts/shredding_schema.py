@@ -404,9 +404,9 @@ class ShreddingSchema(Printed):
         >>> old, new = ShreddingSchema.from_ddl("a int, b date"), ShreddingSchema.from_ddl("a bigint, c date")
         >>> for change in old.diff(new):
         ...     print(change)
-        $['a']: int -> bigint
-        $['b']: date -> (not shredded)
-        $['c']: (not shredded) -> date
+        $.a: int -> bigint
+        $.b: date -> (not shredded)
+        $.c: (not shredded) -> date
         """
         changes: list[SchemaChange] = []
         _add_changes(VariantPath(), self, self.of(other), changes)
