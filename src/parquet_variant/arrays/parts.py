@@ -396,9 +396,8 @@ def known_versions(storage: pa.StructArray, *, null_on_error: bool = False) -> p
         return storage
     unknown = valid_mask(storage) & (indices >= 0) & ~is_known[indices]
     if not null_on_error:
-        row_by_row(
-            np.flatnonzero(unknown)[:1].tolist(), lambda row: check_version(dictionary[int(indices[row])].as_py())
-        )
+        first = np.flatnonzero(unknown)[:1].tolist()
+        row_by_row(first, lambda row: check_version(dictionary[int(indices[row])].as_py()))
     columns, missing = list(stored_columns(storage).values()), from_numpy(unknown | ~valid_mask(storage))
     return pa.StructArray.from_arrays(columns, fields=list(storage.type), mask=missing)
 

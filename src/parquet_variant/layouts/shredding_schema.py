@@ -375,11 +375,15 @@ class ShreddingSchema(Printed):
         """
         return tree_to_json(self.type_tree())
 
+    def to_tree(self) -> str:
+        """Return the schema as a printed tree, with one line per node."""
+        return render_tree(self.type_tree())
+
     def __repr__(self) -> str:
         return f"<ShreddingSchema {textwrap.shorten(self.to_ddl(), _REPR_WIDTH, placeholder=' …')}>"
 
     def __str__(self) -> str:
-        return render_tree(self.type_tree())
+        return self.to_tree()
 
     # ---- algebra
 

@@ -134,6 +134,7 @@ def write(
     >>> info.rows, info.variants
     (3, (('v',),))
     """
+    is_named = format is not None
     if format is None:
         format = _format_of(path, options)
     check_choice("format", format, get_args(WriteFormat))
@@ -143,7 +144,7 @@ def write(
         return registered_method("write.spark")(data, path, format=format, column=column, **keywords)
     if variant_columns:
         data = with_variant_columns(data, strings_of("variant_columns", variant_columns))
-    is_table = format in get_args(TableFormat) and options.get("catalog") is None
+    is_table = is_named and format in get_args(TableFormat) and options.get("catalog") is None
     if is_table and (former := format_of_table(path, options.get("storage_options"))) not in (None, format):
         raise TableError(f"{path} is {A_TABLE[former]}: use format={former!r}", reason="table-exists", file=str(path))
     if isinstance(data, VariantArray):

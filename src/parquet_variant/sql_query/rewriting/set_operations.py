@@ -46,12 +46,13 @@ def asks_for_bounds(tree: exp.Expr) -> bool:
     if not isinstance(table, exp.Table) or {key for key, part in table.args.items() if part} - {"this", "alias"}:
         return False
     nodes = [node for item in tree.expressions for node in item.walk()]
-    return {exp.Column} <= set(map(type, nodes)) <= _BOUNDS and all(
-        isinstance(node.parent, exp.Anonymous)
-        if isinstance(node, exp.Column)
-        else node.name.lower() in ("min", "max") and len(node.expressions) == 1
-        for node in nodes
-        if isinstance(node, (exp.Column, exp.Anonymous))
+    calls = [node for node in nodes if isinstance(node, exp.Anonymous)]
+    columns = [node for node in nodes if isinstance(node, exp.Column)]
+    return (
+        bool(columns)
+        and all(type(node) in _BOUNDS for node in nodes)
+        and all(node.name.lower() in ("min", "max") and len(node.expressions) == 1 for node in calls)
+        and all(isinstance(column.parent, exp.Anonymous) for column in columns)
     )
 
 

@@ -170,9 +170,8 @@ def rewrite(
     sources = [file for file, _ in targets]
     column = column_of_files(sources, column, schema)
     if schema == "infer":
-        schema = infer(
-            engine.reduce("infer the schema", partial(profile_task, column=column), sources, Profile.merge)
-        ).schema
+        profile = partial(profile_task, column=column)
+        schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema
     elif schema is not None:
         schema = ShreddingSchema.of(schema)
     work = partial(
