@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -27,7 +26,6 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape, project
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.query.selection import PlannedQuery
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.records import Record
 from parquet_variant.tables.table.files import MemoryScan, select_columns, typed_paths
@@ -92,16 +90,17 @@ class JsonFiles(Record):
         return chain.from_iterable(batch.results for batch in batches)
 
 
-class JsonScan(PlannedQuery, Record, repr=False):
-    """A planned query over JSON files that keeps only the fields of its paths. `rows` is the query over one part."""
+class JsonScan(MemoryScan, kw_only=True, repr=False):
+    """A planned query over JSON files, of which only the fields of its paths are kept, one part after the other."""
 
     files: JsonFiles
-    rows: MemoryScan
     threads: int | None = None
 
-    selection, hidden, predicate = (
-        property(attrgetter(f"rows.{name}")) for name in ("selection", "hidden", "predicate")
-    )
+    @classmethod
+    def of(cls, files: JsonFiles, columns: Any, where: Any = None, *, threads: int | None, **options: Any) -> JsonScan:
+        """Return the scan of files; `options`: those of `MemoryScan.plan`."""
+        rows = MemoryScan.plan(pa.table({_COLUMN: VariantArray.from_pylist([])}), columns, where, **options)
+        return cls(**vars(rows), files=files, threads=threads)
 
     @property
     def bytes_read(self) -> int:
@@ -116,7 +115,7 @@ class JsonScan(PlannedQuery, Record, repr=False):
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in parts with at least one row."""
         paths = [selected.path or VariantPath() for selected in self.every_column]
-        use = lambda array: self.rows.result_of(pa.table({_COLUMN: array.storage}))  # noqa: E731
+        use = lambda array: self.result_of(pa.table({_COLUMN: array.storage}))  # noqa: E731
         schema = typed_paths(self.every_column)
         results = self.files.arrays(use, schema=schema, paths=paths, threads=self.threads)
         return (result for result in results if len(result))
@@ -134,12 +133,10 @@ def scan_json(
 ) -> JsonScan:
     """Plan a query over JSON files; see `Table.scan`."""
     files = JsonFiles.of(table, TextOptions.of(**(text or {})))
-    empty = pa.table({_COLUMN: VariantArray.from_pylist([])})
     try:
-        rows = MemoryScan.plan(empty, columns, where, column=_COLUMN, errors=errors, zone=zone)
+        return JsonScan.of(files, columns, where, threads=threads, errors=errors, zone=zone)
     except VariantFileError as error:
         raise error.at(file=files.splits[0].file.name) from None
-    return JsonScan(files, rows, threads)
 
 
 def read_values(

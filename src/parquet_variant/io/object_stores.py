@@ -18,6 +18,7 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import TableError
 from parquet_variant.io.filesystems import with_known_scheme
+from parquet_variant.support.lazy_names import optional_libraries
 
 # Options of the connection, which obstore takes apart from those of the store.
 _CLIENT_OPTIONS = frozenset({
@@ -82,14 +83,10 @@ def _configuration(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def obstore_library() -> Any:
-    """Return the module obstore. Raises `TableError`: reason ``"missing-extra"``."""
-    try:
+    """Return the module obstore. Raises `VariantError`: reason ``"missing-extra"`` if it is not installed."""
+    with optional_libraries("a table in an object store"):
         import obstore
         import obstore.store
-    except ImportError:
-        raise TableError(
-            "tables in object stores need obstore: pip install 'parquet-variant[delta]'", reason="missing-extra"
-        ) from None
     return obstore
 
 

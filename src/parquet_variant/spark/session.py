@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.machine_code.library import own_temporary
+from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.support.records import Record
 
 if TYPE_CHECKING:
@@ -215,16 +216,12 @@ def local_session(
     Raises
     ------
     VariantError
-        With reason ``"no-spark"`` or ``"no-java"`` if PySpark or Java 17+ is missing, ``"java-failed"`` if the JVM does
-        not start.
+        With reason ``"missing-extra"`` or ``"no-java"`` if PySpark or Java 17+ is missing, ``"java-failed"`` if the JVM
+        does not start.
     """
-    try:
+    with optional_libraries("a local Spark session"):
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise VariantError(
-            "PySpark is not installed: run: pip install 'parquet-variant[spark]'", reason="no-spark"
-        ) from error
     active = SparkSession.getActiveSession()
     if active is None:
         threads = cores or os.cpu_count() or 1

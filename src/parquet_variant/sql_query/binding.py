@@ -256,11 +256,10 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
     from parquet_variant.ingestion.request import TextOptions
 
     files = JsonFiles.of(source, TextOptions.of(**text))
-    empty = pa.table({"v": VariantArray.from_pylist([])})
 
     def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> PlannedQuery:
-        rows = MemoryScan.plan(empty, needed or {"": _any_row("v")}, errors=options.errors, zone=options.zone)
-        return JsonScan(files, rows, options.threads)
+        columns, given = needed or {"": _any_row("v")}, {"errors": options.errors, "zone": options.zone}
+        return JsonScan.of(files, columns, threads=options.threads, **given)
 
     names = [split.file.name for split in files.splits]
     return BoundTable(name, TableColumns(["v"]), ("v",), scan, skips=False, files=names, json_keys=files.keys)

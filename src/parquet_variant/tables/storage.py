@@ -355,7 +355,7 @@ def open_storage(
     `uri`: a local path, or a URL: ``file://``, ``s3://`` (``s3a://``), ``gs://``, ``az://``, ``abfss://``,
       ``memory://``.
     `options`: configuration of the object store (`obstore.store.from_url`).
-    Raises `TableError`: reason ``"missing-extra"`` if the URL needs obstore, which is not installed; ``"bad-uri"``.
+    Raises `VariantError`: ``"missing-extra"`` if the URL needs obstore, which is not installed; ``"bad-uri"``.
 
     >>> open_storage("some/table").uri
     'some/table'

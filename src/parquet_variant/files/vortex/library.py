@@ -46,6 +46,7 @@ from parquet_variant.files.vortex.range_statistics import RangeStatistics
 from parquet_variant.io.filesystems import path_text, read_errors
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.support.records import Record
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
@@ -245,14 +246,10 @@ _MOST_SCANS, _SEGMENT_BYTES = 16, 32 << 20
 
 
 def vortex() -> ModuleType:
-    """Return the library; raise `VariantError` (``not-installed``) if it is not installed."""
-    try:
+    """Return the library. Raises `VariantError`: reason ``"missing-extra"`` if it is not installed."""
+    with optional_libraries("a Vortex file"):
         library = import_module("vortex")
         import_module("vortex.expr")
-    except ImportError:
-        raise VariantError(
-            "Vortex files need vortex-data: pip install 'parquet-variant[vortex]'", reason="not-installed"
-        ) from None
     return library
 
 

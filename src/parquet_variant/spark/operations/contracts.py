@@ -43,10 +43,7 @@ def check(
     df: DataFrame, contract: Any, *, column: str | None = None, values: bool = True, examples: int = 5
 ) -> ContractReport:
     """Check a column of a DataFrame against a contract, as one job over all rows; see `Table.check`."""
-    rules = ContractCheck.of(contract, "warn")
-    if rules is None:
-        raise bad_option("contract= is None: give a Contract, a file, or a mapping of paths to rules")
-    rules = replace(rules, values=values, examples=examples)
+    rules = ContractCheck(Contract.of(contract), "warn", values, examples)
     return rules.report("the DataFrame", _figures(df, column, rules)[0])
 
 
