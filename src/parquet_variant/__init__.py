@@ -89,7 +89,6 @@ register_methods(
             "integrations.duckdb": "to_ibis",
             "sql_query.sql": "sql",
             "sql_query.typed_view": "sql_view typed",
-            "spark.arrow_variant": "with_variants",
         },
         "Contract": {"integrations.contract_exports": "to_pandera to_soda"},
         "ParquetTable": {

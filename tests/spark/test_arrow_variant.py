@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql.functions import arrow_udf
 
 import parquet_variant as pv
+from parquet_variant.arrays.capsules import is_marked_by_spark
 from parquet_variant.spark.arrow_variant import (
     SPARK_VARIANT,
     as_spark,
     from_spark,
-    is_spark_variant,
     nested_variants,
     row_bytes,
     slices_by_bytes,
@@ -35,7 +35,7 @@ def test_spark_reads_what_we_hand_over(spark):
 
 
 def _as_text(values: pa.Array) -> pa.Array:
-    assert is_spark_variant(values.type)
+    assert is_marked_by_spark(values.type)
     return pa.array([repr(value) for value in from_spark(values).to_pylist()], pa.string())
 
 
@@ -102,7 +102,7 @@ def test_variants_at_any_depth_take_sparks_form():
 def _read_back(array: pa.Array):
     """Python objects, Variants as what they hold."""
     if pa.types.is_struct(array.type) and "metadata" in [field.name for field in array.type]:
-        if is_spark_variant(array.type):
+        if is_marked_by_spark(array.type):
             return from_spark(array).to_pylist()
         return pv.VariantArray(array).to_pylist()
     if pa.types.is_struct(array.type):

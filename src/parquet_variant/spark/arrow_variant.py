@@ -16,13 +16,12 @@ import pyarrow as pa
 from pyspark.sql.pandas import types
 from pyspark.sql.types import DataType, StructType
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.capsules import is_marked_by_spark
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.types.forms import in_form, struct_like, with_fields
-from parquet_variant.types.targets import VARIANT_STORAGE
+from parquet_variant.types.forms import in_form, struct_like
 
 # Spark 4.1 marks timestamps as UTC by default and has no parameter for the time zone.
 _UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(types.to_arrow_type).parameters else {}
@@ -46,14 +45,6 @@ SPARK_VARIANT = pa.struct(
 )
 
 
-def is_spark_variant(arrow_type: pa.DataType) -> bool:
-    """Return whether an Arrow type is Spark's representation of VARIANT."""
-    if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != 2:
-        return False
-    metadata = arrow_type.field(1).metadata or {}
-    return [field.name for field in arrow_type] == ["value", "metadata"] and metadata.get(b"variant") == b"true"
-
-
 def nested_variants(schema: pa.Schema) -> list[str]:
     """Return the dotted Parquet schema paths of the VARIANTs inside structs, lists and maps.
 
@@ -66,7 +57,7 @@ def nested_variants(schema: pa.Schema) -> list[str]:
         places.append(place)
         return storage
 
-    map_variants(with_marked_variants(schema).empty_table(), collect)
+    map_variants(schema.empty_table(), collect)
     return [".".join(place) for place in places if len(place) > 1]
 
 
@@ -81,31 +72,6 @@ def from_spark(array: pa.StructArray) -> VariantArray:
         [array.field("metadata"), array.field("value")], names=["metadata", "value"], mask=array.is_null()
     )
     return VariantArray(storage)
-
-
-def with_marked_variants(schema: pa.Schema) -> pa.Schema:
-    """Return a schema from Spark with every VARIANT, at any depth, as storage that carries the extension name.
-
-    >>> with_marked_variants(pa.schema({"v": SPARK_VARIANT})).field("v").metadata
-    {b'ARROW:extension:name': b'arrow.parquet.variant', b'ARROW:extension:metadata': b''}
-    """
-    return pa.schema([_mark_variant(field) for field in schema])
-
-
-def _mark_variant(field: pa.Field) -> pa.Field:
-    if is_spark_variant(field.type):
-        return field.with_type(VARIANT_STORAGE).with_metadata(EXTENSION_METADATA)
-    return field.with_type(with_fields(field.type, _mark_variant))
-
-
-def with_variants(table: pa.Table) -> pa.Table:
-    """Return a table from Spark with its VARIANT columns as storage fields that carry the extension name."""
-    for index, field in enumerate(table.schema):
-        if is_spark_variant(field.type):
-            storage = from_spark(pa.concat_arrays(table.column(index).chunks or [pa.nulls(0, field.type)])).storage
-            tagged = pa.field(field.name, storage.type, metadata=EXTENSION_METADATA)
-            table = table.set_column(index, tagged, storage)
-    return table
 
 
 def to_spark(array: VariantArray) -> pa.StructArray:
@@ -130,7 +96,7 @@ def as_spark(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _converted(array: pa.Array, target: pa.DataType) -> pa.Array | None:
     types = pa.types
-    if is_spark_variant(target):
+    if is_marked_by_spark(target):
         return to_spark(VariantArray(array))
     if any(is_kind(array.type) != is_kind(target) for is_kind in (types.is_struct, types.is_map, is_list)):
         return array.cast(target)
@@ -143,7 +109,7 @@ def _converted(array: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 def row_bytes(array: pa.Array, target: pa.DataType) -> np.ndarray:
     """Return the approximate size of each row in Spark's representation, where every VARIANT has its own dictionary."""
-    if not is_spark_variant(target):
+    if not is_marked_by_spark(target):
         return np.full(len(array), array.nbytes / max(len(array), 1) + 1)
     names = [field.name for field in array.type]
     sizes = np.full(len(array), array.nbytes / max(len(array), 1))

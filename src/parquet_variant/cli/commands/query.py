@@ -328,8 +328,11 @@ def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str
 
 def _with_spark(rows: Callable[[Any], DataFrame]) -> pa.Table:
     """Return the rows of a DataFrame that a function makes in a local Spark session."""
-    from parquet_variant.spark.arrow_variant import with_variants
+    import pyarrow as pa
+
+    from parquet_variant.arrays.capsules import with_extension
 
     with ShownProgress() as progress, spark_session(progress) as session:
         progress("query", 0, 1)
-        return with_variants(rows(session).toArrow())
+        table = rows(session).toArrow()
+    return pa.table(table.columns, schema=pa.schema(map(with_extension, table.schema)))

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.pandas.types import to_arrow_schema as plain_arrow_schema
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
+from parquet_variant.arrays.capsules import is_marked_by_spark
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import JsonError, bad_option
@@ -120,7 +121,7 @@ class _Writer:
             for field in schema.fields
         ]
         new_fields += [StructField(field.name, from_arrow_type(field.type)) for field in request.partition_by.fields]
-        columns: Any = arrow_variant.with_marked_variants(arrow_variant.to_arrow_schema(StructType(new_fields)))
+        columns: Any = arrow_variant.to_arrow_schema(StructType(new_fields))
         if options.format == "delta":  # Delta and Spark represent a schema as the same JSON
             columns = parse_schema(StructType(new_fields).json())
         more = {"variants": arrow_variant.nested_variants(arrow_schema)} if options.format == "parquet" else {}
@@ -177,7 +178,7 @@ class _Writer:
         columns: dict[str, Any] = {}
         for name, column in zip(table.schema.names, table.columns, strict=True):
             array = one_chunk(column)
-            if arrow_variant.is_spark_variant(array.type):
+            if is_marked_by_spark(array.type):
                 array = arrow_variant.from_spark(array)
                 if name == self.column and schema is not None:
                     array = shred_variant(array, schema)

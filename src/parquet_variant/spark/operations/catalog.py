@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import is_marked_by_spark
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, bad_option
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.variant_functions import VariantColumns
-from parquet_variant.spark.arrow_variant import SPARK_VARIANT, from_spark, is_spark_variant, to_spark
+from parquet_variant.spark.arrow_variant import SPARK_VARIANT, from_spark, to_spark
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.reading import read_schema
 from parquet_variant.spark.task_errors import one_line
@@ -80,7 +81,7 @@ def _variants(values: pa.Array) -> VariantArray:
     """Return a VARIANT argument as an array. A NULL without a type is a VARIANT."""
     if pa.types.is_null(values.type):
         return VariantArray.from_pylist([None] * len(values))
-    if not is_spark_variant(values.type):
+    if not is_marked_by_spark(values.type):
         raise VariantError(
             f"the argument is {values.type}, not a VARIANT: convert it with parse_json(...)", reason="bad-argument"
         )

@@ -317,7 +317,7 @@ class ChangingMethods(ReportingMethods):
             is_renamed, source = source.format == "json" and len(variants) == 1, source.to_arrow()
             source = source.rename_columns(variants) if is_renamed else source
         elif hasattr(source, "toArrow"):
-            source = registered_method("Table.with_variants")(source.toArrow())
+            source = source.toArrow()
         source = rows_by_column(source, lambda: self.schema)
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
         names = {"source_alias": source_alias, "target_alias": target_alias}
