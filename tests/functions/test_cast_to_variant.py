@@ -117,6 +117,13 @@ def test_chunks_and_variants_are_taken() -> None:
     assert pv.cast_to_variant(nested).to_pylist() == [{"v": {"a": 1}}, {"v": None}]
 
 
+def test_a_shredded_variant_without_residuals_is_a_variant() -> None:
+    fields = {"metadata": pa.array([b"\x01\x00\x00"] * 2), "typed_value": pa.array([1, 2])}
+    storage = pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
+    assert pv.cast_to_variant(storage).to_pylist() == [1, 2]
+    assert pv.cast_to_variant(pa.StructArray.from_arrays([storage], names=["v"])).to_pylist() == [{"v": 1}, {"v": 2}]
+
+
 @pytest.mark.parametrize("key", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())])
 def test_keys_of_maps_are_texts_in_any_form(key: pa.DataType) -> None:
     maps = pa.array([[("z", 0)], [("a", 1), ("b", 2)], None, [("c", 3)]], pa.map_(key, pa.int64()))

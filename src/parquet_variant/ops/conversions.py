@@ -14,6 +14,7 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import is_storage
 from parquet_variant.arrays.parts import metadata_of_all, row_by_row, struct_of
 from parquet_variant.arrays.tapes import python_objects
 from parquet_variant.arrays.value_positions import ScalarSlots
@@ -24,7 +25,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.values.scalar_slots import narrow
-from parquet_variant.layouts.storage_shape import is_binary, is_list, lenient_primitive, refuse_deep
+from parquet_variant.layouts.storage_shape import is_list, lenient_primitive, refuse_deep
 from parquet_variant.ops.columns.arguments import as_arrow, check_errors, or_none, or_null, unchecked_array
 from parquet_variant.ops.columns.json_text import json_column
 from parquet_variant.ops.columns.slot_casts import slots_of_column
@@ -86,7 +87,7 @@ def cast_to_variant(values: Any) -> VariantArray:
     if isinstance(values, VariantArray):
         return values
     array = without_encoding(as_arrow(values))
-    if _is_variant(array.type):
+    if is_storage(array.type):
         return VariantArray(array)
     refuse_deep(array.type)
     if is_json_type(array.type):
@@ -97,13 +98,6 @@ def cast_to_variant(values: Any) -> VariantArray:
     columns = _group(array, names)
     metadata = metadata_of_all(names, len(array))
     return VariantArray(struct_of({"metadata": metadata, **columns}, array.is_null())).to_unshredded()
-
-
-def _is_variant(arrow: pa.DataType) -> bool:
-    """Return whether the field names and types of a struct are those of a Variant storage."""
-    if not pa.types.is_struct(arrow) or {field.name for field in arrow} - {"typed_value"} != {"metadata", "value"}:
-        return False
-    return all(is_binary(field.type) for field in arrow if field.name != "typed_value")
 
 
 def _is_any_list(arrow: pa.DataType) -> bool:
@@ -163,16 +157,16 @@ def _needs_fallback(arrow: pa.DataType) -> bool:
     """Return whether a type contains a type whose keys or metadata differ between rows."""
     if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow) or _is_any_list(arrow):
         return _needs_fallback(arrow.value_type)
-    if pa.types.is_struct(arrow) and not _is_variant(arrow):
+    if pa.types.is_struct(arrow) and not is_storage(arrow):
         return any(_needs_fallback(field.type) for field in arrow)
-    return pa.types.is_map(arrow) or is_json_type(arrow) or _is_variant(arrow)
+    return pa.types.is_map(arrow) or is_json_type(arrow) or is_storage(arrow)
 
 
 def _objects(array: pa.Array) -> list[Any]:
     """Return the values as Python containers of Variants, None for null."""
     array = without_encoding(array)
     arrow = array.type
-    if not _needs_fallback(arrow) or is_json_type(arrow) or _is_variant(arrow):
+    if not _needs_fallback(arrow) or is_json_type(arrow) or is_storage(arrow):
         return list(cast_to_variant(array))
     valid = array.is_valid().to_pylist()
     if pa.types.is_struct(arrow):
