@@ -212,7 +212,7 @@ def strings_of(name: str, value: object) -> tuple[str, ...]:
     (('*.md',), ('a', 'b'))
     """
     values = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
-    if not all(isinstance(part, str) for part in values):
+    if isinstance(value, Mapping) or not all(isinstance(part, str) for part in values):
         raise bad_option(f"{name} is {value!r}: give a string or a list of strings")
     return values
 

@@ -13,7 +13,7 @@ import os
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,12 +24,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.arrays.variant_array import trusted_array
-from parquet_variant.errors import DeltaError, IcebergError, VariantError, VariantFileError, without_secrets
+from parquet_variant.errors import VariantError, VariantFileError, without_secrets
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.ingestion.sources.input_files import InputFile
-from parquet_variant.io.commit_journal import everything_below, visible_files
-from parquet_variant.io.directories import A_TABLE, TableFormat, is_hidden
+from parquet_variant.io.commit_journal import visible_files
 from parquet_variant.io.filesystems import absolute, filesystem_of, info_of, write_errors
 from parquet_variant.io.staging import BAD_RECORDS, LOADS, StagedFile, Staging, check_target, staging_beside, sweep
 from parquet_variant.io.temporaries import keep_mode, linked_file
@@ -134,17 +133,6 @@ def directory_load_files(dest: str) -> dict[str, list[LoadedFile]]:
                 lines = stream.read().decode("utf-8", "replace").splitlines()
             loads[info.path.removeprefix(folder)] = [record for line in lines for record in LoadedFile.from_text(line)]
     return loads
-
-
-def refuse_files_in(dest: str, format: TableFormat, is_leftover: Callable[[str], bool]) -> None:
-    """Refuse files in the place of a new table, except hidden files and leftovers of an interrupted creation."""
-    filesystem, path = filesystem_of(dest)
-    is_file = info_of(filesystem, path).type == pafs.FileType.File
-    infos = () if is_file else everything_below(filesystem, path)
-    names = [info.path[len(path) :].strip("/").removeprefix("_delta_log/") for info in infos if info.is_file]
-    if is_file or not all(is_hidden(name) or is_leftover(name) for name in names):
-        problem = f"{dest} contains files and is not {A_TABLE[format]}: choose another path"
-        raise (DeltaError if format == "delta" else IcebergError)(problem, reason="exists", file=dest)
 
 
 def directory_loads(dest: str) -> list[LoadedFile]:

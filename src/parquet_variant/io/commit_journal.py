@@ -189,7 +189,7 @@ def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
         if place in seen:
             continue
         seen.add(place)
-        with read_errors(folder), suppress(FileNotFoundError), os.scandir(folder) as entries:
+        with read_errors(folder), suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 paths.append(posixpath.join(folder, entry.name))
                 if entry.is_dir():

@@ -12,10 +12,9 @@ from typing import Any, Literal, TypeAlias, Unpack, get_args
 from pyarrow import fs
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import TableError, bad_option, check_choice, strings_of
+from parquet_variant.errors import bad_option, check_choice, strings_of
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
-from parquet_variant.io.directories import A_TABLE, TableFormat
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.ops.interop.tables import with_variant_columns
 from parquet_variant.support.choices import AnyLayout, VortexLayout
@@ -134,7 +133,6 @@ def write(
     >>> info.rows, info.variants
     (3, (('v',),))
     """
-    is_named = format is not None
     if format is None:
         format = _format_of(path, options)
     check_choice("format", format, get_args(WriteFormat))
@@ -144,9 +142,6 @@ def write(
         return registered_method("write.spark")(data, path, format=format, column=column, **keywords)
     if variant_columns:
         data = with_variant_columns(data, strings_of("variant_columns", variant_columns))
-    is_table = is_named and format in get_args(TableFormat) and options.get("catalog") is None
-    if is_table and (former := format_of_table(path, options.get("storage_options"))) not in (None, format):
-        raise TableError(f"{path} is {A_TABLE[former]}: use format={former!r}", reason="table-exists", file=str(path))
     if isinstance(data, VariantArray):
         data = {column or "v": data}
     elif column is not None:

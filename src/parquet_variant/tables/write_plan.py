@@ -8,6 +8,7 @@ of files and their description to the format's subclass, the commit to the forma
 
 from __future__ import annotations
 
+import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ from parquet_variant.errors import SchemaError, TableError, VariantError, Varian
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.io.commit_journal import everything_below
+from parquet_variant.io.directories import A_TABLE, TableFormat, is_hidden, table_directories
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
@@ -44,7 +47,7 @@ from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector
 from parquet_variant.tables.partitions import OpenFiles
 from parquet_variant.tables.row_input import batches_of, keep_types, kept_types
 from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type, reachable_variants
-from parquet_variant.tables.storage import Storage, open_storage
+from parquet_variant.tables.storage import LocalStorage, Storage, open_storage
 
 
 class Rules(Record):
@@ -362,3 +365,29 @@ class _OpenFile(Generic[File]):
         assert self.info is not None
         metrics = self._collector.metrics(self.info)
         return self.plan.describe(self.path, self.partition, self.info, metrics, data_change)
+
+
+# Paths below a table's root that only `TableWritePlan.new_name` gives.
+_UNIQUE = r"([0-9a-f]{12}-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NEW_FILE = re.compile(rf"(data/([01]{{4,8}}/)*)?([^/]+=[^/]*/)*(part-)?{_UNIQUE}(\.\w+)?\.parquet")
+
+
+def refuse_files_in(storage: Storage, format: TableFormat) -> None:
+    """Refuse files in the place of a new table, which would hide their rows, and remove them in its maintenance.
+
+    Hidden files and those of an interrupted creation are accepted, in Iceberg also those of a dropped table.
+    Raises `TableError`: reason ``"exists"``.
+    """
+    if not isinstance(storage, LocalStorage):
+        names = [file.path for file in storage.list("")]
+    else:  # with the targets of links, as readers
+        filesystem, root = storage.filesystem("")
+        infos = everything_below(filesystem, root) or [filesystem.get_file_info(root)]  # which may be a file
+        names = [info.path[len(root) :].strip("/") for info in infos if info.is_file]
+    former = table_directories(names).get("", format)
+    dropped = ("data/", "metadata/") if format == "iceberg" and any(n.startswith("metadata/") for n in names) else ()
+    others = (n for n in names if not (n.startswith(dropped) or _NEW_FILE.fullmatch(n)))
+    if former != format or not all(is_hidden(name.removeprefix("_delta_log/")) for name in others):
+        remedy = f", but {A_TABLE[former]}: use format={former!r}" if former != format else ": choose another path"
+        problem = f"{storage.uri} contains files and is not {A_TABLE[format]}{remedy}"
+        raise TableError(problem, reason="exists", file=storage.uri)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.errors import DeltaError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest, iso_time, refuse_files_in
+from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest, iso_time
 from parquet_variant.io.staging import is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import LOAD_ID, Add, Txn, forgotten_loads
 from parquet_variant.tables.delta.reading.read import parquet_files
 from parquet_variant.tables.delta.writing import write
-from parquet_variant.tables.delta.writing.data_files import DATA_FILE_NAME, WritePlan
+from parquet_variant.tables.delta.writing.data_files import WritePlan
 from parquet_variant.tables.row_input import FILES_WITH_TYPES, Batch
 from parquet_variant.tables.schema import StructType, from_arrow_schema
 from parquet_variant.tables.storage import now_millis, open_storage
@@ -73,19 +72,16 @@ class DeltaDestination(TableDestination):
     def _delete_files(self, files: Iterable[Add]) -> None:
         storage = open_storage(self.dest)
         for path in self._paths(files):
-            with suppress(OSError, VariantError):
-                storage.delete(path)
+            storage.delete(path)
 
 
 def open_delta(request: WriteRequest) -> DeltaDestination | None:
     """Open the table; return None if it exists and the mode is ``"ignore"``."""
     dest, mode = request.dest, request.mode
     current = write.existing_table(open_storage(dest))
-    if current is None:
-        refuse_files_in(dest, "delta", lambda name: bool(DATA_FILE_NAME.fullmatch(name)))
-    elif is_kept(f"the Delta table {dest}", mode, dest, DeltaError):
-        return None
-    else:
+    if current is not None:
+        if is_kept(f"the Delta table {dest}", mode, dest, DeltaError):
+            return None
         write.check_partitioned_by(current, request.partition_by.names)
     return DeltaDestination(request, current)
 

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest, refuse_files_in
+from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Staging, is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
-from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.iceberg.locations import TableFiles, normal_location
 from parquet_variant.tables.iceberg.metadata.partitioning import spec_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.metadata.updates import TableChange
@@ -26,6 +26,7 @@ from parquet_variant.tables.iceberg.writing.write import TableDefinition, commit
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 from parquet_variant.tables.row_input import FILES_WITH_TYPES, Batch
 from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.write_plan import refuse_files_in
 
 
 class IcebergDestination(TableDestination):
@@ -90,7 +91,7 @@ def open_iceberg(request: WriteRequest) -> IcebergDestination | None:
     catalog, identifier = find_table(dest, request.catalog)
     table = catalog.find(identifier)
     if table is None and request.catalog is None:
-        refuse_files_in(dest, "iceberg", lambda name: name.startswith(("data/", "metadata/")))
+        refuse_files_in(TableFiles(dest, catalog.store_options).root, "iceberg")
     if table is not None:
         if is_kept(f"the Iceberg table {dest}", mode, dest, IcebergError):
             return None

@@ -21,6 +21,7 @@ from parquet_variant.errors import SchemaError, VariantError, VariantFileError, 
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.scanning.scan import read_schema
 from parquet_variant.files.parquet.writing.writer import VariantWriter, with_layout
+from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ingestion import destination
 from parquet_variant.ingestion.partition_by import PartitionBy, existing_partitions
 from parquet_variant.io.directories import partition_texts
@@ -160,6 +161,8 @@ def open_parquet(request: destination.WriteRequest) -> destination.Destination |
     staging = open_staging(request.dest, request.mode)
     if staging is None:
         return None
+    if request.mode == "append" and vortex_files(request.dest):
+        raise bad_option(f"{request.dest} has Vortex files, which would hide Parquet files: use format='vortex'")
     names = request.partition_by.names
     existing = existing_partitions(request.dest) if request.mode == "append" else None
     if existing is not None and names and names != tuple(existing):

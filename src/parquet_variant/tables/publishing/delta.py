@@ -248,7 +248,7 @@ def publish_delta(source: Source, to: str | None, options: Mapping[str, str] | N
     """
     uri = normal_location(source.location) if to is None else to
     storage = open_storage(uri, options or source.options, allow_outside=True)
-    current = existing_table(storage)
+    current = existing_table(storage, is_copy=absolute_location(uri) == absolute_location(source.location))
     if current is not None:
         _check_unchanged(current, source)
     columns = source.columns(None, 0)

@@ -49,6 +49,7 @@ from parquet_variant.tables.publishing.source import (
     difference_from,
 )
 from parquet_variant.tables.schema import Place, PrimitiveType, TableType, parts, walk_fields
+from parquet_variant.tables.write_plan import refuse_files_in
 
 
 class IcebergSource(Source):
@@ -208,6 +209,7 @@ def _creation(source: Source, catalog: Catalog, identifier: tuple[str, ...]) -> 
     )
     staged = catalog.stage(identifier, metadata)
     if staged.metadata.location != source.location:
+        refuse_files_in(staged.files.root, "iceberg")
         # The files are elsewhere: the property makes their location a part of the table.
         document = dict(staged.metadata.document)
         document["properties"] = {**document["properties"], DATA_PATH: source.location}

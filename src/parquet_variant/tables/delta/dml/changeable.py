@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError, check_choice
 from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.io.staging import is_kept
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.fork_safety import cached_property
@@ -25,7 +26,7 @@ from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.commits import CommitResult
 from parquet_variant.tables.delta import file_locations as locations
 from parquet_variant.tables.delta import statistics
-from parquet_variant.tables.delta.log.commit import Transaction, commit, table_exists
+from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Txn
@@ -220,9 +221,7 @@ def write(
         raise DeltaError(f"where= needs mode 'overwrite', but mode is {mode!r}", reason="bad-argument")
     storage = open_storage(table, storage_options)
     current = writing.existing_table(storage)
-    if current is not None and mode in ("error", "ignore"):
-        if mode == "error":
-            raise table_exists(storage)
+    if current is not None and is_kept(f"the Delta table {storage.uri}", mode, storage.uri, DeltaError):
         return CommitResult(current.version, committed=False)
     if current is None:
         first, data = first_rows(data)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -131,10 +130,6 @@ CLUSTERING = "delta.clustering"
 CHANGE_DATA = "_change_data/"
 # Characters that RFC 2396 allows in a path: delta-rs does not find files again whose paths escape them.
 URI_SAFE = "/=-._~!$&()+,;@"
-# The paths below a table's root that only `WritePlan.new_path` gives.
-DATA_FILE_NAME = re.compile(
-    r"([^/]+=[^/]*/)*part-([0-9a-f]{12}-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.\w+\.parquet"
-)
 
 PartitionValues = Mapping[str, str | None]
 

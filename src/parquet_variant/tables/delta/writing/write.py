@@ -48,7 +48,7 @@ from parquet_variant.tables.row_input import (
 )
 from parquet_variant.tables.schema import Field, StructType, check_schema, from_arrow_schema, variant_paths
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
-from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, refuse_files_in
 
 _MARK, _EXPLICIT = "delta.identity.highWaterMark", "delta.identity.allowExplicitInsert"
 _LIMITS = np.iinfo(np.int64)
@@ -335,6 +335,8 @@ def create(
 ) -> Snapshot:
     """Create an empty table; see `pv.create`."""
     storage = open_storage(table, storage_options)
+    if existing_table(storage) is not None:
+        raise table_exists(storage)
     planned = planned_table(
         storage, read_schema(schema), partition_by, properties, shredding, preview, name=name, description=description
     )
@@ -381,14 +383,16 @@ def _creation(planned: Snapshot, operation: str, **content: Any) -> Transaction:
     return Transaction(operation, parameters, protocol=planned.protocol, metadata=metadata, **content)
 
 
-def existing_table(storage: Storage) -> Snapshot | None:
-    """Return the newest version of a table; None if the table does not exist."""
+def existing_table(storage: Storage, *, is_copy: bool = False) -> Snapshot | None:
+    """Return the newest version; None if the table can be created, perhaps as a copy of the table in its place."""
     try:
         return load_snapshot(storage)
     except TableError as error:
-        if error.reason == "not-a-table":
-            return None
-        raise
+        if error.reason != "not-a-table":
+            raise
+    if not is_copy:
+        refuse_files_in(storage, "delta")
+    return None
 
 
 def check_partitioned_by(current: Snapshot, names: tuple[str, ...]) -> None:

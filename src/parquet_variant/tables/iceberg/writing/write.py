@@ -34,6 +34,7 @@ from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, WriteProperties, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
 from parquet_variant.tables.row_input import FILES_WITH_TYPES, SchemaOption, first_rows
+from parquet_variant.tables.write_plan import refuse_files_in
 
 _PROMOTIONS = {"integer": {"long"}, "float": {"double"}, "date": {"timestamp_ntz", "timestamp_ns"}}
 
@@ -118,7 +119,9 @@ def new_table(catalog: Catalog, identifier: tuple[str, ...], arrow: pa.Schema, a
     # A catalog of names chooses the location unless the user did.
     location = absolute_location(asked.location) if asked.location else ""
     properties = {**reader_properties(schema, asked.properties), **asked.properties}
-    return catalog.stage(identifier, new_metadata(location, schema, spec, order, properties))
+    table = catalog.stage(identifier, new_metadata(location, schema, spec, order, properties))
+    refuse_files_in(table.files.root, "iceberg")
+    return table
 
 
 def reader_properties(schema: schemas.Schema, properties: Mapping[str, str]) -> dict[str, str]:
