@@ -115,3 +115,7 @@ def test_hints_of_an_ingest_are_options(variant: Run, tmp_path: Path) -> None:
     assert "variant: hint: " in done.err
     assert "--root '$.items[*]'" in done.err
     assert variant("ingest", folder, tmp_path / "rows", "--exclude", "*.md", "--root", "$.items[*]").err == ""
+    rows, table = tmp_path / "rows.ndjson", tmp_path / "table"
+    rows.write_text('{"id": 1, "a b": 2}\n')
+    assert variant("ingest", rows, table, "--columns", "id,a b").err == ""
+    assert "use --columns 'id,a b'" in variant("ingest", rows, table, "--mode", "append").err

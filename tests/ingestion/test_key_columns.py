@@ -92,6 +92,18 @@ def test_appends_have_the_types_of_the_columns(tmp_path: Path, format: Any) -> N
 
 
 @pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
+def test_an_append_that_leaves_the_columns_of_keys_empty_names_the_option(tmp_path: Path, format: Any) -> None:
+    source, table = _written(tmp_path / "a.ndjson", [{"id": 1, "ts": "x", "kind": "a"}]), tmp_path / "t"
+    pv.ingest(source, table, format=format, columns=["id", "ts"], partition_by="kind=$.kind")
+    again: Any = {"format": format, "mode": "append", "partition_by": "kind=$.kind"}
+    assert pv.ingest(source, table, **again, columns=["id", "ts"]).hints == ()
+    assert pv.ingest([{"kind": "b", "n": 1}], table, **again).hints == ()
+    for options, columns in [({}, ["id", "ts"]), ({"columns": "ts"}, ["ts", "id"]), ({"schema": "id int"}, ["id"])]:
+        result = pv.ingest(source, table, **again, **options)
+        assert [hint.rpartition("use ")[2] for hint in result.hints] == [f"columns={columns}"]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
 def test_a_key_can_be_a_partition_column_of_the_table(tmp_path: Path, format: Any) -> None:
     rows = [{"kind": kind, "n": n} for n, kind in enumerate("aabbc")]
     source = _written(tmp_path / "a.ndjson", rows)
@@ -159,6 +171,11 @@ def test_columns_that_a_directory_lacks_are_not_appended_to_it(tmp_path: Path) -
     pv.ingest(source, tmp_path / "t", mode="append", column="data")
     counts = pv.sql("SELECT count(id) AS ids, count(data:id) AS others FROM t", t=tmp_path / "t").to_pylist()
     assert counts == [{"ids": 6, "others": 7}]  # JSON null is a value, and one id of each load is text
+    for number in range(4):  # whichever file is the first by its name
+        pv.ingest(source, tmp_path / "t", mode="append", column="data")
+        pv.ingest(source, tmp_path / "t", mode="append", columns=["id"], rest="data")
+        pv.open(tmp_path / "t").append({"id": [number], "data": pv.parse_json(["1"])})
+    assert pv.open(tmp_path / "t").to_arrow()["id"].type == pa.int64()
     pv.ingest(source, tmp_path / "t", mode="overwrite")
     assert pv.open(tmp_path / "t").to_arrow().column_names == ["v"]
 

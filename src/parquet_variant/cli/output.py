@@ -134,7 +134,7 @@ _PARAMETER = re.compile(
     r"\b(allow_outside|bloom_filters|columns?|format|infer_types|input_format|json_column|on_conflict|on_error"
     r"|on_inexact|on_violation|exclude|errors"
     r"|only_new|partition_by|rest|root|row_group_bytes|schema|schema_of|mode|preview|exact|layout|sort_by|types|version)"
-    r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2|('[^']+'))"
+    r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2|('[^']+')|\[('[^]]+')\])"
 )
 _RENAMED = {"bloom_filters": "bloom-filter", "types": "type", "errors": "strict"}
 _TRY_FUNCTION = 'use errors="null" to get null instead'
@@ -197,5 +197,5 @@ def one_line(error: BaseException | str) -> str:
 
 def _option(match: re.Match[str]) -> str:
     option = f"--{_RENAMED.get(match[1], match[1].replace('_', '-'))}"
-    value = match[3] or match[4]
-    return f"{option} {value}" if value not in (None, "True") else option
+    value = match[3] or match[4] or (match[5] or "").replace("', '", ",")
+    return f"{option} {value}" if value not in ("", "True") else option

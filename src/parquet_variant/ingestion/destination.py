@@ -39,7 +39,7 @@ from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.records import Record
 from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.row_input import Batch
-from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.schema import StructType, arrow_schema
 from parquet_variant.tables.write_plan import TableWritePlan
 
 # A file can be written again with the same modification time: stores count seconds, and clocks differ.
@@ -216,6 +216,10 @@ class Destination:
         self._known_loads = tuple(loads)
         return [record for records in loads.values() for record in records]
 
+    def columns(self) -> pa.Schema:
+        """Return the columns that the destination has before an append, of a directory those of some files."""
+        return pa.schema([])
+
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise `SchemaError` if the destination has no place for a column of the rows; tables check it themselves."""
 
@@ -373,8 +377,12 @@ class TableDestination(Destination):
 
     def check(self) -> None:
         """Raise `TableError` if the table has no such Variant column, or an option is invalid."""
-        if self.holds_data:
-            self._plan_write(ShreddingSchema.variant())
+        self.columns()
+
+    def columns(self) -> pa.Schema:
+        """Return the columns of the table without partition columns, which rows may lack."""
+        held = self.holds_data
+        return arrow_schema(self._plan_write(ShreddingSchema.variant()).unpartitioned) if held else pa.schema([])
 
     def begin(
         self,

@@ -172,11 +172,10 @@ class IngestJob:
         """Infer and check what the files will contain: with the types of the table that they are appended to."""
         fields, request, kept = self._table_fields(tasks), self._request, dict[str, ShreddingSchema]()
         keeps_paths = request.schema is None and request.schema_of == "table"
-        types = KeyColumns()
-        if request.mode == "append" and (keeps_paths or request.keys):
-            held = destination.data_files()
-            kept = kept_types(held, [request.column, *request.text.more_columns]) if keeps_paths else {}
-            types = KeyColumns.of_files(held, request.keys)
+        held = destination.columns() if request.mode == "append" else pa.schema([])
+        types = KeyColumns.of_columns(held, request.keys)
+        if keeps_paths and len(held):
+            kept = kept_types(destination.data_files(), [request.column, *request.text.more_columns])
         table = kept.get(request.column)
         leaves = [*(() if table is None else table.leaves()), *types.typed.items()]
         texts = request.text.texts.with_types(task.string_types(leaves)) if leaves else request.text.texts
@@ -200,7 +199,16 @@ class IngestJob:
         variant = pa.field(request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
         made = [*keys.fields, variant]
         columns = [*chain(*(made if field.name == variant.name else [field] for field in fields))] or made
-        destination.check_columns(pa.schema([*columns, *request.partition_by.fields]).names)
+        names = pa.schema([*columns, *request.partition_by.fields]).names
+        if len(held) and not set(names) <= set(held.names):
+            destination.check_columns(names)
+        decisions = () if inference is None else (decision.path for decision in inference.decisions)
+        keys_of_rows = {path.segments[:1] for path in [*decisions, *(path for path, _ in schema.leaves())]}
+        if left := [name for name in held.names if name not in names and (name,) in keys_of_rows]:
+            hints.append(
+                f"{destination.dest} has columns of the same names as keys of the rows, and this load does not fill "
+                f"them: {', '.join(left)}; to fill them, use columns={[*request.keys, *left]}"
+            )
         return _FilesPlan(schema, columns, keys, typed, inference, tuple(hints))
 
     def _write(

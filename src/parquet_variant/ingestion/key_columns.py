@@ -17,7 +17,6 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.parts import columns_of, struct_of
 from parquet_variant.arrays.variant_array import trusted_array
 from parquet_variant.errors import VariantError, bad_option
-from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 from parquet_variant.inference.columns import best_column
 from parquet_variant.inference.profile import PathProfile
 from parquet_variant.kernels.arrow_buffers import to_numpy
@@ -41,12 +40,8 @@ class KeyColumns(Record):
     nodes: Mapping[str, ShreddingSchema] = field(default_factory=dict)
 
     @classmethod
-    def of_files(cls, files: Sequence[ParquetSource], keys: Iterable[str]) -> KeyColumns:
-        """Return the columns that the files of a table have, by the first file."""
-        if not files:
-            return cls()
-        with open_file(files[0]) as file:
-            schema = file.reader.schema_arrow
+    def of_columns(cls, schema: pa.Schema, keys: Iterable[str]) -> KeyColumns:
+        """Return the columns of a table that are made of keys."""
         kinds = {name: schema.field(name).type for name in keys if name in schema.names}
         variant, typed = ShreddingSchema.variant(), ShreddingSchema.primitive
         return cls({name: variant if pa.types.is_nested(kind) else typed(kind) for name, kind in kinds.items()})

@@ -182,9 +182,14 @@ class TableWritePlan(ABC, Generic[File], Record):
         """Return a collector of the metrics of a file with these columns: all of `data_schema`, or some of them."""
 
     @cached_property
+    def unpartitioned(self) -> StructType:
+        """The table's columns without partition columns that data files do not have."""
+        return self.schema
+
+    @cached_property
     def data_schema(self) -> StructType:
         """The columns of data files under physical names."""
-        return stored_schema(self.schema)
+        return stored_schema(self.unpartitioned)
 
     @cached_property
     def codec(self) -> str:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
-from parquet_variant.files.parquet.scanning.scan import read_schema
+from parquet_variant.files.parquet.scanning.scan import read_schema, schema_of_files
 from parquet_variant.files.parquet.writing.writer import VariantWriter, with_layout
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ingestion import destination
@@ -33,7 +33,7 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.records import Record
 from parquet_variant.tables.partitions import OpenFiles, partition_directory, rows_by_partition
-from parquet_variant.tables.row_input import Batch, batches_of, kept_types
+from parquet_variant.tables.row_input import FILES_WITH_TYPES, Batch, batches_of, kept_types, spread
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
 
@@ -109,9 +109,13 @@ class ParquetDirectory(destination.Destination):
         """Return the files of the directory."""
         return () if existing_partitions(self.dest) is None else locate(self.dest)
 
+    def columns(self) -> pa.Schema:
+        """Return the columns of files that are spread over the directory."""
+        return schema_of_files(spread(self.data_files(), FILES_WITH_TYPES))
+
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuse to append columns that the files of the directory lack: readers would not find their values."""
-        held = read_schema(self.dest, files=1).names if self.request.mode == "append" and self.holds_data else names
+        held = read_schema(self.dest).names
         if new := [name for name in names if name not in held]:
             problem = (
                 f"{self.dest} has the columns {', '.join(held)}, and the new rows have {new[0]}, too: give column= or "
@@ -198,7 +202,7 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
     else:
         sources = locate(dest)
         names = [name for name, _ in sources[0].partition]
-        rows = _in_columns(data, read_schema(dest, files=1), dest)
+        rows = _in_columns(data, read_schema(dest), dest)
         if schema is None:
             schema = kept_types(sources, [field.name for field in rows.schema if is_variant_field(field)])
         rows = with_layout(rows, schema)

@@ -370,18 +370,19 @@ def scan(
     return with_current_files(source, filesystem, planned)
 
 
-def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None, files: int | None = None) -> pa.Schema:
-    """Return the columns of all files (or the first `files`), each as in the first file with it; see `Table.schema`."""
+def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> pa.Schema:
+    """Return the columns of all files; see `Table.schema`."""
+    return with_current_files(source, filesystem, schema_of_files)
 
-    def fields_of(sources: list[ParquetSource]) -> list[pa.Field]:
-        fields, optional = list[pa.Field](), set[str]()
-        for file, new in files_with_new_columns(sources[:files]):
-            required = {node.name for node in file.schema.children if node.repetition != "optional"}
-            optional.update({field.name for field in fields}.union(new) - required, new if fields else ())
-            fields += read_rows(file, [], new, file.source.partition).schema
-        return [field.with_nullable(field.name in optional) for field in fields]
 
-    return pa.schema(with_current_files(source, filesystem, fields_of))
+def schema_of_files(sources: Sequence[ParquetSource]) -> pa.Schema:
+    """Return the columns of some files, each as in the first file that has it."""
+    fields, optional = list[pa.Field](), set[str]()
+    for file, new in files_with_new_columns(sources):
+        required = {node.name for node in file.schema.children if node.repetition != "optional"}
+        optional.update({field.name for field in fields}.union(new) - required, new if fields else ())
+        fields += read_rows(file, [], new, file.source.partition).schema
+    return pa.schema([field.with_nullable(field.name in optional) for field in fields])
 
 
 def with_types(sources: Sequence[ParquetSource], selection: tuple[Selected, ...]) -> tuple[Selected, ...]:

@@ -266,11 +266,6 @@ class WritePlan(TableWritePlan[Add]):
         """The table's columns without the partition columns."""
         return StructType(tuple(f for f in self.schema.fields if f.name not in self.partition_columns))
 
-    @cached_property
-    def data_schema(self) -> StructType:
-        """The columns of data files, under physical names: all but the partition columns."""
-        return stored_schema(self.unpartitioned)
-
 
 def plan_write(
     snapshot: Snapshot,
