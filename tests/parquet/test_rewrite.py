@@ -46,6 +46,39 @@ def test_a_directory_keeps_its_shape(tmp_path):
         pv.open(tmp_path / "x").rewrite(tmp_path / "out")
 
 
+@pytest.mark.parametrize("values", [["01", "01"], ["01", "1"]], ids=["one partition", "two"])
+def test_a_partitioned_directory_keeps_its_columns_and_their_types(tmp_path, values):
+    source = tmp_path / "source"
+    lines = [f'{{"k": {number}, "p": "{value}"}}\n' for number, value in enumerate(values)]
+    (tmp_path / "rows.ndjson").write_text("".join(lines))
+    pv.ingest(tmp_path / "rows.ndjson", source, columns=["k"], partition_by=["p=$.p:string"])
+    for number, folder in enumerate(source.glob("p=*")):  # which may have directories without a column
+        (folder / f"part {number}").mkdir()
+        for file in folder.glob("*.parquet"):
+            file.rename(folder / f"part {number}" / file.name)
+    wanted = sorted(zip([0, 1], values, strict=True))
+    for name, opened in {
+        "of a path": source,
+        "of a glob": f"{source}/*/*/*.parquet",
+        "of a list": [str(source)],
+    }.items():
+        pv.open(opened).rewrite(tmp_path / name)
+        rows = pv.open(tmp_path / name).to_arrow()
+        assert sorted(zip(rows["k"].to_pylist(), rows["p"].to_pylist(), strict=True)) == wanted, name
+
+
+@pytest.mark.parametrize("values", [["01", "01"], ["01", "1"]], ids=["one partition", "two"])
+def test_partition_columns_are_columns_of_vortex_files(tmp_path, values):
+    pytest.importorskip("vortex")
+    for number, value in enumerate(values):
+        (tmp_path / f"source/p={value}").mkdir(parents=True, exist_ok=True)
+        columns = {"k": [number], "v": pv.from_python([{"n": number}])}
+        pv.write(tmp_path / f"source/p={value}/{number}.parquet", columns)
+    wanted = pv.open(tmp_path / "source").to_arrow().select(["k", "p"])
+    pv.open(tmp_path / "source").rewrite(tmp_path / "made", format="vortex")
+    assert pv.open(tmp_path / "made").to_arrow().select(["k", "p"]).sort_by("k") == wanted.sort_by("k")
+
+
 def test_one_schema_is_inferred_of_all_files(tmp_path):
     for number in range(2):
         rows = [{"a": n, f"only{number}": f"x{n}"} for n in range(200)]

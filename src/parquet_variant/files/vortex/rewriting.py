@@ -197,10 +197,11 @@ class _Form(Record):
             return new_storage(array, schema, layout, self.on_conflict)
 
         if isinstance(file, ParquetSource):
+            partition = file.partition if self.format == "vortex" else ()  # Vortex has no columns in directories.
             with open_parquet(file) as parquet:
                 for group in [[number] for number in parquet.facts.groups] or [[]]:
                     with parquet.place_errors(group):
-                        yield map_variants(read_rows(parquet, group), convert)
+                        yield map_variants(read_rows(parquet, group, partition=partition), convert)
         else:
             for table in reader.iter_tables(file.path, json=self.format == "vortex"):
                 yield map_variants(table, convert)

@@ -39,6 +39,8 @@ from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, V
 from parquet_variant.inference.infer import DriftReport, find_drift_of_files, infer
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
+from parquet_variant.io.commit_journal import Journal
+from parquet_variant.io.directories import partition_texts, types_to_declare
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, read_errors, write_errors
 from parquet_variant.io.parallel import grouped, in_order
@@ -174,6 +176,9 @@ def rewrite(
         schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema
     elif schema is not None:
         schema = ShreddingSchema.of(schema)
+    if types := types_to_declare({name: value.type for name, value in sources[0].partition}):
+        with write_errors(path_text(dest)):
+            Journal((), (), (), types).complete(*filesystem_of(dest, filesystem))
     work = partial(
         VariantForm(layout, schema, column, on_conflict).rewrite,
         threads=max(1, engine.parallelism // len(targets)) if engine.local is engine else 1,
@@ -205,9 +210,11 @@ def plan_rewrite(
     is_directory = str(dest).endswith("/") or info_of(system, root).type == fs.FileType.Directory
     if [file.path for file in sources] == [source_path] and not is_directory:
         targets = [str(dest)]
-    else:  # Files keep their paths relative to the source directory.
+    else:  # Files keep their paths relative to the source directory, with all directories of partitions.
         folders = [posixpath.dirname(file.path) for file in sources]
-        base = posixpath.commonpath(folders) if all(folders) else ""
+        base, partition = posixpath.commonpath(folders) if all(folders) else "", getattr(sources[0], "partition", ())
+        while base and len(partition_texts(posixpath.relpath(folders[0], base).split("/"))) < len(partition):
+            base = posixpath.dirname(base)
         names = [posixpath.relpath(file.path, base) if base else file.path for file in sources]
         names = [name if suffix is None else posixpath.splitext(name)[0] + suffix for name in names]
         targets = [f"{str(dest).rstrip('/')}/{name}" for name in names]
