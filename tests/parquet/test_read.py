@@ -167,12 +167,32 @@ def test_reading_without_dictionaries_gives_the_same(tmp_path):
     assert list(pv.VariantArray(plain["v"])) == list(pv.VariantArray(joined["v"])) == list(rows)
 
 
-def test_fixed_bytes_that_are_no_uuid_are_refused(tmp_path):
-    kind = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.binary(16)})
-    row = {"metadata": b"\x11\0\0", "value": None, "typed_value": b"a" * 16}
-    pq.write_table(pa.table({"v": pa.array([row], kind)}), tmp_path / "a.parquet")
-    with pytest.raises(SchemaError, match="does not list"):
-        pv.open(tmp_path / "a.parquet").read()
+UNLISTED = [
+    pa.array([b"a" * 16], pa.binary(16)), pa.array([1], pa.float16()), pa.nulls(1), pa.array([1], pa.uint32()),
+    pa.array([1], pa.time32("ms")), pa.array([1], pa.timestamp("ms")), pa.array([1], pa.decimal256(50, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("typed", UNLISTED, ids=lambda typed: str(typed.type))
+def test_types_that_the_specification_does_not_list_are_refused_however_they_are_read(tmp_path, typed):
+    group = pa.StructArray.from_arrays([pa.nulls(1, pa.binary()), typed], ["value", "typed_value"])
+    fields = pa.StructArray.from_arrays([group], ["a"])
+    parts = [pa.array([b"\x11\x01\0\x01a"]), pa.nulls(1, pa.binary()), fields]
+    storage = pa.StructArray.from_arrays(parts, ["metadata", "value", "typed_value"])
+    pq.write_table(pa.table({"v": storage}), tmp_path / "a.parquet")
+    table = pv.open(tmp_path / "a.parquet")
+    for read in (
+        table.read,
+        lambda: table.scan(["$.a"]).to_arrow(),
+        lambda: table.scan({"a": "$.a:bigint"}, "$.a = 1").to_arrow(),
+        lambda: pv.sql("SELECT v:a FROM t", t=table).to_arrow(),
+    ):
+        with pytest.raises(SchemaError, match="does not list"):
+            read()
+    if typed.type not in (pa.binary(16), pa.float16()):  # Arrow's types of fixed bytes and halves have a Variant type
+        with pytest.raises(SchemaError) as raised:
+            pv.variant_get(storage, "$.a", "bigint")
+        assert raised.value.reason == "unsupported-type"
 
 
 def test_a_row_that_is_there_without_a_value_is_variant_null(tmp_path):

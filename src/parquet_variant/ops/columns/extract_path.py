@@ -157,12 +157,14 @@ class Group(Record, eq=False):
 
 
 def _child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
-    """Return a child of a struct array (`SchemaError` for others); None if it is missing or has only untyped nulls."""
+    """Return a child of a struct array; None if it is missing. Raises `SchemaError` for other arrays and null types."""
     if not pa.types.is_struct(struct.type):
         raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
     indices = struct.type.get_all_field_indices(name)
-    child = struct.field(indices[0]) if indices else None
-    return None if child is None or pa.types.is_null(child.type) else child
+    if indices and pa.types.is_null(struct.type.field(indices[0]).type):
+        message = f"{name!r} has the type null, which is not the type of a part of a Variant"
+        raise SchemaError(message, reason="unsupported-type")
+    return struct.field(indices[0]) if indices else None
 
 
 def _valid_mask(array: pa.Array) -> Mask | None:

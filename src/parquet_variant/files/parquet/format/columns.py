@@ -96,9 +96,8 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
     column = matching[0]
     column.check_fields(file)
     for leaf in column.node.leaves():
-        # Arrow reads these as supported types, so they are refused here.
-        unsigned = leaf.logical.startswith("INT(") and leaf.logical.endswith("false)")
-        if leaf.physical == "INT96" or unsigned or (leaf.physical == "FIXED_LEN_BYTE_ARRAY" and not leaf.logical):
+        # Arrow reads some of these as supported types, or as nulls, so they are refused here.
+        if leaf_type(leaf) is None and leaf.logical not in ("ENUM", "JSON", "BSON"):
             problem = f"column {leaf.dotted} is {leaf.spelled()}, which the shredding specification does not list"
             raise SchemaError(problem, reason="unsupported-type", file=file)
     return column
@@ -161,10 +160,7 @@ class ShreddedGroup(Record):
         if self.typed.leaf is None:
             return "array" if self.typed.is_list else "object"
         arrow = leaf_type(self.typed)
-        try:
-            return self.typed.spelled() if arrow is None else ddl_name(arrow)
-        except KeyError:
-            return self.typed.spelled()
+        return self.typed.spelled() if arrow is None else ddl_name(arrow)
 
 
 def shredded_groups(column: VariantColumn) -> Iterator[ShreddedGroup]:
