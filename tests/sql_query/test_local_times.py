@@ -175,3 +175,50 @@ def test_local_times_of_subqueries_set_operations_and_rows_are_the_earlier_insta
     t = pa.table({"i": list(range(4)), "z": pa.array(moments)})
     s = pa.table({"n": pa.array([local]), "s": [str(local)], "d": [local.date()]})
     assert sorted(pv.sql(query, t=t, s=s, zone=_HAVANA).to_arrow()["i"].to_pylist()) == expected
+
+
+_COMPARED = [
+    "list_contains([n], z)", "list_contains([z], n)", "list_position([n], z) = 1", "array_has_any([n], [z])",
+    "{'a': z} = {'a': n}", "row(z) = row(n)", "struct_pack(a := z) = struct_pack(a := n)", "(z, 1) IN ((n, 1))",
+    "z = n::date + n::time", "z = CAST(n AS date) + TIME '01:00:00'", "s.n = z", "z IN (s.n)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", _COMPARED)
+def test_local_times_in_lists_structs_and_sums_are_the_earlier_instants(tmp_path, condition):
+    local = dt.datetime(2024, 11, 3, 1)
+    columns = {
+        "z": pa.array([dt.datetime(2024, 11, 3, hour, tzinfo=dt.UTC) for hour in (5, 6)]),
+        "n": pa.array([local] * 2),
+        "s": pa.array([{"n": local}] * 2),
+        "k": [5, 6],
+    }
+    pv.write(tmp_path / "a.parquet", {**columns, "v": pv.parse_json(["1", "2"])})
+    for source in (pa.table(columns), tmp_path / "a.parquet"):
+        query = f"SELECT k FROM t WHERE {condition}"
+        assert pv.sql(query, t=source, zone="America/New_York").to_pylist() == [{"k": 5}]
+
+
+def test_local_times_of_subqueries_are_the_earlier_instants():
+    table = pa.table(
+        {
+            "z": pa.array([dt.datetime(2024, 11, 3, hour, tzinfo=dt.UTC) for hour in (5, 6)]),
+            "n": pa.array([dt.datetime(2024, 11, 3, 1)] * 2),
+            "k": [5, 6],
+        }
+    )
+    for query in (
+        "SELECT DISTINCT a.k FROM t a JOIN (SELECT n FROM t) b ON a.z = b.n",
+        "WITH w AS (SELECT k, z, n AS m FROM t) SELECT k FROM w WHERE z = m",
+        "SELECT k FROM (SELECT k, z, max(n) AS m FROM t GROUP BY ALL) WHERE m = z",
+    ):
+        assert pv.sql(query, t=table, zone="America/New_York").to_pylist() == [{"k": 5}], query
+
+
+@pytest.mark.parametrize("join", ["JOIN (SELECT n AS z FROM t) b USING (z)", "NATURAL JOIN (SELECT n AS z FROM t) b"])
+def test_joins_by_name_of_instants_and_local_times_are_refused(join):
+    times = {"z": pa.array([dt.datetime(2024, 11, 3, 5, tzinfo=dt.UTC)]), "n": pa.array([dt.datetime(2024, 11, 3, 5)])}
+    query = f"SELECT count(*) AS rows FROM (SELECT z FROM t) a {join}"
+    assert pv.sql(query, t=pa.table(times)).to_pylist() == [{"rows": 1}]  # UTC has no local time twice
+    with pytest.raises(pv.VariantError, match="join ON a.z = b.z"):
+        pv.sql(query, t=pa.table(times), zone="America/New_York")

@@ -25,6 +25,8 @@ from parquet_variant.query.variant_functions import RETURN_VARIANTS
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _ALTERNATIVES = {"coalesce", "ifnull", "nullif", "least", "greatest", "list_value", "min", "max", "any_value", "first"}
+_ROWS, _ROW_FUNCTIONS = (exp.Tuple, exp.Array, exp.Struct), {"row", "struct_pack"}
+_LIST_FUNCTIONS = {"contains", "has", "has_any", "has_all", "position", "indexof", "append", "prepend", "concat", "cat"}
 _DIFFERENCES = {"date_diff", "datediff", "date_sub", "datesub"}
 _TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 _INSTANTS = {"now", "get_current_timestamp", "to_timestamp", "make_timestamptz", EARLIER}
@@ -60,7 +62,7 @@ def with_earlier_instants(tree: exp.Expr, zone: str) -> exp.Expr:
 
 def _converted(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr | None:
     """Return an expression in place of another one; parts of the other one may change, too."""
-    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    name = _name(node)
     if isinstance(node, exp.AtTimeZone) and node.args["zone"].is_string and _is_instant(node.this) is False:
         with suppress(VariantError):  # DuckDB knows more names, and refuses unknown ones
             other = zone_of(node.args["zone"].name)
@@ -78,8 +80,9 @@ def _converted(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr | None:
     is_comparison = isinstance(node, _COMPARISONS)
     for sides in _unified(node):
         for side in sides if any(map(_is_instant, sides)) else ():
-            is_text = side.is_string or (is_comparison and side.meta.get("type") in _TEXTS)
-            if is_text or _is_instant(side) is False:
+            kind = side.meta.get("type")
+            may_be_local = isinstance(side, (exp.Column, exp.Dot)) and kind is None and side.arg_key != "field"
+            if side.is_string or (is_comparison and (kind in _TEXTS or may_be_local)) or _is_instant(side) is False:
                 side.replace(_as_instant(side, zone))
     values = [side for side in _sides(node) if not side.is_string] if is_comparison else []
     if len(values) == 1 and _is_instant(values[0]) is None and values[0].meta.get("type") is None:
@@ -93,10 +96,10 @@ def _converted(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr | None:
 
 def _unified(node: exp.Expr) -> Iterator[list[exp.Expr]]:
     """Yield groups of parts that the engine casts to one type; the last group of CASE is its values."""
-    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    name = _name(node)
     if isinstance(node, _COMPARISONS):
         sides = _sides(node)
-        rows = [side.expressions for side in sides if isinstance(side, (exp.Tuple, exp.Array))]
+        rows = [_sides(side) for side in sides if isinstance(side, _ROWS) or _name(side) in _ROW_FUNCTIONS]
         yield from map(list, zip(*rows, strict=False)) if len(rows) == len(sides) else [sides]
     elif isinstance(node, exp.Case):
         choices = node.args["ifs"]
@@ -108,17 +111,24 @@ def _unified(node: exp.Expr) -> Iterator[list[exp.Expr]]:
         yield _sides(node)[1:]
     elif isinstance(node, (exp.Array, exp.Sub)) or name in _ALTERNATIVES:
         yield _sides(node)
+    elif name.partition("_")[0] in ("list", "array") and name.partition("_")[2] in _LIST_FUNCTIONS:
+        yield [part for side in _sides(node) for part in (_sides(side) if isinstance(side, exp.Array) else [side])]
     elif name in _DIFFERENCES:
         yield node.expressions[-2:]
 
 
 def _sides(node: exp.Expr) -> list[exp.Expr]:
-    return [part.this if isinstance(part, (exp.Any, exp.All)) else part for part in node.iter_expressions()]
+    parts = [part.expression if isinstance(part, exp.PropertyEQ) else part for part in node.iter_expressions()]
+    return [part.this if isinstance(part, (exp.Any, exp.All)) else part for part in parts]
+
+
+def _name(node: exp.Expr) -> str:
+    return node.name.lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def _is_instant(node: exp.Expr) -> bool | None:
     """Return whether an expression is an instant (True) or a local time or date (False); None if unknown."""
-    kind, name = node.meta.get("type"), node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    kind, name = node.meta.get("type"), _name(node)
     if kind is not None:
         return getattr(kind, "tz", None) is not None if pa.types.is_temporal(kind) else None
     if isinstance(node, exp.CurrentTimestamp) or name in _INSTANTS or node.is_type("timestamptz"):
@@ -129,7 +139,7 @@ def _is_instant(node: exp.Expr) -> bool | None:
         return None if (inner := _is_instant(node.this)) is None else not inner
     if isinstance(node, exp.Paren) or (isinstance(node, (exp.Add, exp.Sub)) and node.expression.find(exp.Interval)):
         return _is_instant(node.this)
-    parts = node.expressions[1:] if name in _TRUNCATIONS else []
+    parts = node.expressions[1:] if name in _TRUNCATIONS else _sides(node) if isinstance(node, exp.Add) else []
     if isinstance(node, exp.Query):
         parts = [item.unalias() for item in node.selects[:1]]
     elif isinstance(node, (exp.Case, exp.If)) or name in _ALTERNATIVES:

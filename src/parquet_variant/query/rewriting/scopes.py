@@ -328,8 +328,8 @@ def _resolve_in(relation: Relation, parts: tuple[str, ...]) -> ResolvedColumn | 
     return ResolvedColumn(relation, column, fields)
 
 
-def merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
-    """Add the columns that USING and NATURAL compare to both sides; none of them may be a Variant."""
+def merge_columns(join: exp.Join, scope: Scope, start: int, zone: str) -> None:
+    """Add the columns that USING and NATURAL compare to both sides; Variants, and instants of one side, are refused."""
     using: list[exp.Expr] = join.args.get("using") or []
     if any(isinstance(column, exp.JSONExtract) for column in using):
         raise PathError("USING takes names of columns, not paths: write JOIN … ON a.v:kind = b.v:kind")
@@ -342,7 +342,12 @@ def merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
         names += [column.name for column in right if column.name and column.name.lower() in names_on_left]
     for name in names:
         scope.merged.add(name.lower())
-        for hit in scope.everywhere(name):
+        hits = scope.everywhere(name)
+        types = [kind for hit in hits if (kind := hit.column.type) is not None and pa.types.is_temporal(kind)]
+        if zone != "UTC" and len({getattr(kind, "tz", None) is None for kind in types}) > 1:
+            problem = f"USING and NATURAL cannot compare {name}, an instant in one table and a local time in the other"
+            raise SqlError(f"{problem}: join ON a.{name} = b.{name}")
+        for hit in hits:
             if hit.column.kind is not None:
                 raise SqlError(
                     f"USING and NATURAL cannot compare {name}, a Variant: join ON a.{name}:key = b.{name}:key"

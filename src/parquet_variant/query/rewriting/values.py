@@ -392,6 +392,7 @@ class PathRewriter(ABC):
                 cast = None if kind is None else from_template(f"_0::{sql_type_name(kind)}", [node])  # of a list
                 place = None if hit.fields else hit.column.place
                 as_list = None if cast is None else partial(self.expression, cast)
+                node.meta["type"] = hit.type
                 return Value(node, node.copy, hit.type, place=place, as_typed=as_list)
 
             def as_typed() -> Value | None:

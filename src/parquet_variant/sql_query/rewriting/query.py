@@ -255,7 +255,7 @@ class Rewritten(QueryContext):
         """Add the relation of a join; the right side of SEMI and ANTI JOIN cannot be named after its condition."""
         start = len(scope.relations)
         rewritten = _with_parts(join, this=self._relation(join.this, scope))
-        merge_columns(join, scope, start)
+        merge_columns(join, scope, start, self.zone)
         if isinstance(join.args.get("on"), exp.Expr):
             rewritten.set("on", values.plain(join.args["on"]))
         if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
