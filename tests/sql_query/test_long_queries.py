@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from parquet_variant.query.duckdb_engine import interruptible
 from parquet_variant.query.selection import TableColumns
 from parquet_variant.query.sql_expression import read_expression
 from parquet_variant.query.variant_functions import CallContext
+from parquet_variant.sql_query import sql
 from parquet_variant.tables.expressions import is_true, numbered
 
 ROWS = pv.VariantArray.from_pylist([{"a": number, "s": f"x{number}"} for number in range(10)])
@@ -77,6 +79,23 @@ def test_an_interrupt_stops_the_engine_and_later_queries_run():
     finally:
         signal.signal(signal.SIGINT, before)
     assert pv.sql("SELECT count(*) AS n FROM t", t=ROWS).to_pylist() == [{"n": 10}]
+
+
+def test_an_interrupt_while_the_engine_asks_for_a_schema_is_not_an_error_of_the_query(monkeypatch):
+    asked = sql.Stream.__arrow_c_schema__
+
+    def interrupted(stream):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        return asked(stream)
+
+    monkeypatch.setattr(sql.Stream, "__arrow_c_schema__", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pv.sql("SELECT v:a::int AS a FROM t", t=ROWS).to_arrow()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_second_interrupt_waits_until_the_connection_is_free() -> None:

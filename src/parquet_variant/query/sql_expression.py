@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -138,9 +138,9 @@ def run_sql(text: str, tables: Mapping[str, Any], context: CallContext | None = 
         failures: list[Exception] = []
         text = register_calls(connection, text, failures, context)
         try:
-            for name, table in tables.items():
-                connection.register(name, table)
             with interruptible(connection) as run:
+                for name, table in tables.items():
+                    run(partial(connection.register, name, table))
                 return run(lambda: connection.sql(text).to_arrow_table())
         except duckdb.Error as error:
             if failures:

@@ -203,7 +203,7 @@ class SqlQuery(Record, frozen=False):
                 if timer is not None:
                     timer.start()
                 for name, plan in self.plans.items():
-                    connection.register(name, Stream(plan, failures))
+                    run(partial(connection.register, name, Stream(plan, failures)))
                 text = register_calls(connection, self.rewritten.text, failures, context)
                 relation = run(lambda: connection.sql(text))
                 self.wide_integers = [at for at, kind in enumerate(relation.types) if str(kind) == "HUGEINT"]
