@@ -220,5 +220,5 @@ def test_joins_by_name_of_instants_and_local_times_are_refused(join):
     times = {"z": pa.array([dt.datetime(2024, 11, 3, 5, tzinfo=dt.UTC)]), "n": pa.array([dt.datetime(2024, 11, 3, 5)])}
     query = f"SELECT count(*) AS rows FROM (SELECT z FROM t) a {join}"
     assert pv.sql(query, t=pa.table(times)).to_pylist() == [{"rows": 1}]  # UTC has no local time twice
-    with pytest.raises(pv.VariantError, match="join ON a.z = b.z"):
+    with pytest.raises(pv.VariantError, match=r"join ON a\.z = b\.z"):
         pv.sql(query, t=pa.table(times), zone="America/New_York")
