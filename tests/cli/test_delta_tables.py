@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
@@ -173,6 +174,25 @@ def test_the_preview_name_is_an_option(variant: Run, earthquakes: Path, tmp_path
     pv.write(plain, {"v": pv.parse_json(["1"])}, format="delta", properties={"delta.enableVariantShredding": "false"})
     assert variant("table", "set", plain, "delta.enableVariantShredding=true", "--preview").code == 0
     assert "variantShredding-preview" in pv.open(plain).snapshot.protocol.writer_features
+
+
+def test_the_compression_is_that_of_the_table_unless_an_option_names_one(variant: Run, tmp_path: Path) -> None:
+    table, source = tmp_path / "table", tmp_path / "a.ndjson"
+    source.write_text('{"a": 1}')
+    pv.write(table, pv.parse_json(["1"]), format="delta", properties={"delta.parquet.compression.codec": "snappy"})
+    for options, codec in (((), "SNAPPY"), (("--compression", "lz4"), "LZ4"), (("--compression", "zstd"), "ZSTD")):
+        before = set(table.glob("*.parquet"))
+        assert variant("ingest", source, table, "--format", "delta", "--mode", "append", *options).code == 0
+        (added,) = set(table.glob("*.parquet")) - before
+        assert pq.ParquetFile(added).metadata.row_group(0).column(0).compression == codec
+    for options, message in (
+        (("--format", "vortex", "--compression", "zstd"), "--compression applies to Parquet files, not to Vortex"),
+        (("--format", "vortex", "--bloom-filter", "$.a"), "--bloom-filter applies to Parquet files, not to Vortex"),
+        (("--exact",), "--exact applies to Vortex files"),
+    ):
+        refused = variant("ingest", source, tmp_path / "x", *options)
+        assert refused.code == 2
+        assert message in refused.err
 
 
 def test_rewrite_to_a_table_takes_the_columns_of_all_files_and_directories(variant: Run, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import open_table, read_catalog, spark_session
 from parquet_variant.cli.output import print_result
 from parquet_variant.io.engine import ShownProgress
-from parquet_variant.support.choices import DEFAULT_COMPRESSION, AnyLayout, FileMode, OnConflict, OutputFormat
+from parquet_variant.support.choices import AnyLayout, FileMode, OnConflict, OutputFormat
 from parquet_variant.support.report_text import counted, human_bytes
 
 _TABLES = ("delta", "iceberg")
@@ -178,13 +178,12 @@ def rewrite(
     of_files: dict[str, Any] = {"column": column, "on_conflict": on_conflict}
     of_parquet = {**writer.read(), **({} if annotation else {"annotation": False})}
     if target != "parquet":
-        of_parquet = {name: value for name, value in of_parquet.items() if value != DEFAULT_COMPRESSION}
-        _refuse(of_parquet, f"Parquet files, not to {target.capitalize()}")
+        common.refuse(of_parquet, f"Parquet files, not to {target.capitalize()}")
     if {source_format, target} != {"parquet"} and engine == "spark":
         raise BadParameter("--engine spark rewrites Parquet files as Parquet files only")
     with ShownProgress() as progress:
         if source_format in _TABLES or target in _TABLES:
-            _refuse({name: value for name, value in of_files.items() if value not in (None, "error")}, "files")
+            common.refuse({name: value for name, value in of_files.items() if value not in (None, "error")}, "files")
             document, line = _write_rows(source, source_format, dest, target, catalog, **options, **of_parquet)
         else:
             if engine == "spark":
@@ -197,12 +196,6 @@ def rewrite(
                     dest,
                 )
     print_result(document, [line], as_json=as_json)
-
-
-def _refuse(options: dict[str, Any], formats: str) -> None:
-    if options:
-        name = next(iter(options)).replace("_", "-").replace("bloom-filters", "bloom-filter")
-        raise BadParameter(f"--{'no-' * (name == 'annotation')}{name} applies to {formats}")
 
 
 def _write_rows(

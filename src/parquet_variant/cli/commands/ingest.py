@@ -202,14 +202,12 @@ def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:
 
 def _of_files(into: OutputFormat, writer: common.WriterOptions, vortex: VortexOptions) -> dict[str, Any]:
     """Return the options for the files; those of the Parquet writer do not apply to Vortex."""
-    options = writer.read()
-    if into != "vortex":
-        if vortex.exact or vortex.layout != "auto":
-            raise BadParameter(f"--{'exact' if vortex.exact else 'layout'} is for --format vortex")
-        return options
-    if unused := sorted(set(options) - {"compression"}):
-        raise BadParameter(f"--{unused[0].replace('_', '-')} is not supported for --format vortex")
-    return asdict(vortex)
+    if into == "vortex":
+        common.refuse(writer.read(), "Parquet files, not to Vortex")
+        return asdict(vortex)
+    given = {name: value for name, value in asdict(vortex).items() if value not in (False, "auto")}
+    common.refuse(given, "Vortex files")
+    return writer.read()
 
 
 def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:

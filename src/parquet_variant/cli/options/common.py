@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 from typer import Argument, BadParameter, Option
 from typer.models import OptionInfo
 
-from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort, InputFormat, OnError, OnInexact
+from parquet_variant.support.choices import Effort, InputFormat, OnError, OnInexact
 from parquet_variant.support.records import Record
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ class JsonOptions(Record, kw_only=True):
 class WriterOptions:
     """Options for writing Parquet files."""
 
-    compression: str = Option(DEFAULT_COMPRESSION, help="Compression codec of Parquet files.")
+    compression: str | None = Option(None, help="Codec of Parquet files (default: zstd, or that of the table).")
     effort: Effort | None = Option(
         None, help="Compression of Parquet files: fast, balanced (default) or small, which takes longer."
     )
@@ -317,6 +317,13 @@ class WriterOptions:
     def read(self) -> dict[str, Any]:
         """Return the keywords of the writer that were given."""
         return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+
+
+def refuse(options: dict[str, Any], formats: str) -> None:
+    """Raise `BadParameter` for the first of the given options, if there is one: they apply only to some formats."""
+    if options:
+        name = next(iter(options)).replace("_", "-").replace("bloom-filters", "bloom-filter")
+        raise BadParameter(f"--{'no-' * (name == 'annotation')}{name} applies to {formats}")
 
 
 def flat(command: Callable[..., int]) -> Callable[..., int]:
