@@ -111,6 +111,24 @@ def test_quality_counts_the_rows_of_files_that_lack_the_column(directory: str, c
         pv.infer(directory, column="x")
 
 
+@pytest.mark.parametrize("values", [[3, 4], ["3", "x"], [{"q": 1}, None], [[1], None]], ids=str)
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_column_of_the_type_null_has_the_type_of_another_file(tmp_path: Path, values: list[Any], order: str) -> None:
+    for name, rows in zip(order, (pa.nulls(2), pa.array(values)), strict=True):
+        pq.write_table(pa.table({"n": rows, "v": pv.parse_json(["1", "2"]).storage}), tmp_path / f"{name}.parquet")
+    table, expected = pv.open(tmp_path), [None, None, *values] if order == "ab" else [*values, None, None]
+    assert table.schema.field("n").type == pa.array(values).type
+    assert table.to_arrow()["n"].to_pylist() == expected
+    assert table.scan(["n"]).to_arrow()["n"].to_pylist() == expected
+    assert sorted(map(str, pv.sql("SELECT n FROM t", t=table).to_arrow()["n"].to_pylist())) == sorted(
+        map(str, expected)
+    )
+    if values == [3, 4]:
+        assert table.scan(["n"], "n = 3").to_arrow()["n"].to_pylist() == [3]
+    table.append({"n": pa.array(values), "v": pv.parse_json(["1", "2"])})
+    assert sorted(map(str, table.to_arrow()["n"].to_pylist())) == sorted(map(str, expected + values))
+
+
 LOSING = {
     "a field of a struct": ([{"a": 1}], [{"a": 1, "b": 2}]),
     "a field of elements": ([[{"a": 1}]], [[{"a": 1, "b": 2}]]),

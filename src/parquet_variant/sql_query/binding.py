@@ -136,7 +136,7 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
     sources = tuple(
         replace(file, kept=[] if number < 1024 else None) for number, file in enumerate(locate(source, filesystem))
     )
-    order, variants = list[str](), list[str]()
+    order, variants = dict[str, None](), list[str]()
     ordinary: dict[str, Any] = {}
     nested: dict[str, tuple[str, ...]] = {}
     for file, new in files_with_new_columns(sources):
@@ -144,7 +144,7 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
         nested |= {variant.name: tuple(variant.path) for variant in found if len(variant.path) > 1}
         variants += [variant.name for variant in found]
         ordinary |= types_in(file, [name for name in new if name not in variants])
-        order += new
+        order |= dict.fromkeys(new)
     ordinary = {name: kind for name, kind in ordinary.items() if kind is not None}
 
     def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
@@ -190,16 +190,14 @@ def _logged_table(snapshot: Any, name: str, table_format: str) -> BoundTable:
 
 
 def _vortex_table(path: str, name: str) -> BoundTable:
-    from parquet_variant.files.vortex.library import open_file
-    from parquet_variant.files.vortex.paths import vortex_files
+    from parquet_variant.files.vortex.reader import read_schema
     from parquet_variant.files.vortex.scanner import scan as scan_files
 
-    file = open_file(vortex_files(path)[0])
-    variants = [*file.layouts, *file.json_columns]
-    ordinary = {field.name: field.type for field in file.schema if field.name not in variants}
-    columns = TableColumns(variants, ordinary)
+    schema = read_schema(path)
+    variants = [field.name for field in schema if is_variant_field(field) or is_json_type(field.type)]
+    columns = TableColumns(variants, {field.name: field.type for field in schema if field.name not in variants})
     scan = _plan_of_paths("Vortex files", partial(scan_files, path), columns)
-    return BoundTable(name, columns, tuple(file.schema.names), scan)
+    return BoundTable(name, columns, tuple(schema.names), scan)
 
 
 def _plan_of_paths(formats: str, scan: Callable[..., PlannedQuery], columns: TableColumns) -> Plan:

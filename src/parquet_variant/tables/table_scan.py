@@ -17,7 +17,6 @@ from parquet_variant.arrays.capsules import chosen_variant
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, strings_of
-from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.reading.read import plain_field
 from parquet_variant.files.parquet.scanning.scan import FOOTERS, Scan, tables_of_parts
@@ -277,12 +276,11 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
         """Return the scan of an open file, with the part of the query that the scan does not answer."""
         columns = self._columns(file, opened)
         name = self.variant_in(file, opened)
-        variants = {name for variant in find_variants(opened.schema) for name in (variant.name, variant.node.dotted)}
         inside: list[Selected] = []
         missing: list[Selected] = []
         for selected in self.every_column:
             if selected.path is not None:
-                if name in variants:
+                if name is not None:
                     inside.append(selected)
                 continue
             stored = columns.stored_field(selected)

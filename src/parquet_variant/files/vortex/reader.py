@@ -20,6 +20,7 @@ from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError, strings_of
+from parquet_variant.files.parquet.reading.read import joined_tables
 from parquet_variant.files.vortex.dtype import (
     JsonColumn,
     VariantDType,
@@ -43,10 +44,8 @@ mark_variants = partial(with_marks, is_variant=is_storage)
 
 def read(path: Any, column: str | None = None) -> VariantArray:
     """Read a Variant column; see `Table.read`."""
-    parts = [unstored_rows(file.table([choose_variant(file, column)]).column(0)) for file in open_files(path)]
-    if any(part.storage.type != parts[0].storage.type for part in parts):
-        parts = [part.to_unshredded() for part in parts]
-    return VariantArray.concat(parts)
+    name = choose_variant(files_with_variant(open_files(path), column)[0], column)
+    return VariantArray.from_arrow(read_table(path, [name]), name)
 
 
 def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> pa.Array:
@@ -81,27 +80,24 @@ def json_texts(file: OpenVortexFile, column: str) -> pa.Array:
 def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """Read whole rows as a pyarrow table, whose Variant columns have the extension name; see `Table.to_arrow`."""
     columns = None if columns is None else strings_of("columns", columns)
+    read_schema(path, columns or ())
     tables = []
     for file in open_files(path):
-        missing = sorted(set(columns or ()) - set(file.schema.names))
-        if missing:
-            raise VariantFileError(
-                f"column {missing[0]!r} does not exist: the columns are {', '.join(file.schema.names)}", file=file.path
-            )
-        tables.append(_tagged(file.table(columns), file))
-        if not tables[-1].schema.equals(tables[0].schema):
-            problem = (
-                f"the columns differ from those of the first file of {path}: read each file separately, or read paths "
-                "with scan"
-            )
-            raise VariantFileError(problem, file=file.path, reason="files-differ")
-    return pa.concat_tables(tables)
+        present = [name for name in columns or file.schema.names if name in file.schema.names]
+        tables.append(_tagged(file.table(present), file) if present else pa.table({"": pa.nulls(len(file))}))
+    return joined_tables(tables, columns)
 
 
-def read_schema(path: Any) -> pa.Schema:
-    """Return the schema of the first file; see `Table.schema`."""
-    file = open_files(path)[0]
-    return _tagged(empty_table(file.schema), file).schema
+def read_schema(path: Any, columns: Sequence[str] = ()) -> pa.Schema:
+    """Return the columns of all files; see `Table.schema`. Raises `VariantFileError` if none has one of `columns`."""
+    files = open_files(path)
+    schema = joined_tables([_tagged(empty_table(file.schema), file) for file in files]).schema
+    if missing := [name for name in columns if name not in schema.names]:
+        problem = (
+            f"column {missing[0]!r} does not exist: the columns are {', '.join(schema.names)}, and a path starts with $"
+        )
+        raise VariantFileError(problem, file=files[0].path, reason="no-such-column")
+    return schema
 
 
 def iter_tables(path: Any, *, json: bool = True) -> Iterator[pa.Table]:
@@ -135,6 +131,13 @@ def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:
         kind = field.type if field.name in file.layouts else with_fields(field.type, mark_variants)
         fields.append(field.with_type(kind).with_nullable(file.schema.field(field.name).nullable))
     return pa.table(tagged.columns, schema=pa.schema(fields))
+
+
+def files_with_variant(files: list[OpenVortexFile], column: str | None) -> list[OpenVortexFile]:
+    """Return the files that have a column of Variants or JSON text; all files if none has it."""
+    if column is None:
+        return [file for file in files if file.layouts or file.json_columns] or files
+    return [file for file in files if column in file.schema.names or column in file.nested_variants] or files
 
 
 def choose_variant(file: OpenVortexFile, column: str | None, *, json: bool = False) -> str:

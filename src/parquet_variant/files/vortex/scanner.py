@@ -9,21 +9,21 @@ applied again; and the ranges of rows that are skipped. `query.predicate` owns t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import import_variant, with_metadata, without_views
+from parquet_variant.arrays.capsules import import_variant, is_variant_field, with_metadata, without_views
 from parquet_variant.arrays.parts import columns_of, known_versions, stored_columns
 from parquet_variant.arrays.variant_array import plain_storage
-from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.reading.read import as_in_first_file
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.files.vortex.dtype import compress_json, json_errors, unstored_rows
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex
 from parquet_variant.files.vortex.range_statistics import RangeStatistics
-from parquet_variant.files.vortex.reader import choose_variant, mark_variants
+from parquet_variant.files.vortex.reader import choose_variant, files_with_variant, read_schema
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.layout import Step, next_group, walk_path
 from parquet_variant.layouts.storages import ArrowGroup
@@ -34,7 +34,7 @@ from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
-from parquet_variant.types.forms import in_form, with_fields
+from parquet_variant.types.forms import in_form
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -229,17 +229,10 @@ class VortexScan(PlannedQuery, Record, repr=False):
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result, file by file, in tables of some thousand rows.
 
-        Raises `VariantFileError` (``files-differ``) if the columns of a file differ from those of the first file.
+        Raises `SchemaError` (``files-differ``) if a column cannot have the type that the first file with it has.
         """
         for planned in self.files:
-            for table in planned.tables(self._bytes_read):
-                if not len(table):
-                    continue
-                try:
-                    yield table if table.schema.equals(self.schema) else table.cast(self.schema)
-                except (pa.ArrowException, ValueError) as error:
-                    problem = f"the columns differ from those of {self.files[0].file.path}: {error}"
-                    raise VariantFileError(problem, file=planned.file.path, reason="files-differ") from None
+            yield from filter(len, planned.tables(self._bytes_read))
 
     def explain(self) -> VortexScanReport:
         """Report how much of the files would be read."""
@@ -289,8 +282,8 @@ class FileScan(Record):
     """The plan of one file."""
 
     file: OpenVortexFile
-    question: Question  # Bound to the types of the file.
-    column: str | None  # The Variant column; None if no path is selected.
+    question: Question  # Bound to the types of all files.
+    column: str | None  # The Variant column; None if no path is selected, or the file lacks the column.
     skips_by: Predicate | None  # The filter by which rows may be skipped.
     cast: bool  # Whether values of other types are cast; without, they are null.
     zone: str
@@ -308,13 +301,15 @@ class FileScan(Record):
 
     @cached_property
     def parts(self) -> dict[str, Part | str]:
-        """The part of the Variant column, or the ordinary column, that each column needs."""
-        return {selected.name: self._part(selected) for selected in self.question.columns}
+        """The part of the Variant column, or the ordinary column, that each column needs, if the file has it."""
+        parts = {selected.name: self._part(selected) for selected in self.question.columns}
+        return {name: part for name, part in parts.items() if part is not None}
 
-    def _part(self, selected: Selected) -> Part | str:
+    def _part(self, selected: Selected) -> Part | str | None:
         if selected.path is None:
-            assert selected.column is not None
-            return selected.column
+            return selected.column if selected.column in self.file.schema.names else None
+        if self.column is None:
+            return None
         if self.kind is None:
             place = self.file.nested_variants.get(str(self.column))
             return WholePart(place or (str(self.column),), is_json=place is None)
@@ -378,7 +373,9 @@ class FileScan(Record):
     def tables(self, bytes_read: list[int]) -> Iterator[pa.Table]:
         """Yield the rows of the file that match the filter, and add the bytes of their columns to a counter."""
         expr = vortex().expr
-        names = {part: f"p{number}" for number, part in enumerate(dict.fromkeys(self.parts.values()))}
+        # A file without any of the columns has rows, of which its first column knows the number.
+        parts = dict.fromkeys(self.parts.values()) or self.file.schema.names[:1]
+        names: dict[Part | str, str] = {part: f"p{number}" for number, part in enumerate(parts)}
         pieces = {
             name: expr.column(part) if isinstance(part, str) else part.expression(self.column)
             for part, name in names.items()
@@ -400,13 +397,17 @@ class FileScan(Record):
         by_part: dict[Part, pa.StructArray] = {}
         columns = {}
         for selected in self.question.columns:
-            part = self.parts[selected.name]
+            part = self.parts.get(selected.name)
+            if part is None:
+                columns[selected.name] = pa.nulls(batch.num_rows, selected.field.type)
+                continue
             array = batch.column(names[part])
             if isinstance(part, str) or selected.path is None:
                 if selected.type is None:
                     columns[selected.name] = plain_storage(unstored_rows(array))
                 else:
-                    columns[selected.name] = in_form(array, without_views(array.type, large=False))
+                    array = in_form(array, without_views(array.type, large=False))
+                    columns[selected.name] = as_in_first_file(str(part), array, selected.type, self.file.path)
                 continue
             if part not in by_part:
                 # No row of a file with JSON text is skipped, so that the number of the row is right.
@@ -445,29 +446,20 @@ def scan(
     See `Table.scan`.
     """
     thread_count(threads)
-    question = Question.of(columns, where)
-    files = []
-    for file in open_files(path):
-        typed = []  # The columns with the types of ordinary columns in the file.
-        for selected in question.columns:
-            if selected.path is None:
-                if selected.column not in file.schema.names:
-                    problem = (
-                        f"column {selected.column!r} does not exist: the columns are {', '.join(file.schema.names)}, "
-                        "and a path starts with $"
-                    )
-                    raise VariantFileError(problem, file=file.path, reason="no-such-column")
-                stored = file.schema.field(selected.column).type
-                kind = None if selected.column in file.layouts else with_fields(stored, mark_variants)
-                selected = Selected(selected.name, None, kind, selected.column)
-            typed.append(selected)
-        bound = question.bound(typed, zone)
-        has_path = any(selected.path is not None for selected in bound.columns)
-        name = column if has_path else None
+    question, files = Question.of(columns, where), open_files(path)
+    schema = read_schema(path, [selected.stored_name for selected in question.columns if selected.path is None])
+    types = {field.name: None if is_variant_field(field) else field.type for field in schema}
+    typed = [
+        item if item.path is not None else replace(item, type=types[item.stored_name]) for item in question.columns
+    ]
+    bound = question.bound(typed, zone)
+    having = files_with_variant(files, column) if any(selected.path is not None for selected in bound.columns) else []
+    planned = []
+    for file in files:
+        name = column if file in having else None
         # A Variant, which may be inside of structs (``s.v``), or JSON text if it is named or the only choice.
-        if has_path and (column not in file.nested_variants or column in file.schema.names):
+        if file in having and (column not in file.nested_variants or column in file.schema.names):
             has_choice = column is not None or not file.layouts
             name = choose_variant(file, column, json=has_choice and bool(file.json_columns))
-        files.append(FileScan(file, bound, name, bound.predicate if skipping else None, cast, zone, threads))
-    first = files[0].question
-    return VortexScan(first.selection, first.hidden, first.predicate, tuple(files))
+        planned.append(FileScan(file, bound, name, bound.predicate if skipping else None, cast, zone, threads))
+    return VortexScan(bound.selection, bound.hidden, bound.predicate, tuple(planned))

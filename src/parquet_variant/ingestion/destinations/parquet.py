@@ -244,13 +244,13 @@ def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
         if is_variant_field(expected) and is_json_type(field.type):
             parsed = rows_of({field.name: column})
             field, column = parsed.schema.field(0), parsed.column(0)
-        if not is_variant_field(expected):
+        if not is_variant_field(expected) and expected.type != pa.null():
             try:
                 field, column = expected, column.cast(expected.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 problem = f"column {expected.name} is {field.type}, and {dest} has {expected.type}: cast it ({error})"
                 raise SchemaError(problem, reason="type-mismatch") from None
-        elif not is_variant_field(field):
+        elif is_variant_field(expected) and not is_variant_field(field):
             raise SchemaError(
                 f"column {expected.name} is {field.type}, and {dest} has Variants: convert it with cast_to_variant",
                 reason="type-mismatch",

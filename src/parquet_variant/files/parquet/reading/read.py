@@ -58,12 +58,11 @@ def read_table(
 
     def read_files(sources: list[ParquetSource]) -> pa.Table:
         tables = list(in_order(rows_of, sources, thread_count(threads)))
-        fields = {field.name: field for table in reversed(tables) for field in table.schema}
-        if missing := [name for name in columns or () if name not in fields]:
+        found = {name for table in tables for name in table.column_names}
+        if missing := [name for name in columns or () if name not in found]:
             with open_file(sources[0]) as file:  # raises
                 read_rows(file, [], missing, sources[0].partition)
-        names = dict.fromkeys(name for table in tables for name in table.column_names)
-        return _concatenated_tables(tables, [fields[name] for name in (names if columns is None else columns)])
+        return joined_tables(tables, columns)
 
     return with_current_files(source, filesystem, read_files)
 
@@ -129,14 +128,20 @@ def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...
     return field.with_type(with_fields(field.type, lambda child: _tagged(child, child_path(child.name), variants)))
 
 
-def _concatenated_tables(tables: list[pa.Table], fields: list[pa.Field]) -> pa.Table:
-    """Return some columns of all tables, null where a table lacks one; a field is that of the first table with it."""
-    joined = []
+def joined_tables(tables: Sequence[pa.Table], names: Sequence[str] | None = None) -> pa.Table:
+    """Return columns of the tables of files, each as in the first table that has it in another type than null."""
+    found = dict[str, pa.Field]()
+    for field in (field for table in tables for field in table.schema):
+        if found.setdefault(field.name, field).type == pa.null():
+            found[field.name] = field
+    joined, fields = [], [found[name] for name in (found if names is None else names)]
     for number, field in enumerate(fields):
         columns = {at: table.column(field.name) for at, table in enumerate(tables) if field.name in table.column_names}
-        if any(column.type != field.type for column in columns.values()):
+        columns = {at: column for at, column in columns.items() if column.type != pa.null()}
+        kind = field.type
+        if any(column.type != kind for column in columns.values()):
             columns = {at: map_variants(tables[at].select([field.name]), _plain).column(0) for at in columns}
-        kind = next(iter(columns.values())).type
+            kind = next(iter(columns.values())).type
         fields[number] = field.with_type(kind).with_nullable(field.nullable or len(columns) < len(tables))
         parts = (columns.get(at) or pa.chunked_array([pa.nulls(len(table), kind)]) for at, table in enumerate(tables))
         chunks = [chunk for part in parts for chunk in as_in_first_file(field.name, part, kind).chunks]
@@ -144,7 +149,7 @@ def _concatenated_tables(tables: list[pa.Table], fields: list[pa.Field]) -> pa.T
     return pa.table(joined, schema=pa.schema(fields))
 
 
-def as_in_first_file(name: str, column: Any, kind: pa.DataType) -> Any:
+def as_in_first_file(name: str, column: Any, kind: pa.DataType, file: str | None = None) -> Any:
     """Return an array or chunked array of a later file with the type that the first file has.
 
     Raises `SchemaError` if the cast fails, or would lose a part of values: a field, a fraction, or a time of day.
@@ -157,7 +162,7 @@ def as_in_first_file(name: str, column: Any, kind: pa.DataType) -> Any:
         if column.type in (pa.float32(), pa.null()) or cast.cast(column.type).equals(column):
             return cast
     fault = f"column {name} is {column.type}, but {kind} in the first file"
-    raise SchemaError(f"{fault}: cast it in one of the files", reason="files-differ")
+    raise SchemaError(f"{fault}: cast it in one of the files", reason="files-differ", file=file)
 
 
 def variant_of_files(sources: Sequence[ParquetSource], name: str | None) -> VariantColumn:

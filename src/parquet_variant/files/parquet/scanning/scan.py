@@ -62,12 +62,13 @@ def is_remote(sources: Iterable[ParquetSource]) -> bool:
 
 
 def files_with_new_columns(sources: Sequence[ParquetSource]) -> Iterator[tuple[OpenFile, list[str]]]:
-    """Yield each file, open, with the names of its columns that no file before it has."""
+    """Yield each file, open, with the names of its columns that no file before it has, or only as the type null."""
     found: set[str] = set()
     for file in in_order(open_file, sources, FOOTERS if is_remote(sources) else 1):
         with file:
             yield file, [name for name in file.column_names if name not in found]
-            found.update(file.column_names)
+            nulls = {node.name for node in file.schema.children if node.logical == "UNKNOWN"}
+            found |= set(file.column_names) - nulls
 
 
 def tables_of_parts(
@@ -377,24 +378,25 @@ def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> p
 
 def schema_of_files(sources: Sequence[ParquetSource]) -> pa.Schema:
     """Return the columns of some files, each as in the first file that has it."""
-    fields, optional = list[pa.Field](), set[str]()
+    fields, optional = dict[str, pa.Field](), set[str]()
     for file, new in files_with_new_columns(sources):
         required = {node.name for node in file.schema.children if node.repetition != "optional"}
-        optional.update({field.name for field in fields}.union(new) - required, new if fields else ())
-        fields += read_rows(file, [], new, file.source.partition).schema
-    return pa.schema([field.with_nullable(field.name in optional) for field in fields])
+        optional.update((fields.keys() | set(new)) - required, new if fields else ())
+        fields |= {field.name: field for field in read_rows(file, [], new, file.source.partition).schema}
+    return pa.schema([field.with_nullable(field.name in optional) for field in fields.values()])
 
 
 def with_types(sources: Sequence[ParquetSource], selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
-    """Return the selection with the types of ordinary columns in the first file that has each."""
+    """Return the selection with the types of ordinary columns in the first file that has each, not as the type null."""
     names = dict.fromkeys(item.stored_name for item in selection if item.path is None)
     types: dict[str, pa.DataType | None] = {}
     for source in sources:
-        if not (missing := [name for name in names if name not in types]):
+        if not (missing := [name for name in names if types.get(name, pa.null()) == pa.null()]):
             break
         with open_file(source) as file:
             # The last file reports a column that no file has.
-            types |= types_in(file, [n for n in missing if n in file.column_names or source is sources[-1]])
+            unknown = [name for name in missing if name not in types] if source is sources[-1] else []
+            types |= types_in(file, [name for name in missing if name in file.column_names or name in unknown])
     return tuple(replace(item, type=types[item.stored_name]) if item.path is None else item for item in selection)
 
 
