@@ -81,6 +81,11 @@ def choice_of(name: str, choices: Iterable[str]) -> str:
     return f"did you mean {names[matches[0]]!r}?" if matches else f"use {', '.join(names.values())}"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of another library's error, or its class if it has no text."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 class VariantError(ValueError):
     """Base class of all errors that parquet-variant raises.
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from parquet_variant.encoding.metadata import EMPTY_METADATA, VERSION, check_version, encode_metadata
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import SchemaError, VariantError, VariantFileError
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError, first_line
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_bytes, from_numpy, numpy_type, scalar, to_numpy
 from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.layouts.storage_shape import is_binary
@@ -39,7 +39,7 @@ def refuse_unsound(array: pa.Array) -> None:
     try:
         array.validate()
     except pa.ArrowException as error:
-        raise _damaged(str(error).split("\n", maxsplit=1)[0], "$") from None
+        raise _damaged(first_line(error), "$") from None
     try:
         _check(array, "$")
     except RecursionError:
@@ -135,7 +135,7 @@ def _check_fully(array: pa.Array, path: str) -> None:
     try:
         array.validate(full=True)
     except pa.ArrowException as error:
-        raise _damaged(str(error).split("\n", maxsplit=1)[0], path) from None
+        raise _damaged(first_line(error), path) from None
 
 
 class BinaryParts(NamedTuple):

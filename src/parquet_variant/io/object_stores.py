@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlparse
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import TableError
+from parquet_variant.errors import TableError, first_line
 from parquet_variant.io.filesystems import with_known_scheme
 from parquet_variant.support.lazy_names import optional_libraries
 
@@ -58,9 +58,8 @@ def open_store(uri: str, options: Mapping[str, Any]) -> Any:
     except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
-        line = str(error).split("\n", maxsplit=1)[0]
         raise TableError(
-            f"cannot open {uri}: {line}; tables can be on local disks and in s3, gs, az and abfss stores",
+            f"cannot open {uri}: {first_line(error)}; tables can be on local disks and in s3, gs, az and abfss stores",
             reason="bad-uri",
             file=uri,
         ) from None
@@ -122,7 +121,7 @@ class _Ranges(io.RawIOBase):
         try:
             data = bytes(obstore_library().get_range(self.store, self.path, start=self.at, length=length))
         except failures() as error:
-            raise OSError(str(error).split("\n", maxsplit=1)[0]) from None
+            raise OSError(first_line(error)) from None
         self.at += len(data)
         return data
 

@@ -18,16 +18,12 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
 from parquet_variant.ops.columns.sort_keys import sort_key, sort_keys
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.types import EXACT_NUMERIC, TYPE_OF_ID, VariantType
+from parquet_variant.types import EXACT_NUMERIC, INSTANT_TYPES, LOCAL_TYPES, TYPE_OF_ID, VariantType
 
 _CONTAINERS = (VariantType.OBJECT, VariantType.ARRAY)
 _NUMBERS = frozenset({*EXACT_NUMERIC, VariantType.FLOAT, VariantType.DOUBLE})
 # Types that are equal to values of another type, which have one order.
-_ALIKE = (
-    _NUMBERS,
-    frozenset({VariantType.TIMESTAMP, VariantType.TIMESTAMP_NANOS}),
-    frozenset({VariantType.TIMESTAMP_NTZ, VariantType.TIMESTAMP_NTZ_NANOS}),
-)
+_ALIKE = (_NUMBERS, frozenset(INSTANT_TYPES), frozenset(LOCAL_TYPES))
 _SEARCHED_NEEDLES = 4  # With more different needles in a batch, rows are searched one by one.
 
 

@@ -20,10 +20,10 @@ from sqlglot import exp
 from parquet_variant.encoding.cast.texts import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_engine import EARLIER
+from parquet_variant.query.rewriting.comparisons import COMPARISONS
 from parquet_variant.query.sql_dialect import SqlError, from_template, written
 from parquet_variant.query.variant_functions import RETURN_VARIANTS
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _ALTERNATIVES = {"coalesce", "ifnull", "nullif", "least", "greatest", "list_value", "min", "max", "any_value", "first"}
 _ROWS, _ROW_FUNCTIONS = (exp.Tuple, exp.Array, exp.Struct), {"row", "struct_pack"}
 _LIST_FUNCTIONS = {"contains", "has", "has_any", "has_all", "position", "indexof", "append", "prepend", "concat", "cat"}
@@ -77,7 +77,7 @@ def _converted(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr | None:
             return _earlier(node, zone)
         local = exp.cast(value.copy(), "TIMESTAMPNTZ")  # its offset is that of the instant
         return from_template("(_0 - (_1 - date_trunc(_2, _1)))", [value, local, unit])
-    is_comparison = isinstance(node, _COMPARISONS)
+    is_comparison = isinstance(node, COMPARISONS)
     for sides in _unified(node):
         for side in sides if any(map(_is_instant, sides)) else ():
             kind = side.meta.get("type")
@@ -97,7 +97,7 @@ def _converted(node: exp.Expr, zone: dt.tzinfo) -> exp.Expr | None:
 def _unified(node: exp.Expr) -> Iterator[list[exp.Expr]]:
     """Yield groups of parts that the engine casts to one type; the last group of CASE is its values."""
     name = _name(node)
-    if isinstance(node, _COMPARISONS):
+    if isinstance(node, COMPARISONS):
         sides = _sides(node)
         rows = [_sides(side) for side in sides if isinstance(side, _ROWS) or _name(side) in _ROW_FUNCTIONS]
         yield from map(list, zip(*rows, strict=False)) if len(rows) == len(sides) else [sides]

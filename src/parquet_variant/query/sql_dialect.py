@@ -21,7 +21,7 @@ from sqlglot import TokenType, exp, parser
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
 
-from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.errors import SchemaError, VariantError, first_line
 from parquet_variant.layouts.storage_shape import ddl_name, decimal
 from parquet_variant.query.path_dialect import ForDuckDB, spark_dialect
 from parquet_variant.query.predicate import check_like
@@ -273,7 +273,7 @@ def _parse_failure(error: ParseError) -> SqlError:
     first = (error.errors or [{}])[0] if nested is None else nested
     where = f" at line {first['line']}, column {first['col']}" if first.get("line") else ""
     near = f" (near {first['highlight']!r})" if first.get("highlight") else ""
-    description = str(first.get("description") or str(error).splitlines()[0])
+    description = str(first.get("description") or first_line(error))
     description = description.partition(" but got <")[0].removesuffix(".")
     if description.startswith("Required keyword"):  # the rest names classes of sqlglot
         description = "an operand is missing"
@@ -289,7 +289,7 @@ def to_sql(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:
     try:
         return tree.sql(dialect=_dialect(engine), unsupported_level=ErrorLevel.RAISE, comments=False)
     except UnsupportedError as error:
-        raise SqlError(f"unsupported SQL: {str(error).splitlines()[0]}") from None
+        raise SqlError(f"unsupported SQL: {first_line(error)}") from None
 
 
 def written(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:

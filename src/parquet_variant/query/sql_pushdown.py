@@ -33,7 +33,7 @@ _ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate", "tab
 NO_LITERAL = object()
 _EXACT_DOUBLES = 2**53
 MAX_DIGITS = 38  # of a decimal of the engine
-_MOMENTS = {"date": "DATE", "timestamp_ntz": "TIMESTAMPNTZ", "timestamp": "TIMESTAMPTZ"}
+SQL_TIMES = {"date": "DATE", "timestamp_ntz": "TIMESTAMPNTZ", "timestamp": "TIMESTAMPTZ"}
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(Z|[+-]\d\d:\d\d)?)?")
 
 
@@ -104,8 +104,8 @@ class Pushdown:
         other = other.unnest()
         kind_class = class_of_type(kind)
         iso = _ISO.fullmatch(other.name) if isinstance(other, exp.Literal) and other.is_string else None
-        if iso and kind_class in _MOMENTS and bool(iso[1]) == (kind_class == "timestamp"):
-            other = exp.cast(other, _MOMENTS[kind_class])  # as the engine casts the text
+        if iso and kind_class in SQL_TIMES and bool(iso[1]) == (kind_class == "timestamp"):
+            other = exp.cast(other, SQL_TIMES[kind_class])  # as the engine casts the text
         literal = literal_value(other)
         if kind is None or literal is NO_LITERAL:
             return None

@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias
 # What to do if the destination holds data. A single file cannot be appended to.
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 FileMode: TypeAlias = Literal["error", "overwrite"]
+# Of tables also ``"replace"``: a new definition that keeps the history.
+TableMode: TypeAlias = Literal[Mode, "replace"]
 # The format of the input, what to do with a line that is not JSON, and the format of the output.
 SchemaOf: TypeAlias = Literal["table", "file"]
 InputFormat: TypeAlias = Literal["auto", "ndjson", "array", "documents", "csv"]

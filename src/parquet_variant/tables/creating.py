@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Literal, Unpack, get_args
 
 from pyarrow import fs
 
@@ -17,15 +17,12 @@ from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.ops.interop.tables import with_variant_columns
-from parquet_variant.support.choices import AnyLayout, VortexLayout
+from parquet_variant.support.choices import AnyLayout, OutputFormat, TableMode, VortexLayout
 from parquet_variant.support.lazy_names import has_method, registered_method
 from parquet_variant.tables.opening import format_of_table, is_vortex, open
 from parquet_variant.tables.row_input import Batch, SchemaOption
 from parquet_variant.tables.table.base import accepted_keywords
 from parquet_variant.tables.table.table import Table
-
-WriteFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
-WriteMode: TypeAlias = Literal["error", "append", "overwrite", "ignore", "replace"]
 
 
 class WriteKeywords(FileKeywords, total=False):
@@ -56,8 +53,8 @@ def write(
     path: Any,
     data: Any,
     *,
-    format: WriteFormat | None = None,
-    mode: WriteMode = "error",
+    format: OutputFormat | None = None,
+    mode: TableMode = "error",
     column: str | None = None,
     schema: SchemaOption | Mapping[str, Any] = None,
     policy: Any = None,
@@ -135,7 +132,7 @@ def write(
     """
     if format is None:
         format = _format_of(path, options)
-    check_choice("format", format, get_args(WriteFormat))
+    check_choice("format", format, get_args(OutputFormat))
     check_choice("schema_mode", options.get("schema_mode") or "merge", ("merge",))
     keywords: dict[str, Any] = {"schema": schema, "policy": policy, "mode": mode, **options}
     if hasattr(data, "toArrow") and hasattr(data, "sparkSession"):
@@ -150,7 +147,7 @@ def write(
     return function(path, data, **accepted_keywords(function, keywords, f"write for the format {format}"))
 
 
-def _format_of(path: Any, options: Mapping[str, Any]) -> WriteFormat:
+def _format_of(path: Any, options: Mapping[str, Any]) -> OutputFormat:
     if options.get("catalog") is not None:
         return "iceberg"
     is_path = options.get("filesystem") is None and isinstance(path, str | os.PathLike)

@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import TableError, check_mapping
+from parquet_variant.errors import TableError, check_mapping, first_line
 from parquet_variant.io.filesystems import path_text, write_errors
 from parquet_variant.io.object_stores import failures, filesystem_of_store, is_panic, obstore_library, open_store
 from parquet_variant.io.temporaries import sync, temporary_beside
@@ -297,9 +297,8 @@ class _ObjectStorage(Storage):
                 return False
             except (FileNotFoundError, PermissionDeniedError, UnauthenticatedError) as error:
                 # The store has refused the request.
-                raise TableError(
-                    f"{path} cannot be written: {str(error).splitlines()[0]}", reason="cannot-write", file=self.uri
-                ) from None
+                problem = f"{path} cannot be written: {first_line(error)}"
+                raise TableError(problem, reason="cannot-write", file=self.uri) from None
         return True
 
     @contextmanager
@@ -332,9 +331,8 @@ def _errors(storage: Storage, reason: str = "cannot-read", problem: str = "") ->
     except BaseException as error:
         if not isinstance(error, failures()) and not is_panic(error):
             raise
-        line = (str(error).splitlines() or [type(error).__name__])[0]
         problem = problem or f"{storage.uri} cannot be read"
-        raise TableError(f"{problem}: {line}", reason=reason, file=storage.uri) from None
+        raise TableError(f"{problem}: {first_line(error)}", reason=reason, file=storage.uri) from None
 
 
 def outside(storage: Storage, path: str) -> TableError:

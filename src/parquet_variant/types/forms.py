@@ -11,7 +11,7 @@ from collections.abc import Callable, Container
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.errors import CastError
+from parquet_variant.errors import CastError, first_line
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
 
@@ -221,8 +221,7 @@ def in_target_form(array: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return in_form(array, target)
     except pa.ArrowException as error:
-        cause = str(error).split("\n", maxsplit=1)[0]
-        raise CastError(f"{cause}: cannot store the values as {target}", reason="bad-type") from None
+        raise CastError(f"{first_line(error)}: cannot store the values as {target}", reason="bad-type") from None
 
 
 def chunks_in_form(column: pa.ChunkedArray, arrow: pa.DataType, change: Change | None = None) -> pa.ChunkedArray:

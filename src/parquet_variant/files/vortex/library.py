@@ -38,12 +38,13 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_storage, without_views
 from parquet_variant.arrays.parts import empty_table
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import VariantError, VariantFileError, first_line
 from parquet_variant.files.parquet.format.footer_cache import Fingerprint, FooterCache, fingerprint_of, state_of
 from parquet_variant.files.vortex.dtype import StoredLayout, layout_of
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.files.vortex.range_statistics import RangeStatistics
 from parquet_variant.io.filesystems import path_text, read_errors
+from parquet_variant.io.object_stores import is_panic
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
@@ -261,15 +262,12 @@ def vortex_errors(file: Any, source: CheckedSource | None = None) -> Iterator[No
     except (VariantError, MemoryError):
         raise
     except BaseException as error:
-        # A panic in Rust is raised as pyo3's PanicException: a BaseException whose class Python code cannot import.
-        if not isinstance(error, Exception) and type(error).__module__ != "pyo3_runtime":
+        if not isinstance(error, Exception) and not is_panic(error):
             raise
         if source is not None and source.failed is not None:
             raise source.failed from None
-        message = (str(error).splitlines() or [type(error).__name__])[0]
-        raise VariantFileError(
-            f"vortex-data cannot process the file: {message}", file=str(file), reason="vortex-failed"
-        ) from None
+        problem = f"vortex-data cannot process the file: {first_line(error)}"
+        raise VariantFileError(problem, file=str(file), reason="vortex-failed") from None
 
 
 class OpenVortexFile(Record, eq=False):

@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import VariantFileError, first_line
 from parquet_variant.io.commit_journal import everything_below, fixed_part, glob_match
 from parquet_variant.io.filesystems import filesystem_of, path_texts, write_errors
 from parquet_variant.support.fork_safety import cached_property
@@ -229,7 +229,7 @@ def _file_errors(name: str) -> Iterator[None]:
     except FileNotFoundError as err:
         raise VariantFileError(f"{name} does not exist: check the path", reason="missing", file=name) from err
     except (OSError, pa.ArrowException) as err:
-        text = str(err).splitlines()[0] if str(err) else type(err).__name__
+        text = first_line(err)
         if any(word in text.lower() for word in _COMPRESSION_WORDS):
             problem = f"{name} cannot be decompressed ({text}): the file is damaged or truncated; get a new copy"
             raise VariantFileError(problem, reason="bad-compression", file=name) from err

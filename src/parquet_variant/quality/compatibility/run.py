@@ -33,6 +33,7 @@ from parquet_variant.errors import (
     check_mapping,
     check_names,
     check_number,
+    first_line,
     strings_of,
 )
 from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
@@ -123,7 +124,7 @@ def first_difference(subject: Subject, rows: pa.Table) -> str | None:
             theirs = parse_json(rows[name]) if is_text else VariantArray.from_arrow(rows, column=name)
             difference = _different_variants(ours, theirs, ordered=subject.is_ordered)
         except (VariantError, pa.ArrowException) as error:
-            difference = f"the values cannot be decoded: {str(error).splitlines()[0]}"
+            difference = f"the values cannot be decoded: {first_line(error)}"
         if difference is not None:
             return f"column {name}: {difference}"
     if not subject.is_ordered:

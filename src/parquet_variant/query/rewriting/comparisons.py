@@ -20,6 +20,7 @@ from parquet_variant.query.sql_dialect import SqlError, from_template
 from parquet_variant.query.sql_pushdown import (
     MAX_DIGITS,
     NO_LITERAL,
+    SQL_TIMES,
     class_of_type,
     class_of_value,
     common_digits,
@@ -33,7 +34,6 @@ _BY_CLASS = (exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)  # NULL for values of di
 _OPERANDS = ("this", "expression", "low", "high")
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
 _FEW = 32
-_SQL_TIMES = {"date": "DATE", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMPNTZ"}
 
 
 class ComparisonRewriter(NestedRewriter):
@@ -74,7 +74,7 @@ class ComparisonRewriter(NestedRewriter):
             return self.rebuild(node, **given, **({"expressions": operands[len(keys) :]} if node.expressions else {}))
 
         strings = [side for side in variants if side.typed_class == "string"]
-        if strings and any(side.typed_class in _SQL_TIMES for side in sides):
+        if strings and any(side.typed_class in SQL_TIMES for side in sides):
             text = self.text(strings[0].value.source)
             raise SqlError(
                 f"all values of {text} are strings, and no string equals a point in time: write {text}::timestamp"
@@ -83,7 +83,7 @@ class ComparisonRewriter(NestedRewriter):
             return value_of(node, compared([side.typed.sql for side in sides if side.typed is not None]))
         if (time_class := _class_of_times(sides)) is not None:
             moments = [
-                exp.cast(side.value.sql, _SQL_TIMES[time_class]) if isinstance(side.literal, str) else side.typed.sql
+                exp.cast(side.value.sql, SQL_TIMES[time_class]) if isinstance(side.literal, str) else side.typed.sql
                 for side in sides
                 if side.typed is not None
             ]
@@ -164,12 +164,10 @@ def _class_of_times(sides: Sequence[_Side]) -> str | None:
     """Return the class of paths into points in time that are compared with other ones, or with strings in quotes."""
     of_paths = {side.typed_class for side in sides if side.is_variant}
     others = [side for side in sides if not side.is_variant]
-    if len(of_paths) != 1 or not all(
-        side.typed_class in _SQL_TIMES or isinstance(side.literal, str) for side in others
-    ):
+    if len(of_paths) != 1 or not all(side.typed_class in SQL_TIMES or isinstance(side.literal, str) for side in others):
         return None
     (time_class,) = of_paths
-    return time_class if time_class in _SQL_TIMES else None
+    return time_class if time_class in SQL_TIMES else None
 
 
 def _classes_of_others(sides: Sequence[_Side], side: _Side) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from parquet_variant.query.selection import Kind, element_of, field_of
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.support.records import Record
-from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
+from parquet_variant.types import DECIMAL_TYPES, INSTANT_TYPES, INTEGERS, LOCAL_TYPES, VariantType
 
 _KindOf = Callable[[list[Kind], exp.Expr], Kind]
 
@@ -123,8 +123,6 @@ SPARK_RULES = _each(Rule("same"), "to_json is_variant_null schema_of_variant sch
 
 _DECIMALS = (*INTEGERS, *DECIMAL_TYPES)
 _DOUBLES = (*_DECIMALS, VariantType.FLOAT, VariantType.DOUBLE)
-_ZONED = (VariantType.TIMESTAMP, VariantType.TIMESTAMP_NANOS)
-_LOCAL = (VariantType.TIMESTAMP_NTZ, VariantType.TIMESTAMP_NTZ_NANOS)
 # The end of the name of a test -> the types of its values, and the SQL type of the result; empty for a Variant.
 _TESTS: dict[str, tuple[Iterable[VariantType], str]] = {
     "array": ([VariantType.ARRAY], ""),
@@ -137,8 +135,8 @@ _TESTS: dict[str, tuple[Iterable[VariantType], str]] = {
     "binary": ([VariantType.BINARY], "BLOB"),
     "date": ([VariantType.DATE], "DATE"),
     "time": ([VariantType.TIME], "TIME"),
-    **dict.fromkeys(("timestamp_ltz", "timestamp_tz"), (_ZONED, "TIMESTAMPTZ")),
-    "timestamp_ntz": (_LOCAL, "TIMESTAMP_NTZ"),
+    **dict.fromkeys(("timestamp_ltz", "timestamp_tz"), (INSTANT_TYPES, "TIMESTAMPTZ")),
+    "timestamp_ntz": (LOCAL_TYPES, "TIMESTAMP_NTZ"),
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from parquet_variant.errors import TableError, VariantError
+from parquet_variant.errors import TableError, VariantError, first_line
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, parse_type, type_name
@@ -217,8 +217,8 @@ def _transaction(file: str, path: str) -> Iterator[DuckLakeCatalog]:
         yield DuckLakeCatalog(connection, path)
         connection.execute("COMMIT")
     except duckdb.Error as error:
-        line = str(error).splitlines()[0]
-        raise TableError(f"cannot {action} the DuckLake catalog {path}: {line}", reason=reason, file=path) from None
+        problem = f"cannot {action} the DuckLake catalog {path}: {first_line(error)}"
+        raise TableError(problem, reason=reason, file=path) from None
     finally:
         connection.close()
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from parquet_variant.arrays.parts import empty_table, refuse_bad_indices
-from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
+from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError, first_line
 from parquet_variant.files.parquet.format import footer_cache
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.facts import FileFacts, chunk_start_of, footer_metadata
@@ -237,7 +237,7 @@ class OpenFile(Record, frozen=False):
     def damaged(self, error: Exception) -> VariantFileError:
         """Return the error for data that pyarrow cannot read; an error of the disk is raised."""
         refuse_disk_error(self.name, error)
-        line = str(error).split("\n", maxsplit=1)[0]
+        line = first_line(error)
         problem = f"cannot read the data of the file: {line}; write the file again, with smaller row groups"
         return VariantFileError(problem, reason="bad-data", file=self.name)
 

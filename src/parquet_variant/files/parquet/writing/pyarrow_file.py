@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.errors import SchemaError, VariantFileError, first_line
 from parquet_variant.files.parquet.format.arrow_schema import leaf_paths
 from parquet_variant.files.parquet.format.footer import MAGIC, TAIL, annotate_footer
 from parquet_variant.files.parquet.writing.encodings import DICTIONARY_BYTES
@@ -83,8 +83,7 @@ class PyarrowFileWriter:
                 **options,
             )
         except pa.ArrowNotImplementedError as error:
-            line = str(error).split("\n", maxsplit=1)[0]
-            problem = f"Parquet has no type for a column: {line}; cast it first"
+            problem = f"Parquet has no type for a column: {first_line(error)}; cast it first"
             raise SchemaError(problem, reason="unsupported-type") from None
         except TypeError:
             if not bloom_filters:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.errors import DeltaError, VariantError, first_line
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.support import arrow_compute as pc
@@ -331,7 +331,7 @@ def _read_checkpoint(storage: Storage, checkpoint: Checkpoint, state: State, fil
             # Damage appears in many ways, for example as strings that are not UTF-8 or maps without keys.
             if isinstance(error, VariantError) and error.reason != "broken-log":
                 raise
-            cause = error.message if isinstance(error, VariantError) else str(error).split("\n", maxsplit=1)[0]
+            cause = error.message if isinstance(error, VariantError) else first_line(error)
             raise DamagedCheckpointError(f"checkpoint file {path} cannot be read: {cause}", file=path) from error
         tables += [] if table is None else [table]
         for name in sidecars:

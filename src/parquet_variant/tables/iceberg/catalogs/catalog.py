@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from typing import Any
 
-from parquet_variant.errors import IcebergError, VariantError, without_secrets
+from parquet_variant.errors import IcebergError, VariantError, first_line
 from parquet_variant.io.directories import ICEBERG_METADATA
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
@@ -153,8 +153,7 @@ class NamedCatalog(Catalog, Record):
             return kind(self.name, **self.properties)
         except Exception as error:
             raise IcebergError(
-                f"cannot open the catalog {self.name!r} at {without_secrets(str(self.properties.get('uri')))}: "
-                f"{first_line(error)}",
+                f"cannot open the catalog {self.name!r} at {self.properties.get('uri')}: {first_line(error)}",
                 reason="no-connection",
             ) from None
 
@@ -188,11 +187,6 @@ _AFTER_COMMIT = (VariantError, OSError)
 def no_such_table(name: str) -> IcebergError:
     """Return the error for a table that a catalog does not have."""
     return IcebergError(f"the table {name} does not exist", reason="no-such-table", file=name)
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of another library's error, without credentials."""
-    return without_secrets((str(error).splitlines() or [type(error).__name__])[0])
 
 
 _CODEC = "write.metadata.compression-codec"

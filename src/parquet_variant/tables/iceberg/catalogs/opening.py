@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import quote, unquote
 
-from parquet_variant.errors import IcebergError, check_mapping, without_secrets
+from parquet_variant.errors import IcebergError, check_mapping, first_line, without_secrets
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.catalogs import catalog as catalogs
 from parquet_variant.tables.iceberg.catalogs.catalog import Catalog
@@ -115,7 +115,7 @@ class RestCatalog(catalogs.NamedCatalog):
             url = client.url(endpoint, prefixed=True, **_names_in_url(identifier, client.properties))
             response = session.request(method, url, data=data, headers=headers)
         except Exception as error:
-            problem = f"the catalog did not answer: {catalogs.first_line(error)}"
+            problem = f"the catalog did not answer: {first_line(error)}"
             reason = "unknown-outcome" if is_commit else "no-connection"
             raise IcebergError(problem, reason=reason, file=name) from None
         if response.status_code == _NO_CONTENT or (response.status_code == _OK and not response.content):

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import count
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import pyarrow as pa
 
 from parquet_variant.errors import IcebergError, check_choice, check_mapping, strings_of
 from parquet_variant.io.filesystems import path_text
+from parquet_variant.support.choices import TableMode
 from parquet_variant.support.keywords import with_keywords
 from parquet_variant.support.records import Record
 from parquet_variant.tables import schema as shared
@@ -165,15 +166,11 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
     return updates.definition_updates(former, schema, spec, order, properties)
 
 
-# What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
-IcebergMode: TypeAlias = Literal["error", "append", "overwrite", "ignore", "replace"]
-
-
 def write(
     table: str | os.PathLike[str],
     data: Any,
     *,
-    mode: IcebergMode = "error",
+    mode: TableMode = "error",
     catalog: CatalogOption = None,
     partition_by: Names = (),
     sort_by: Names = (),
@@ -187,7 +184,7 @@ def write(
     Raises `IcebergError`: ``"table-exists"``, ``"bad-partitioning"``, ``"bad-property"``, ``"unsupported-type"``,
     ``"unsupported-feature"``, ``"conflict"``.
     """
-    check_choice("mode", mode, get_args(IcebergMode), IcebergError)
+    check_choice("mode", mode, get_args(TableMode), IcebergError)
     asked = TableDefinition.of(partition_by, sort_by, properties, location)
     opened, identifier = find_table(table, catalog, storage_options)
     former = opened.find(identifier)
