@@ -3,6 +3,7 @@
 import gzip
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
@@ -228,3 +229,10 @@ def test_rows_whose_metadata_has_an_unknown_version_are_refused() -> None:
     with pytest.raises(pv.MalformedVariantError) as caught:
         pv.sql("SELECT v:a::int FROM t", t={"v": pv.VariantArray(rows)})
     assert caught.value.reason == "bad-version"
+
+
+@pytest.mark.parametrize("statement", ["SUMMARIZE", "DESCRIBE", "FROM"])
+def test_statements_over_a_path_alone_are_those_over_its_rows(tmp_path, statement):
+    rows, path = pa.table({"n": [1, 2]}), tmp_path / "a.parquet"
+    pq.write_table(rows, path)
+    assert pv.sql(f"{statement} '{path}'").to_arrow().equals(pv.sql(f"{statement} t", t=rows).to_arrow())

@@ -627,6 +627,14 @@ def test_columns_that_are_not_nullable_stay_so(tmp_path, layout):
     assert not (tmp_path / "b.vortex").exists()
 
 
+def test_a_column_with_nul_in_its_name_is_refused(tmp_path):
+    for columns in ({"n\0m": [1], "v": pv.parse_json(["1"])}, {"v\0w": pv.parse_json(["1"])}):
+        with pytest.raises(pv.SchemaError, match="rename the column") as raised:
+            pv.write(tmp_path / "a.vortex", columns)
+        assert raised.value.reason == "bad-name"
+        assert not (tmp_path / "a.vortex").exists()
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_wide_and_deep_values(tmp_path, layout):
     often = {f"key {m}": m for m in range(240)}

@@ -38,9 +38,6 @@ from parquet_variant.support.records import Record
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form, with_fields
 
-# Marks nested Variants, which may be structs in a file.
-mark_variants = partial(with_marks, is_variant=is_storage)
-
 
 def read(path: Any, column: str | None = None) -> VariantArray:
     """Read a Variant column; see `Table.read`."""
@@ -93,9 +90,7 @@ def read_schema(path: Any, columns: Sequence[str] = ()) -> pa.Schema:
     files = open_files(path)
     schema = joined_tables([_tagged(empty_table(file.schema), file) for file in files]).schema
     if missing := [name for name in columns if name not in schema.names]:
-        problem = (
-            f"column {missing[0]!r} does not exist: the columns are {', '.join(schema.names)}, and a path starts with $"
-        )
+        problem = f"column {missing[0]!r} does not exist: choose from {', '.join(schema.names)}; a path starts with $"
         raise VariantFileError(problem, file=files[0].path, reason="no-such-column")
     return schema
 
@@ -126,6 +121,7 @@ def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:
         else:
             columns[name] = chunks_in_form(column, without_views(column.type, large=column.nbytes > MAX_OFFSET))
     tagged = variant_table(columns)
+    mark_variants = partial(with_marks, is_variant=is_storage)  # nested Variants, which may be structs in a file
     fields = []
     for field in tagged.schema:
         kind = field.type if field.name in file.layouts else with_fields(field.type, mark_variants)

@@ -172,6 +172,8 @@ def _columns(data: Any, column: str) -> dict[str, VortexColumn]:
         }
     columns: dict[str, VortexColumn] = {}
     for name, values in data.items():
+        if "\0" in name:
+            raise SchemaError(f"column {name!r} has a NUL in its name: rename the column", reason="bad-name")
         item = values if isinstance(values, VortexColumn) else VortexColumn(values)
         columns[name] = replace(item, values=_values(name, item.values))
     lengths = {name: len(item.values) for name, item in columns.items()}

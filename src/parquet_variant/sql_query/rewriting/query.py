@@ -81,6 +81,8 @@ class Rewritten(QueryContext):
             if isinstance(inner, exp.Schema) and inner.this.name.lower() == "typed":  # parsed as columns of a table
                 names = [exp.column(name.copy()) for name in inner.expressions]
                 inner = exp.Table(this=exp.Anonymous(this="typed", expressions=names))
+            if isinstance(inner, exp.Literal):  # the path of SUMMARIZE
+                inner = exp.Table(this=exp.to_identifier(inner.name, quoted=True))
             if isinstance(inner, exp.Table):
                 inner = exp.Select(expressions=[exp.Star()]).from_(inner.copy())
         self.result = inner
