@@ -361,3 +361,23 @@ def test_a_whole_column_is_returned_next_to_a_filter_on_one_of_its_paths(tmp_pat
         found = pv.open(tmp_path / name).scan({"v": "v", "s": ("$.s", "string")}, "$.n:int > 1").to_arrow()
         assert found["s"].to_pylist() == [None, "y"]
         assert pv.to_json(found["v"]).to_pylist() == ['{"n":2}', '{"n":3,"s":"y"}']
+
+
+@pytest.mark.parametrize("untyped", [None, 6, "x"])
+def test_a_typed_value_next_to_an_untyped_one_is_refused_in_drafts_by_each_path(tmp_path, untyped):
+    """A Variant null next to a typed value, too, which statistics of the untyped column would let be skipped."""
+    value = pv.Variant.from_python(untyped)
+    group = pa.struct([("untyped_value", pa.binary()), ("typed_value", pa.int64())])
+    kind = pa.struct([("untyped_value", pa.binary()), ("object", pa.struct([("a", group)]))])
+    rows = [{"object": {"a": {"untyped_value": value.metadata + value.value, "typed_value": 5}}}]
+    pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / "a.parquet")
+    table = pv.open(tmp_path / "a.parquet")
+    for read in (
+        lambda: table.read().to_pylist(),
+        lambda: table.scan({"a": "$.a:bigint"}).to_arrow(),
+        lambda: table.scan(["$.a"]).to_arrow(),
+        lambda: pv.sql("SELECT v:a::bigint AS a FROM t", t=table).to_arrow(),
+        lambda: pv.variant_get(pa.array(rows, kind), "$.a", "bigint"),
+    ):
+        with pytest.raises(pv.ConflictError):
+            read()

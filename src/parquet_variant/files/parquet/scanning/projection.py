@@ -70,7 +70,8 @@ class PathColumns(Record, frozen=False):
         """Return the leaves to read in a row group; None if the path is null in every row."""
         if self.needs_all:
             return [*self.residuals, *self.typed, *([self.metadata] if self.metadata else [])]
-        residuals = [leaf for leaf in self.residuals if not only_nulls(statistics(leaf), variant_nulls=self.is_scalar)]
+        nulls = self.is_scalar and self.metadata is not None  # in a draft, a Variant null next to a value is a conflict
+        residuals = [leaf for leaf in self.residuals if not only_nulls(statistics(leaf), variant_nulls=nulls)]
         typed = self.typed
         if self.repeated or self.shaped:
             residuals = residuals if typed else self.residuals
