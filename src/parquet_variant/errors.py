@@ -210,8 +210,10 @@ def check_batch(value: object) -> None:
         raise bad_option(f"batch is {value!r}: give a name and a number, such as ('loader', 1)")
 
 
-def strings_of(name: str, value: object) -> tuple[str, ...]:
+def strings_of(name: str, value: object, example: str | None = None) -> tuple[str, ...]:
     """Return an option that is a string or several strings. Raises `VariantError` for anything else.
+
+    `example`: such a string, if none of them may be empty.
 
     >>> strings_of("exclude", "*.md"), strings_of("exclude", ["a", "b"])
     (('*.md',), ('a', 'b'))
@@ -219,6 +221,8 @@ def strings_of(name: str, value: object) -> tuple[str, ...]:
     values = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
     if isinstance(value, Mapping) or not all(isinstance(part, str) for part in values):
         raise bad_option(f"{name} is {value!r}: give a string or a list of strings")
+    if example is not None and not all(values):
+        raise bad_option(f"{name}= is {','.join(values)!r}: it must be one or several strings, such as {example!r}")
     return values
 
 

@@ -35,6 +35,8 @@ def test_erase_without_an_answer_names_the_option(variant: Run, table: Path, mon
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert variant("erase", table, "--where", "k = 4").code == 0
     assert len(pv.open(table).read()) == 5
+    done = variant("erase", table, "--where", "v:n = '4'", "--yes")
+    assert done.code == 1 and "; pass --force if the condition is right" in done.error
 
 
 def test_validate_accepts_what_delta_tables_are_written_with(variant: Run, tmp_path: Path) -> None:
@@ -50,6 +52,10 @@ def test_delete_update_and_merge(variant: Run, table: Path, tmp_path: Path) -> N
     done = variant("update", table, "--set", "v:s='q'", "--set", "k=k + 10", "--where", "k = 4", "--json")
     assert (done.code, done.json["rows_updated"]) == (0, 1)
     pv.write(tmp_path / "s", {"k": [1, 77], "v": pv.parse_json(["true", "null"])}, format="delta")
+    more = {"k": [1], "x": [1]}
+    pv.write(tmp_path / "more", more, format="delta")
+    done = variant("merge", table, tmp_path / "more", "--on", "target.k = source.k", "--matched", "update")
+    assert "column 'x' is not in the table: name columns with --set" in done.error
     on = "target.k = source.k"
     done = variant("merge", table, tmp_path / "s", "--on", on, "--matched", "update", "--insert", "--json")
     assert (done.code, done.json["rows_updated"], done.json["rows_inserted"]) == (0, 1, 1)

@@ -81,6 +81,17 @@ def test_explain_says_what_is_filtered_early(variant: Run, earthquakes: Path) ->
         (["CREATE TABLE x AS SELECT 1"], 1, "write a SELECT"),
         (["SELECT 1; SELECT 2"], 1, "write a single query"),
         (["SELECT v:a::int FROM t", "--where", "a > 1"], 2, "not allowed with SQL"),
+        (["DROP TABLE t"], 1, "write a SELECT; a table is its directory"),
+        (["TRUNCATE TABLE t"], 1, "tables are changed by variant ingest"),
+        (["ALTER TABLE t ADD COLUMN x int"], 1, "tables are changed by variant ingest"),
+        (["SET TimeZone = 'UTC'"], 1, "options such as zone= take the place of settings"),
+        (["SELECT v:properties-tags.latest FROM t"], 1, "or quote a key that contains -, as in v:['a-b'].c"),
+        (
+            ["SELECT v:properties.mag::double::timestamp FROM t"],
+            1,
+            "seconds since 1970 are a time with to_timestamp(x)",
+        ),
+        (["SELECT ?"], 1, "the SQL has the parameter ?: write its value"),
         ([], 2, "no columns are selected"),
     ],
 )
@@ -120,6 +131,14 @@ def test_sql_alone_names_paths(variant: Run, tmp_path: Path) -> None:
     ]
     done = variant("query", "SELECT 1 FROM 'nowhere/'")
     assert done.code == 1 and "nowhere/" in done.error
+    for words in (
+        "INSERT INTO t VALUES (1)",
+        "update t set v = 1",
+        "Drop table t",
+        "MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE",
+    ):
+        done = variant("query", words)
+        assert done.code == 1 and "the SQL is not a query" in done.error
 
 
 def test_a_failing_cast_is_an_error_if_asked_for(variant: Run, tmp_path: Path) -> None:

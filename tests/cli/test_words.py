@@ -114,6 +114,10 @@ def test_hints_of_an_ingest_are_options(variant: Run, tmp_path: Path) -> None:
     assert done.code == 0
     assert "variant: hint: " in done.err
     assert "--root '$.items[*]'" in done.err
+    assert "--root '$.items[*]'" in variant("infer", folder / "a.json").err
+    assert variant("infer", folder / "a.json", "--root", "$.items[*]").err == ""
+    for name in ("rows.ndjson", "rows.CSV.gz"):
+        assert f"{name} has the name of a JSON or CSV file" in variant("ingest", folder, tmp_path / name).error
     assert variant("ingest", folder, tmp_path / "rows", "--exclude", "*.md", "--root", "$.items[*]").err == ""
     rows, table = tmp_path / "rows.ndjson", tmp_path / "table"
     rows.write_text('{"id": 1, "a b": 2}\n')

@@ -275,7 +275,7 @@ def test_columns_that_cannot_be_json(tmp_path: Path) -> None:
         ("j", "id"): "column id is int64, not strings or bytes",
         ("m[*].x",): r"json_column= names \$\[\*\]\.x, and no row has this path",
         ("m[*].c", "n[*].c"): "only one column can have strings with JSON in its elements",
-        ("j", ""): "it must be the name of the column",
+        ("j", ""): "must be one or several strings, such as 'payload'",
     }.items():
         with pytest.raises(pv.VariantError, match=message):
             pv.ingest(SEVERAL, tmp_path / "out", json_column=list(names))

@@ -151,7 +151,7 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
         ({"columns": ["id"], "sort_by": "$.id"}, r"sort_by= names \$.id, which columns= takes out of the Variant"),
         ({"columns": ["ts"], "partition_by": "d=$.ts:date"}, r"partition_by= names \$.ts, which columns= takes out"),
         ({"columns": [3]}, "columns"),
-        ({"columns": ["id", ""]}, "columns= is 'id,': it must be one or several keys"),
+        ({"columns": ["id", ""]}, "columns= is .id,.: it must be one or several strings"),
     ]:
         with pytest.raises(pv.VariantError, match=message):
             pv.ingest(source, tmp_path / "t", **options)  # type: ignore[arg-type]

@@ -105,3 +105,20 @@ def test_a_few_rows_with_many_columns_are_not_shredded(tmp_path: Path) -> None:
         assert result.bytes_written < 20_000
         assert result.inference is not None
         assert "larger" in result.inference.decision("$").reason
+
+
+@pytest.mark.parametrize("types", ["auto!", {"$.k0.at": "timestamp!"}])
+def test_strings_that_were_typed_are_columns_whose_types_later_loads_keep(tmp_path: Path, types: Any) -> None:
+    """The columns were left out of small files, so that the next load had strings."""
+    row = {f"k{n}": {"at": "2026-01-02T00:00:00Z" if n == 0 else n, "b": f"b{n}"} for n in range(30)}
+    source = tmp_path / "a.ndjson"
+    source.write_text(json.dumps(row) + "\n")
+    first = pv.ingest(source, tmp_path / "t", types=types)
+    assert first.schema is not None
+    assert [str(leaf.type) for path, leaf in first.schema.leaves() if path.shorthand == "$.k0.at"] == [
+        "timestamp[us, tz=UTC]"
+    ]
+    pv.ingest(source, tmp_path / "t", mode="append")
+    assert [str(value) for value in pv.open(tmp_path / "t").scan({"at": "$.k0.at"}).to_arrow()["at"].to_pylist()] == [
+        "2026-01-02 00:00:00+00:00"
+    ] * 2

@@ -304,6 +304,17 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
     assert pa.concat_tables([first, *parts]).combine_chunks().equals(everything.combine_chunks())
 
 
+def test_names_of_columns_may_be_quoted(tmp_path):
+    names = ["order", '"x"', "$y"]
+    pv.write(tmp_path / "t.parquet", {name: [name] for name in names})
+    table = pv.open(tmp_path / "t.parquet")
+    assert table.scan({"a": '"order"', "b": '"""x"""', "c": '"$y"'}).to_pylist() == [
+        dict(zip("abc", names, strict=True))
+    ]
+    assert table.to_arrow().to_pylist() == [{name: name for name in names}]
+    assert pv.sql("SELECT * FROM t", t=tmp_path / "t.parquet").to_pylist() == [{name: name for name in names}]
+
+
 def test_a_single_column_needs_no_list(tmp_path):
     path = tmp_path / "a.parquet"
     pv.write(path, pv.parse_json(['{"a": 1}', None]))

@@ -129,3 +129,8 @@ def test_any_text_gives_a_schema_or_a_schema_error(text: str) -> None:
         assert error.offset is None or 0 <= error.offset <= len(text.encode())
     else:
         assert DDL(schema.to_ddl()) == schema
+
+
+def test_columns_without_a_comma_are_shown_with_the_text() -> None:
+    with pytest.raises(SchemaError, match="expected a comma or the end of 'a bigint b string', found 'b'"):
+        ShreddingSchema.from_ddl("a bigint b string")

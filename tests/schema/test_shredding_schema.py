@@ -92,6 +92,7 @@ class TestTree:
     def test_it_survives_pickle_json_and_storage(self, schema: ShreddingSchema) -> None:
         assert pickle.loads(pickle.dumps(schema)) == schema
         assert ShreddingSchema.from_json(schema.to_json()) == schema
+        assert ShreddingSchema.of(schema.to_json()) == schema
         assert ShreddingSchema.from_storage(schema.storage_type()) == schema
 
 

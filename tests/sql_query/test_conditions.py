@@ -285,12 +285,18 @@ def test_filters_of_scans_agree_with_queries(form: str, tmp_path: Path) -> None:
 def test_values_that_a_change_of_other_rows_did_not_compare_are_named(table_format: Any, tmp_path: Path) -> None:
     pv.write(tmp_path / "t", pv.from_python([{"n": 1}, {"n": "1"}, {"n": "2"}]), format=table_format)
     table = pv.open(tmp_path / "t")
+    counted = table.erase("v:n = '1'", dry_run=True)
+    assert (counted.rows_erased, [hint.split(":")[0] for hint in counted.hints]) == (1, ["1 number at v"])
+    assert "was not compared with a string" in str(counted)
     result = table.delete("v:n = '1'")
     assert (result.rows_deleted, [hint.split(":")[0] for hint in result.hints]) == (1, ["1 number at v"])
     merge = table.merge(pa.table({"k": ["2"]}), "target.v:n = source.k").when_matched_update({"v:hit": "true"})
     result = merge.execute()
     assert result.rows_updated == 1 and "not compared with a string" in " ".join(result.hints)
     assert table.delete("v:n::string = '1'").hints == ()
+    table.append(pv.from_python([{"n": 1}, {"n": "7"}]))
+    erased = table.erase("v:n = '7'", force=True)
+    assert (erased.rows_erased, [hint.split(":")[0] for hint in erased.hints]) == (1, ["1 number at v"])
 
 
 @pytest.mark.parametrize("table_format", ["memory", "parquet", "delta", "json"])
@@ -305,7 +311,7 @@ def test_a_scan_that_another_engine_or_query_reads_says_which_values_were_not_co
         pv.write(tmp_path / "t.parquet", source, format=table_format)
         source = tmp_path / "t.parquet"
     scan = pv.open(source).scan({"n": "$.n"}, "v:n = '1'")
-    with pytest.warns(UserWarning, match="1 number at .* was not compared with a string"):
+    with pytest.warns(UserWarning, match="1 number at v:n was not compared with a string: write a cast, such as v:n::"):
         assert len(pa.table(scan)) == 1
     with warnings.catch_warnings(record=True, action="always") as caught:
         answer = pv.sql("SELECT n FROM s", s=scan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -77,6 +77,15 @@ def test_dicts_lists_and_structs_of_a_variant_column_are_variants(table: pv.Tabl
         assert (result.rows_updated, rows(table)) == (2, expected)
 
 
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("is_named", [False, True])
+def test_write_takes_the_dicts_of_an_existing_table_too(table: pv.Table, mode: Any, is_named: bool) -> None:
+    if table.format != "parquet":
+        format: Any = table.format if is_named else None
+        pv.write(table.source, pd.DataFrame({"id": [1], "v": [{"a": [1]}]}), mode=mode, format=format)
+        assert rows(table) == [{"id": 0, "v": 0}, {"id": 1, "v": {"a": [1]}}][mode == "overwrite" :]
+
+
 def test_dicts_of_ordinary_columns_are_structs_and_an_empty_directory_is_refused(tmp_path: Path) -> None:
     data = pd.DataFrame({"id": IDS, "s": VALUES})
     pv.write(tmp_path / "table", data, format="delta")
@@ -94,6 +103,11 @@ def test_the_schema_of_the_table_is_not_read_for_columns_that_need_no_conversion
     columns = {"id": pa.array(IDS), "v": pv.parse_json(["1", '{"a": 1}'])}
     for data in (columns, variant_table(columns), pd.DataFrame({"id": IDS, "note": ["x", None]})):
         assert len(rows_by_column(data, refuse)) == 2
+
+
+def test_a_path_in_the_place_of_a_column_is_named_with_its_other_form(table: pv.Table) -> None:
+    with pytest.raises(pv.VariantError, match=r"no column '?v:a'?: .*, or use a path, such as \$\.a"):
+        table.scan({"a": "v:a"}).to_arrow()
 
 
 def test_wrong_columns_and_values_are_errors(table: pv.Table) -> None:

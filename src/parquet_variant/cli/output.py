@@ -132,12 +132,18 @@ INTERRUPTED = 130
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _PARAMETER = re.compile(
     r"\b(allow_outside|bloom_filters|columns?|format|infer_types|input_format|json_column|on_conflict|on_error"
-    r"|on_inexact|on_violation|exclude|errors"
+    r"|on_inexact|on_violation|exclude|errors|force"
     r"|only_new|partition_by|rest|root|row_group_bytes|schema|schema_of|mode|preview|exact|layout|sort_by|types|version)"
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2|('[^']+')|\[('[^]]+')\])"
 )
 _RENAMED = {"bloom_filters": "bloom-filter", "types": "type", "errors": "strict"}
-_TRY_FUNCTION = 'use errors="null" to get null instead'
+# Remedies that the command line does not have, or has in another form.
+_REMEDIES = {
+    'use errors="null" to get null instead': "omit --strict to get NULL instead",
+    "give its value with params=": "write its value",
+    "name columns, or leave it out with except_cols=": "name columns with --set, or leave it out of the source",
+    ", or pass filesystem=": "",
+}
 # Reasons of errors that are strings here.
 _REASONS = {USAGE_PROBLEM: "usage", INTERRUPTED: "interrupted"}
 _FIELDS = ("file", "row", "path", "offset")
@@ -190,7 +196,8 @@ def one_line(error: BaseException | str) -> str:
     else:
         text = f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)"
     # Functions and parameters of Python become options.
-    text = text.replace(_TRY_FUNCTION, "omit --strict to get NULL instead")
+    for remedy, at_command_line in _REMEDIES.items():
+        text = text.replace(remedy, at_command_line)
     text = _PARAMETER.sub(_option, without_secrets(text))
     return printable(" ".join(text.split()))
 

@@ -35,6 +35,8 @@ from parquet_variant.types.path import VariantPath, Wildcard, depth_first, parse
 
 # Takes the place of all types: each path whose strings all have the form of one type gets that type.
 AUTO = "auto!"
+# The types of columns that JSON has only as strings.
+TYPES_OF_STRINGS = ("date", "timestamp", "timestamp_ntz", "uuid")
 _EVERYWHERE = "any path"
 _ELEMENT = "\0[*]"
 
@@ -183,8 +185,8 @@ class StringTypes(Record):
         for path, kind in self.types.items():
             _pattern(path)
             if str(kind).lower() not in _TYPE_NAMES:
-                why = "; a string with a number can be number!" if "!" not in str(kind) else ""
-                problem = f"types= has {kind!r} for {path}: use {', '.join(_TYPE_NAMES)}{why}"
+                names = ", ".join(_TYPE_NAMES)
+                problem = f"types= has {kind!r} for {path}: use {names}; a string with a number can be number!"
                 raise VariantError(problem, reason="bad-option")
 
     def __bool__(self) -> bool:

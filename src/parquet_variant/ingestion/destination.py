@@ -140,6 +140,7 @@ def directory_loads(dest: str) -> list[LoadedFile]:
     return [record for records in directory_load_files(dest).values() for record in records]
 
 
+Fields: TypeAlias = "pa.Schema | StructType"
 # The columns of some rows by name: Arrow arrays, `VariantArray`, or Variants as the shredding kernel returns them.
 Columns: TypeAlias = "Mapping[str, Any]"
 # The name, which no column has, of the JSON text of the Variants.
@@ -227,11 +228,7 @@ class Destination:
         """Raise `TableError` if the Variants cannot be written to the column of a table, or an option is invalid."""
 
     def begin(
-        self,
-        schema: ShreddingSchema | None,
-        columns: pa.Schema | StructType | None = None,
-        stream: str | None = None,
-        **options: Any,
+        self, schema: ShreddingSchema | None, columns: Fields | None = None, stream: str | None = None, **options: Any
     ) -> None:
         """Start the job before its first task.
 
@@ -356,7 +353,7 @@ class TableDestination(Destination):
         self.holds_data = exists
 
     @abstractmethod
-    def _plan_table(self, columns: pa.Schema | StructType, *, at_once: bool) -> None:
+    def _plan_table(self, columns: Fields, *, at_once: bool) -> None:
         """Plan the table that the commit will create, or create it at once."""
 
     @abstractmethod
@@ -385,11 +382,7 @@ class TableDestination(Destination):
         return arrow_schema(self._plan_write(ShreddingSchema.variant()).unpartitioned) if held else pa.schema([])
 
     def begin(
-        self,
-        schema: ShreddingSchema | None,
-        columns: pa.Schema | StructType | None = None,
-        stream: str | None = None,
-        **options: Any,
+        self, schema: ShreddingSchema | None, columns: Fields | None = None, stream: str | None = None, **options: Any
     ) -> None:
         """Plan the table and its files."""
         if not self.holds_data:

@@ -202,8 +202,8 @@ class IngestJob:
         names = pa.schema([*columns, *request.partition_by.fields]).names
         if len(held) and not set(names) <= set(held.names):
             destination.check_columns(names)
-        decisions = () if inference is None else (decision.path for decision in inference.decisions)
-        keys_of_rows = {path.segments[:1] for path in [*decisions, *(path for path, _ in schema.leaves())]}
+        decisions = schema.leaves() if inference is None else ((d.path, None) for d in inference.decisions)
+        keys_of_rows = {path.segments[:1] for path, _ in decisions}
         if left := [name for name in held.names if name not in names and (name,) in keys_of_rows]:
             hints.append(
                 f"{destination.dest} has columns of the same names as keys of the rows, and this load does not fill "

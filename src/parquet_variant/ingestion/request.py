@@ -167,9 +167,7 @@ class TextOptions:
         # The default of Spark's singleVariantColumn.
         detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
         texts = StringTypes.of(types, detect).with_types(schema_types or {})
-        patterns = strings_of("exclude", exclude)
-        if not all(patterns):
-            raise bad_option(f"exclude is {exclude!r}: it must be one or several patterns, such as '*.md'")
+        patterns = strings_of("exclude", exclude, "*.md")
         return cls(json=JsonOptions(**json_options), layout=layout, texts=texts, exclude=patterns, **options)
 
 
@@ -208,6 +206,9 @@ class IngestRequest(WriteRequest):
                 f"the destination ends with {suffix}, but format is {self.format!r}: give format={suffix[1:]!r}, or "
                 "another name"
             )
+        if self.catalog is None and (JSON_NAMES.search(self.dest) or is_csv(self.dest)):
+            problem = "has the name of a JSON or CSV file: name a directory, or write it with variant query -o"
+            raise bad_option(f"{self.dest} {problem}")
         for option, formats in _FORMATS_OF_OPTIONS.items():
             if getattr(self, option) not in (None, False, PartitionBy()) and self.format not in formats:
                 raise bad_option(f"{option}= is not supported for format {self.format!r}: use {' or '.join(formats)}")
@@ -254,9 +255,7 @@ class IngestRequest(WriteRequest):
         if is_list_of_objects(sources) and text.get("json_column") is None:
             text["json_column"] = file_options.setdefault("column", "v")
             sources = {text["json_column"]: to_json(from_python(sources))}
-        keys = strings_of("columns", file_options.pop("columns", ()))
-        if not all(keys):
-            raise bad_option(f"columns= is {','.join(keys)!r}: it must be one or several keys, such as 'id'")
+        keys = strings_of("columns", file_options.pop("columns", ()), "id")
         if "rest" in file_options:
             file_options["column"] = file_options.pop("rest")
         schema, schema_types = schema_and_types(file_options.pop("schema", None))
@@ -313,9 +312,7 @@ def json_columns_and_paths(
     >>> [path.shorthand for path in json_columns_and_paths(["value", "$.a.b"], ["kafka.ndjson.gz"])[1]]
     ['$.value', '$.a.b']
     """
-    names = () if option is None else strings_of("json_column", option)
-    if not all(names):
-        raise bad_option(f"json_column is {option!r}: it must be the name of the column that contains JSON")
+    names = () if option is None else strings_of("json_column", option, "payload")
     is_json = bool(names and sources) and all(map(JSON_NAMES.search, sources))
     if is_json or any(name[:2] in ("$", "$.", "$[") for name in names):
         texts = (name if name[0] == "$" or "[*]" not in name else f"$.{name}" for name in names)

@@ -27,6 +27,7 @@ from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.path_table import ProfiledData
 from parquet_variant.inference.profile import PathProfile, Profile
+from parquet_variant.inference.typed_strings import TYPES_OF_STRINGS
 from parquet_variant.ingestion.batches import Pass
 from parquet_variant.ingestion.destination import JSON_TEXT, Columns, Destination
 from parquet_variant.ingestion.key_columns import KeyColumns
@@ -363,12 +364,8 @@ def _text_bytes(split: Split) -> int:
 
 def string_types(leaves: Iterable[tuple[VariantPath, ShreddingSchema]]) -> dict[str, str]:
     """Return the types of strings, by path, that `StringTypes` has for the types of a table."""
-    types: dict[str, str] = {}
-    for path, leaf in leaves:
-        name = leaf.to_ddl() if leaf.kind == "primitive" else ""
-        if name in ("date", "timestamp", "timestamp_ntz", "uuid") and path.segments:
-            types[path.shorthand] = f"{name}!"
-    return types
+    names = ((path, leaf.to_ddl()) for path, leaf in leaves)
+    return {path.shorthand: f"{name}!" for path, name in names if name in TYPES_OF_STRINGS and path.segments}
 
 
 def option_paths(request: IngestRequest) -> dict[VariantPath, str]:

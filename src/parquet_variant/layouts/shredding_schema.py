@@ -265,7 +265,7 @@ class ShreddingSchema(Printed):
 
     @classmethod
     def of(cls, schema: ShreddingSchema | str) -> ShreddingSchema:
-        """Return the schema of an argument that may be a schema or DDL.
+        """Return the schema of an argument that may be a schema, its DDL or its JSON.
 
         Raises
         ------
@@ -280,7 +280,7 @@ class ShreddingSchema(Printed):
         parquet_variant.errors.SchemaError: schema is a dict: give DDL, such as 'id bigint, ...', or a ShreddingSchema
         """
         if isinstance(schema, str):
-            schema = cls.from_ddl(schema)
+            schema = cls.from_json(schema) if schema.lstrip().startswith(("{", '"')) else cls.from_ddl(schema)
         if not isinstance(schema, cls):
             kind = type(schema).__name__
             message = f"schema is a {kind}: give DDL, such as 'id bigint, tags array<string>', or a ShreddingSchema"

@@ -32,6 +32,7 @@ from parquet_variant.layouts.storage_shape import (
     is_list,
     refuse_deep,
 )
+from parquet_variant.support.report_text import shortened
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath, quote_name
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -85,7 +86,7 @@ class TypeParser:
     def complete(self, kind: pa.DataType) -> pa.DataType:
         """Return a result if the text ends here; else raise the error."""
         if self.token.kind != "end":
-            self.fail(f"expected the end of the type, found {self._token_description()}")
+            self.fail(f"expected a comma or the end of {shortened(self.text, 60)!r}, found {self._token_description()}")
         return kind
 
     def columns(self) -> pa.StructType:

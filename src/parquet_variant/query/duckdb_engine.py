@@ -24,6 +24,7 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import in_forked_child
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.types.path import quoted
 
 EARLIER = "_earlier_instant"  # the engine's name of the function for local times
 _INSTANCES: dict[tuple[int, int], Any] = {}  # by process id (a forked process cannot use its parent's) and threads
@@ -160,3 +161,8 @@ def reserved_words() -> frozenset[str]:
     with connect() as connection:
         query = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
         return frozenset(word for (word,) in connection.execute(query).fetchall())
+
+
+def sql_name(name: str) -> str:
+    """Return the name of a column in SQL, in quotes only where DuckDB needs them."""
+    return name if name.isidentifier() and name.islower() and name not in reserved_words() else quoted(name)

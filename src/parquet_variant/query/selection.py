@@ -112,7 +112,7 @@ def _read_column(name: str, request: object) -> Selected:
         path, target = VariantPath.parse(request[0]), arrow_type(request[1])
         return Selected(name, path, None if target is None else value_target(target, path))
     if isinstance(request, str):
-        is_quoted = request.startswith('"$') and request.endswith('"')  # see `column_request`
+        is_quoted = len(request) > 1 and request[0] == request[-1] == '"'  # see `column_request`
         return Selected(name, None, column=request[1:-1].replace('""', '"') if is_quoted else request)
     raise VariantError(
         f"invalid selection for column {name}: {request!r}; give ('$.path', 'type'), '$.path:type' or a column name",

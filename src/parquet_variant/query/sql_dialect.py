@@ -161,8 +161,10 @@ def parse_sql(
     (tree,) = statements
     if what == "query" and not isinstance(tree, _QUERIES):
         words = {"EXPLAIN": ", and use --explain", "SHOW": ", or DESCRIBE SELECT * FROM typed(t)"}
+        words |= {"SET": "; options such as zone= take the place of settings", "DROP": "; a table is its directory"}
         changes = "; tables are changed by variant ingest, delete, update and merge, or methods such as Table.append"
-        words |= dict.fromkeys(("CREATE", "DELETE", "INSERT", "MERGE", "UPDATE"), changes)
+        changing = ("ALTER", "CREATE", "DELETE", "INSERT", "MERGE", "TRUNCATE", "TRUNCATETABLE", "UPDATE")
+        words |= dict.fromkeys(changing, changes)
         command = tree.name.upper() if isinstance(tree, exp.Command) else type(tree).__name__.upper()
         raise SqlError("the SQL is not a query: write a SELECT" + words.get(command, ""))
     for name in tree.find_all(exp.Identifier) if what == "query" else ():  # a condition may name such a column

@@ -174,6 +174,8 @@ def engine_message(error: Exception) -> str:
     if missing is not None and (unknown := unknown_function(missing[1])) is not None:
         return unknown
     hint = ": cast the Variant, as in ::string" if "VARIANT" in message else ""
+    if "for cast (DOUBLE -> TIMESTAMP" in message:
+        hint = ": seconds since 1970 are a time with to_timestamp(x), milliseconds with epoch_ms(x::bigint)"
     if _BAD_PATTERN.search(message) is not None:
         hint = r": the regular expression is not valid; write \( for a bracket itself, or search with contains(…)"
     if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in message:  # TIMESTAMP has a zone, as in Spark

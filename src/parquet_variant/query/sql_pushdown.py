@@ -188,11 +188,11 @@ def parse_predicate(text: str) -> Predicate:
     return predicate
 
 
-def filter_as_sql(text: str, path: Callable[[str], str], column: Callable[[str], str] = quoted) -> str:
+def filter_as_sql(text: str, path: Callable[[str], str], column: Callable[[str], str]) -> str:
     """Return a filter with its names in quotes, because names of columns can be any words.
 
     `path`: returns the SQL of a path such as ``$.a:int``, also of one in quotes that has a type.
-    `column`: returns the SQL of a column whose name begins with ``$``.
+    `column`: returns the SQL of the name of a column.
     """
 
     def written_name(match: re.Match[str]) -> str:
@@ -204,7 +204,7 @@ def filter_as_sql(text: str, path: Callable[[str], str], column: Callable[[str],
             return column(name) if split_type(name)[1] is None else path(name)
         if match["path"]:
             return path(text)
-        return text if match["kept"] else quoted(text)
+        return text if match["kept"] else column(text)
 
     return FILTER_NAMES.sub(written_name, text)
 

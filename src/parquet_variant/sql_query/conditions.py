@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import PredicateError, TableError
+from parquet_variant.query.duckdb_engine import sql_name
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import And, Computed, Predicate, predicate_text, renamed
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_dialect import SqlError, literal_text, sql_type_name
 from parquet_variant.query.sql_expression import read_expression
-from parquet_variant.query.sql_pushdown import FILTER_NAMES, filter_as_sql
+from parquet_variant.query.sql_pushdown import filter_as_sql
 from parquet_variant.query.variant_functions import CallContext
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.expressions import RowCondition
@@ -32,11 +33,11 @@ def sql_filter(
     `where`: the condition, as text or as a filter whose columns may be paths.
     `refusal`: the error of the condition as a filter of columns and literals.
     """
-    root = ".".join(map(quoted, bound.columns.nested.get(variant, (variant,))))
-    if isinstance(where, str) and refusal is None:
-        text = filter_as_sql(where, lambda path: _name_as_sql(path, root))
-    elif isinstance(where, str):
-        text = _as_sql(where, root)
+    root = ".".join(map(sql_name, bound.columns.nested.get(variant, (variant,))))
+    if isinstance(where, str):
+        # A condition that is not a filter has words that are not names of columns.
+        column = sql_name if refusal is None else column_request
+        text = filter_as_sql(where, lambda path: _name_as_sql(path, root), column)
     else:
         ordinary_names = {name: quoted(name) for name in bound.order if not name.startswith("$")}
         text = predicate_text(where, lambda n: ordinary_names.get(n) or _name_as_sql(n, root), literal_text)
@@ -86,15 +87,6 @@ def _request(column: Selected) -> str:
     return str(column.path) if column.output is None else f"{column.path}:{sql_type_name(column.output)}"
 
 
-def _as_sql(text: str, root: str) -> str:
-    r"""Return a condition as the SQL of queries, in which paths such as ``$.a:int`` are into a Variant column.
-
-    >>> _as_sql("lower($.a:string) = '$.b' and $.c[0] > 1", '"v"')
-    'lower(variant_get("v", \'$.a\', \'string\')) = \'$.b\' and "v":c[0] > 1'
-    """
-    return FILTER_NAMES.sub(lambda match: _name_as_sql(match[0], root) if match["path"] else match[0], text)
-
-
 def _name_as_sql(name: str, root: str) -> str:
     """Return the SQL for a name of a filter: a column, ``$.a:int``, or ``v:$.a:int`` for ``v:a::int``.
 
@@ -103,7 +95,7 @@ def _name_as_sql(name: str, root: str) -> str:
     column, sign, steps = ("", "$", name[1:]) if name.startswith("$") else name.partition(":$")
     if not sign:
         return name if name.startswith('"$') else quoted(name)  # see `column_request`
-    root = quoted(column) if column else root
+    root = sql_name(column) if column else root
     path, kind = split_type(f"${steps}")
     if kind is None:
         return with_steps(root, VariantPath.parse(path).segments)

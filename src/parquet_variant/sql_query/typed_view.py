@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import chosen_variant
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.query.duckdb_engine import reserved_words
+from parquet_variant.query.duckdb_engine import sql_name
 from parquet_variant.query.selection import Selected, TableColumns, distinct_names, read_selection
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.scans import ScanOptions
@@ -250,10 +250,7 @@ def _text(text: str, engine: str) -> str:
 
 
 def _name(name: str, engine: str) -> str:
-    if engine == "spark":
-        return quote_name(name)
-    is_word = name.isidentifier() and name.islower() and name not in reserved_words()
-    return name if is_word else quoted(name)
+    return quote_name(name) if engine == "spark" else sql_name(name)
 
 
 def _source(source: str, file_format: str, engine: str) -> str:

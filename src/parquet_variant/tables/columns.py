@@ -34,6 +34,7 @@ from parquet_variant.tables.schema import (
     arrow_field,
     arrow_type,
     parts,
+    unknown_column,
     walk_fields,
     with_fields,
 )
@@ -161,10 +162,8 @@ def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matche
         matches = [match(present, f) for f in kind.fields]
         for index, field in enumerate(present):
             if index not in matches:
-                columns = ", ".join(".".join((*place, f.name)) for f in kind.fields)
-                name = ".".join((*place, field.name))
-                problem = f"the table has no column {name!r}: its columns are {columns}"
-                raise TableError(problem, reason="unknown-column")
+                name, *names = (".".join((*place, f.name)) for f in (field, *kind.fields))
+                raise unknown_column(name, names)
             f = kind.fields[matches.index(index)]
             check_known(field.type, f.type, match, (*place, f.name))
     elif isinstance(kind, ArrayType) and _is_list(present):

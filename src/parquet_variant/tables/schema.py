@@ -344,7 +344,9 @@ def find_field(schema: StructType, name: str) -> tuple[Place, Field]:
 
 def unknown_column(name: str, names: Iterable[str]) -> TableError:
     """Return the error for a column that a table does not have."""
-    return TableError(f"unknown column {name!r}: the table's columns are {', '.join(names)}", reason="unknown-column")
+    path = f", or use a path, such as $.{name.rpartition(':')[2]}" if ":" in name else ""
+    problem = f"the table has no column {name!r}: its columns are {', '.join(names)}{path}"
+    return TableError(problem, reason="unknown-column")
 
 
 def with_fields_at(

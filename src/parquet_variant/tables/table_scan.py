@@ -37,6 +37,7 @@ from parquet_variant.tables.schema import (
     arrow_schema,
     arrow_type,
     reachable_variants,
+    unknown_column,
     variant_paths,
 )
 from parquet_variant.tables.storage import LocalStorage
@@ -51,8 +52,7 @@ def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: s
             name = selected.stored_name
             stored = schema.get(name)
             if stored is None:
-                names = ", ".join(f.name for f in schema.fields)
-                raise TableError(f"the table has no column {name!r}: its columns are {names}", reason="unknown-column")
+                raise unknown_column(name, [f.name for f in schema.fields])
             if stored.type == VARIANT and column in (None, stored.name):
                 selected = Selected(selected.name, VariantPath())
             elif stored.type == VARIANT:

@@ -54,8 +54,8 @@ def quoted(name: str) -> str:
 
 
 def column_request(name: str) -> str:
-    """Return the name of a column where names that begin with ``$`` are paths: in double quotes if it begins so."""
-    return quoted(name) if name.startswith("$") else name
+    """Return the name of a column where names that begin with ``$`` are paths: in double quotes if it needs these."""
+    return quoted(name) if name.startswith(("$", '"')) else name
 
 
 def split_type(text: str) -> tuple[str, str | None]:

@@ -57,12 +57,16 @@ def infer(
     from parquet_variant.inference.explain import explain_diff, explain_json, explain_table
     from parquet_variant.inference.infer import find_drift, infer
     from parquet_variant.ingestion.ingest import profile
+    from parquet_variant.ingestion.request import TextOptions
+    from parquet_variant.ingestion.task import root_hints
 
     shredding_policy, existing, reading = policy.read(), common.read_schema(against), json.read()
     with with_stdin(sources) as read, ShownProgress() as progress:
         if not json.json_column:
             read = [file for path in read for file in data_files(path, allow_outside=allow_outside)]
         data = profile(read, sample=sample, column=column, threads=threads, progress=progress, **reading)
+    for hint in root_hints(data, TextOptions.of(**reading, sources=read), len(read)):
+        report_warning(hint, "hint")
     result = infer(data, shredding_policy)
     if existing is not None:
         print(find_drift(existing, data, shredding_policy))

@@ -291,7 +291,11 @@ def _limited(parts: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]
             return
 
 
-_SQL = re.compile(r"\s*(?:select|copy|with|from|values|describe|summarize|\(|--|/\*)(?:\b|\s|$|\()", re.IGNORECASE)
+# Also the first words of SQL that is refused with a remedy.
+_SQL = re.compile(
+    r"(?i)\s*(?:[(]|--|/[*]|(?:select|copy|with|from|values|describe|summarize|explain|show|insert|update|delete|merge"
+    r"|create|alter|drop|truncate|set)\b)"
+)
 
 
 def is_sql(word: str) -> bool:

@@ -63,10 +63,7 @@ def read_schema(schema: str | None, *, keeps_ddl: bool = False) -> Any:
             raise SchemaError(f"{schema} is not a schema: give DDL, JSON, or a Parquet file", file=schema) from None
     elif schema.endswith(_SUFFIXES):
         raise SchemaError(f"schema file {schema} does not exist: check the path, or give DDL such as 'mag double'")
-    text = text.strip()
-    if text.startswith("{"):
-        return ShreddingSchema.from_json(text)
-    return schema if keeps_ddl else ShreddingSchema.from_ddl(text)
+    return schema if keeps_ddl and not text.lstrip().startswith("{") else ShreddingSchema.of(text.strip())
 
 
 _NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -74,8 +72,7 @@ def with_stdin(sources: list[str]) -> Iterator[list[str]]:
     ['a.ndjson']
     """
     from parquet_variant.errors import VariantFileError
-    from parquet_variant.ingestion.sources.input_files import is_pipe
-    from parquet_variant.io.filesystems import write_errors
+    from parquet_variant.ingestion.sources.input_files import InputFile, is_pipe
 
     if sources.count("-") > 1:
         raise VariantFileError("- is given twice: standard input can be read only once", reason="bad-option")
@@ -84,17 +81,13 @@ def with_stdin(sources: list[str]) -> Iterator[list[str]]:
             "- reads standard input, which is a terminal: pipe JSON into the command", reason="no-rows"
         )
     with ExitStack() as stack:
-        copies: dict[str, str] = {}
-        for number, source in enumerate(dict.fromkeys(sources)):
-            if source != "-" and not is_pipe(source):
-                continue
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="variant-"))
-            copies[source] = f"{folder}/stdin{number or ''}"
-            pipe = sys.stdin.buffer if source == "-" else stack.enter_context(Path(source).open("rb"))
-            with write_errors(copies[source]), Path(copies[source]).open("wb") as target:
-                shutil.copyfileobj(pipe, target, 1 << 20)
-            stack.enter_context(called(copies[source], "standard input" if source == "-" else source))
-        yield [copies.get(source, source) for source in sources]
+        copies: dict[str, InputFile] = {}
+        for source in dict.fromkeys(sources):
+            if source == "-" or is_pipe(source):
+                copies[source] = InputFile.of_pipe(source, sys.stdin.buffer if source == "-" else None)
+                name = "standard input" if source == "-" else source
+                stack.enter_context(called(str(copies[source].copy), name))
+        yield [str(copies[source].copy) if source in copies else source for source in sources]
 
 
 @contextmanager

@@ -179,7 +179,7 @@ class WrappedSplitter(layout.Splitter):
             tape = parse_text(text, ends[:1], ends[1:], options=options).tape
         except JsonError as error:
             raise JsonError(
-                f"a document is not JSON outside {self._path}: {error.message}", reason=error.reason
+                f"a document is not JSON outside {self._path.shorthand}: {error.message}", reason=error.reason
             ) from None
         tags = tape.nodes[:, 0]
         for level in range(0 if has_array else len(self._names) + 1):
@@ -192,8 +192,9 @@ class WrappedSplitter(layout.Splitter):
             if kind != (KIND.ARRAY if level == len(self._names) else KIND.OBJECT):
                 found = {KIND.ARRAY: "an array", KIND.OBJECT: "an object"}.get(kind, "a scalar")
                 raise JsonError(
-                    f"{self._path} does not lead to an array in every document: found {found} at "
-                    f"{VariantPath(tuple(self._names[:level]))}; change root=",
+                    f"{self._path.shorthand} does not lead to an array in every document: found {found} at "
+                    f"{VariantPath(tuple(self._names[:level])).shorthand}; change root=, or leave the file out with "
+                    "exclude=",
                     reason="not-an-array",
                 )
         tape.release()
@@ -210,7 +211,8 @@ class WrappedSplitter(layout.Splitter):
         if not self._found:
             keys = ", ".join(map(repr, list(self._keys_seen)[:_KEYS_SHOWN])) or "none"
             raise JsonError(
-                f"no document contains an array at {self._path}: change root=; the keys in the documents are {keys}",
+                f"no document contains an array at {self._path.shorthand}: change root=, or leave the file out with "
+                f"exclude=; the keys in the documents are {keys}",
                 reason="no-rows",
             )
         return b""

@@ -18,7 +18,7 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
 from datetime import datetime
 from functools import partial
@@ -66,11 +66,11 @@ class InputFile(Record):
         return InputFile, (self.name, self.known_size, self.copy)
 
     @classmethod
-    def of_pipe(cls, name: str) -> InputFile:
-        """Read a pipe to its end, and return its copy, which is removed when the object is no longer used."""
+    def of_pipe(cls, name: str, stream: Any = None) -> InputFile:
+        """Read a pipe, or its open stream, to the end, and return a copy, which is removed with the returned object."""
         with tempfile.NamedTemporaryFile(prefix="variant-", delete=False) as target:
             try:
-                with Path(name).open("rb") as pipe, write_errors(target.name):
+                with nullcontext(stream) if stream else Path(name).open("rb") as pipe, write_errors(target.name):
                     shutil.copyfileobj(pipe, target, 1 << 20)
                     size = target.tell()
             except BaseException:

@@ -249,6 +249,8 @@ class PathRewriter(ABC):
         cast = f"({text})" if " " in text else text
         is_condition = isinstance(parent, (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join))
         kinds = f"{cast}::boolean" if is_condition else f"{cast}::string or {cast}::double"
+        if isinstance(parent, exp.Sub):
+            kinds += ", or quote a key that contains -, as in v:['a-b'].c"
         return SqlError(f"{text} is a Variant, which cannot be computed with: write a type, as in {kinds}")
 
     def refuse_as_list(self, value: Value) -> None:

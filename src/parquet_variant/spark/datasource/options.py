@@ -78,10 +78,6 @@ def _names(text: str) -> list[str]:
     return list(names)
 
 
-def _schema(text: str) -> ShreddingSchema:
-    return ShreddingSchema.from_json(text) if text.lstrip().startswith(("{", '"')) else ShreddingSchema.from_ddl(text)
-
-
 def _projection(text: str) -> dict[str, tuple[str, str | None]] | None:
     if not text:
         return None
@@ -112,7 +108,7 @@ class WriteOptions(Record, kw_only=True):
     catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
     column: str | None = _option("column")  # The JSON or VARIANT column; by default the only one.
     # The shredding schema; by default inferred from the first rows of each file.
-    schema: ShreddingSchema | None = _option("schema", _schema)
+    schema: ShreddingSchema | None = _option("schema", ShreddingSchema.of)
     write: Mapping[str, Any] = field(default_factory=dict)  # Arguments of `VariantWriter`.
     checkpoint: str | None = _option("checkpointLocation")  # The directory of a stream, as the user named it.
     # Partition columns: names of columns, JSON paths such as ``day=$.ts:date``, or transforms of Iceberg.

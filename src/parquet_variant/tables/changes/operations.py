@@ -316,6 +316,8 @@ class EraseReport(Report, Record):
         Commits, checkpoints and checksums of these versions; manifests and their lists.
     files_verified
         Data files that were read again and hold no matching row: all that are left.
+    hints
+        Values that the condition did not compare, because they have another type; their rows remain.
     """
 
     table: str
@@ -327,18 +329,21 @@ class EraseReport(Report, Record):
     versions_removed: int = 0
     log_files_removed: int = 0
     files_verified: int = 0
+    hints: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         rows, rewritten = counted(self.rows_erased, "row"), counted(self.files_rewritten, "file")
+        hints = "".join(f"\n{hint}" for hint in self.hints)
         if self.dry_run:
             return (
                 f"{rows} in {rewritten} of {self.table} would be erased, "
-                f"and {counted(self.versions_removed, 'older version')} removed; nothing was changed"
+                f"and {counted(self.versions_removed, 'older version')} removed; nothing was changed{hints}"
             )
         return (
             f"{rows} erased from {self.table}: {rewritten} rewritten, {counted(self.files_removed, 'data file')} and "
             f"{counted(self.log_files_removed, 'log file')} removed, {counted(self.versions_removed, 'older version')} "
             f"gone; {counted(self.files_verified, 'remaining file')} read again without a match; version {self.version}"
+            f"{hints}"
         )
 
 
@@ -403,15 +408,15 @@ def erase(
     if not (dry_run or force) and (active := erasable.recent_files(now_millis() - _WRITER_MILLIS)):
         problem = (
             f"a writer seems to be active, because {active[0]} has no commit and is younger than an hour: wait, or "
-            "pass force=True (--force) if no writer is active"
+            "pass force=True if no writer is active"
         )
         raise TableError(problem, reason="writer-active", file=uri)
     done = run_change(erasable.table, "DELETE", change, dry_run=dry_run)
-    if not done.rows_deleted and (dry_run or not force):
-        # History is not lost for a condition that matches no row because of a misspelled path or a missing cast.
-        advice = "; pass force=True (--force) if the condition is right"
-        rows_of(erasable.table, True).hints(erasable.table, matches_none=True, advice=advice)
-    report = EraseReport(uri, dry_run, done.version, done.rows_deleted, done.files_removed, versions_removed=versions)
+    # History is not lost for a condition that matches no row because of a misspelled path or a missing cast.
+    may_be_wrong = not done.rows_deleted and (dry_run or not force)
+    advice = "; pass force=True if the condition is right"
+    hints = rows_of(erasable.table, True).hints(erasable.table, matches_none=may_be_wrong, advice=advice)
+    report = EraseReport(uri, dry_run, done.version, done.rows_deleted, done.files_removed, versions, hints=hints)
     if dry_run:
         return report
     try:

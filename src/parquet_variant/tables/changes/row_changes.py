@@ -113,7 +113,7 @@ def _all_columns(source: pa.Table, alias: str, schema: StructType, without: froz
         column = schema.get(name)
         if column is None:
             raise TableError(
-                f"the source's column {name!r} is not in the table: leave it out with except_cols, or name the columns",
+                f"the source's column {name!r} is not in the table: name columns, or leave it out with except_cols=",
                 reason="unknown-column",
             )
         values[column.name] = f"{quoted(alias)}.{quoted(name)}"

@@ -16,6 +16,7 @@ import posixpath
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
+from math import inf
 from typing import Any, TypeAlias, Unpack, get_args
 
 import pyarrow as pa
@@ -43,6 +44,7 @@ from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, cho
 from parquet_variant.files.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.inference.policies.decision import InferenceResult, schema_of_leaves
 from parquet_variant.inference.statistics import LeafStatistics
+from parquet_variant.inference.typed_strings import TYPES_OF_STRINGS
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import check_target, recover
@@ -440,6 +442,8 @@ def compared_with_unshredded(
 ) -> InferenceResult:
     """Return the result, or with fewer columns or none if the files would be larger than unshredded.
 
+    Typed strings remain columns, because an append types strings as the columns of the table are typed.
+
     `files`: the rows of each file.
     `options`: the options of `pv.write` for the file.
 
@@ -464,9 +468,12 @@ def compared_with_unshredded(
         shredded_bytes, unshredded_bytes = in_order(file_bytes, (result.schema, unshredded), threads)
         if shredded_bytes <= unshredded_bytes:
             return result
-        saved = {decision.path: decision.bytes_saved for decision in result.decisions}
+        kept = [path for path, leaf in result.schema.leaves() if leaf.to_ddl() in TYPES_OF_STRINGS]
+        saved = {decision.path: decision.bytes_saved for decision in result.decisions} | dict.fromkeys(kept, inf)
         leaves = sorted(result.schema.leaves(), key=lambda leaf: (-saved.get(leaf[0], 0), str(leaf[0])))
-        schemas = (schema_of_leaves(dict(leaves[:count])) for count in _FEWER_COLUMNS if count < len(leaves))
-        schema = next((schema for schema in schemas if file_bytes(schema) <= unshredded_bytes), unshredded)
+        smallest = schema_of_leaves(dict(leaves[: len(kept)])) if kept else unshredded
+        counts = (count for count in _FEWER_COLUMNS if len(kept) < count < len(leaves))
+        schemas = (schema_of_leaves(dict(leaves[:count])) for count in counts)
+        schema = next((schema for schema in schemas if file_bytes(schema) <= unshredded_bytes), smallest)
     share = shredded_bytes / unshredded_bytes - 1
     return result.narrowed(schema, f"all columns of the schema would make the file {share:.0%} larger than without any")

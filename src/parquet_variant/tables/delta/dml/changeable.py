@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import quote
 
@@ -37,8 +38,8 @@ from parquet_variant.tables.delta.writing import write as writing
 from parquet_variant.tables.delta.writing.data_files import URI_SAFE, WritePlan, plan_write
 from parquet_variant.tables.delta.writing.write import plan
 from parquet_variant.tables.file_metrics import FileMetrics
-from parquet_variant.tables.row_input import ChangeOptions, all_rows, first_rows
-from parquet_variant.tables.schema import StructType, from_arrow_schema
+from parquet_variant.tables.row_input import ChangeOptions, all_rows, first_rows, rows_by_column
+from parquet_variant.tables.schema import StructType, arrow_schema, from_arrow_schema
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
@@ -232,6 +233,7 @@ def write(
         options.pop("schema_mode", None)
         adds = plan(planned, **options).write_files(data)
         return writing.commit_adds(planned, adds, mode, batch, written=locations.paths_of_adds(planned.storage, adds))
+    data = rows_by_column(data, partial(arrow_schema, current.schema))
     if where is not None:
         if unsupported := sorted({"batch", "schema", "schema_mode", "file_bytes"} & set(options)):
             problem = f"{unsupported[0]}= cannot be combined with where=: leave it out"

@@ -68,7 +68,7 @@ def vacuum(
     if keep < minimum and not force:
         raise DeltaError(
             f"the retention {retention} is shorter than the table's {timedelta(milliseconds=minimum)}: active writers "
-            "would lose their files; pass force=True (--force) if there are none",
+            "would lose their files; pass force=True if there are none",
             reason="retention-too-short",
         )
     removed = files_to_remove(current, now_millis() - keep)

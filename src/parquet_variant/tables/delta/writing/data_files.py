@@ -78,7 +78,7 @@ def check_planned(current: Snapshot, adds: Sequence[Add]) -> None:
         if all(add.partition_values.get(physical) is None for add in adds):
             raise DeltaError(
                 f"the data has no partition column {name!r}, and no row has a value at $.{name}: add the column, or "
-                f"name its path with partition_by",
+                f"name its path, as in partition_by={name}=$.path:type",
                 reason="missing-column",
             )
     warn_of_nulls(current, adds)

@@ -240,7 +240,7 @@ class ErasableIcebergTable(ErasableTable):
         if references:
             problem = (
                 f"the branches and tags {', '.join(references)} keep older snapshots: drop them with "
-                "IcebergTable.drop_reference, or pass force=True (--force)"
+                "IcebergTable.drop_reference, or pass force=True"
             )
             raise IcebergError(problem, reason="has-references", file=self.current.table.name)
         orphans = orphan_files(self.current.table)

@@ -34,7 +34,7 @@ from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile,
 from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, WriteProperties, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
-from parquet_variant.tables.row_input import FILES_WITH_TYPES, SchemaOption, first_rows
+from parquet_variant.tables.row_input import FILES_WITH_TYPES, SchemaOption, first_rows, rows_by_column
 from parquet_variant.tables.write_plan import refuse_files_in
 
 _PROMOTIONS = {"integer": {"long"}, "float": {"double"}, "date": {"timestamp_ntz", "timestamp_ns"}}
@@ -199,6 +199,7 @@ def write(
     if mode == "ignore":
         return CommitResult(base.snapshot_id, committed=False)
     if mode != "replace":
+        data = rows_by_column(data, partial(shared.arrow_schema, base.struct))
         return _put_rows(mode, base, data, **options)
     check_writable(former.metadata)
     first, data = first_rows(data)
