@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.errors import first_line
 
 WRONG = [b"\xff", np.int64(3), np.float64("nan"), np.array([1, 2]), Decimal("sNaN"), {1: object(), None: {}}, {"a", 1},
          pd.DataFrame(), pd.NA, pl.DataFrame({"x": [1]}), 10**400, range(3), object]  # fmt: skip
@@ -82,3 +83,8 @@ def test_other_wrong_values(table: pv.Table) -> None:
     assert str(table.compat([])) == ""
     report = table.compat(["duckdb"], pythons=["/nowhere/python", "/bin/echo"])
     assert "duckdb" in str(report)
+
+
+def test_an_error_of_another_library_without_text_is_named_by_its_class() -> None:
+    assert first_line(OSError()) == "OSError"
+    assert first_line(ValueError("first\nsecond")) == "first"
