@@ -40,3 +40,20 @@ def test_a_regular_expression_that_is_not_valid_is_named(pattern: str) -> None:
 def test_what_is_no_path_or_no_variant_names_the_remedy(query: str, message: str) -> None:
     with pytest.raises(pv.VariantError, match=message):
         pv.sql(query, t=pa.table({"js": ['{"a": 1}'], "v": pv.parse_json(['{"123": 1}'])}))
+
+
+@pytest.mark.parametrize(
+    "item",
+    ["CASE WHEN v:b THEN 1 END", "if(v:b, 1, 2)", "count_if(v:b)", "bool_or(v:b)", "NOT v:b", "v:b AND true"],
+)
+def test_a_condition_of_several_types_names_the_cast_to_boolean(item: str) -> None:
+    with pytest.raises(pv.VariantError, match=r"as in v:b::boolean$"):
+        pv.sql(f"SELECT {item} AS x FROM t", t=pv.parse_json(['{"b":true}', '{"b":"x"}']))
+
+
+@pytest.mark.parametrize("items", ["* EXCLUDE (v)", "t.* EXCLUDE (v)", "* EXCLUDE (v), 1 AS x"])
+def test_a_star_that_leaves_no_column_is_refused(items: str) -> None:
+    with pytest.raises(pv.VariantError, match="EXCLUDE leaves no column of t"):
+        pv.sql(f"SELECT {items} FROM t", t=pv.parse_json(['{"a":1}']))
+    rows = pa.table({"v": [1], "n": [2]})
+    assert pv.sql("SELECT * EXCLUDE (v) FROM t", t=rows).to_pylist() == [{"n": 2}]

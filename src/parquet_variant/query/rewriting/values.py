@@ -247,7 +247,9 @@ class PathRewriter(ABC):
                 f"{text} holds Variants, which cannot be computed with: give them types, as in ::array<string>"
             )
         cast = f"({text})" if " " in text else text
-        is_condition = isinstance(parent, (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join))
+        clauses = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join, exp.Qualify)
+        is_condition = isinstance(parent, clauses) or (isinstance(parent, exp.If) and parent.this is value.source)
+        is_condition |= call is not None and call.name.lower() in ("bool_and", "bool_or", "count_if")
         kinds = f"{cast}::boolean" if is_condition else f"{cast}::string or {cast}::double"
         if isinstance(parent, exp.Sub):
             kinds += ", or quote a key that contains -, as in v:['a-b'].c"

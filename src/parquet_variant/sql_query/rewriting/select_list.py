@@ -337,6 +337,8 @@ class SelectList(ExpressionRewriter):
                     for column in relation.columns
                     if not column.struct_path and (column.name or "").lower() not in left_out
                 }
+                if relation.use is not None and not relation.use.needed:  # the engine would show one without a name
+                    raise SqlError(f"EXCLUDE leaves no column of {relation.alias}: leave the star out")
                 needed = [] if relation.use is None else relation.use.needed
                 hidden += [exp.to_identifier(name, quoted=True) for name in needed if name not in shown]
             star.set("except_", hidden or None)
