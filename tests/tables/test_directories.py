@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -113,3 +118,64 @@ def test_a_data_file_of_a_table_is_not_replaced_by_a_single_file(format, tmp_pat
             replace()
         assert caught.value.reason == "bad-option"
     assert pv.open(table).read().to_pylist() == [{"a": 1}]
+
+
+def _changed_once(monkeypatch: pytest.MonkeyPatch, module: str, name: str, change: Callable[[], object]) -> None:
+    """Let another job change a directory after the first call of a function, which lists its files or plans."""
+    function, calls = getattr(import_module(module), name), []
+
+    def called(*arguments: Any, **options: Any) -> Any:
+        result = function(*arguments, **options)
+        calls.append(name)
+        if len(calls) == 1:
+            change()
+        return result
+
+    monkeypatch.setattr(import_module(module), name, called)
+
+
+READS: dict[str, tuple[str, str, Callable[[Path], Iterable[Any]]]] = {
+    "to_arrow": ("files.parquet.reading.read", "locate", lambda path: pv.open(path).to_arrow()["k"]),
+    "read": (
+        "files.parquet.reading.read",
+        "locate",
+        lambda path: [row["n"] for row in pv.open(path).read().to_pylist()],
+    ),
+    "scan": ("files.parquet.scanning.scan", "locate", lambda path: pv.open(path).scan({"n": "$.n:int"}).to_arrow()[0]),
+    "sql of a table": (
+        "sql_query.sql",
+        "plan_sql",
+        lambda path: pv.sql("SELECT v:n::int FROM t", t=path).to_arrow()[0],
+    ),
+    "sql of a path": ("sql_query.sql", "plan_sql", lambda path: pv.sql(f"SELECT k FROM '{path}'").to_arrow()[0]),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_files_that_an_overwrite_replaces_meanwhile_are_listed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    module, name, rows_of = READS[read]
+    if name == "plan_sql":
+        pytest.importorskip("duckdb")
+
+    def ingest(number: int, mode: str) -> None:
+        (tmp_path / "rows.ndjson").write_text(f'{{"k": {number}, "n": {number}}}\n')
+        pv.ingest(tmp_path / "rows.ndjson", tmp_path / "t", schema="k bigint, n bigint", columns=["k"], mode=mode)
+
+    ingest(7, "error")
+    _changed_once(monkeypatch, f"parquet_variant.{module}", name, lambda: ingest(1, "overwrite"))
+    assert [int(str(value)) for value in rows_of(tmp_path / "t")] == [1]
+
+
+def test_an_optimize_is_planned_again_if_another_one_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    for number in range(3):
+        pv.write(path / f"{number}.parquet", rows({"n": number}))
+    optimize = pv.open(path).optimize
+    _changed_once(monkeypatch, "parquet_variant.files.parquet.operations.rewrite", "pack_files", optimize)
+    assert optimize().files_removed == 0
+    assert len(list(path.glob("*.parquet"))) == 1
+    assert sorted(row["n"] for row in pv.open(path).read().to_pylist()) == [0, 1, 2]

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,7 +38,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import Mode, OutputFormat
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.records import Record
-from parquet_variant.tables.commits import is_uncommitted
+from parquet_variant.tables.commits import CommitSteps, commit_steps
 from parquet_variant.tables.row_input import Batch
 from parquet_variant.tables.schema import StructType, arrow_schema
 from parquet_variant.tables.write_plan import TableWritePlan
@@ -346,7 +347,7 @@ class TableDestination(Destination):
 
     holds_data = False
     _plan: TableWritePlan[Any] | None = None
-    _may_be_committed = False  # Whether a commit may name the files of this job, so that they must not be removed.
+    _commit: CommitSteps | None = None  # The commit of this job, which may name its files.
 
     def __init__(self, request: WriteRequest, location: str, *, exists: bool) -> None:
         super().__init__(request, Staging(location))
@@ -425,14 +426,8 @@ class TableDestination(Destination):
         self, files: Sequence[Any], quarantine: Sequence[StagedFile] = (), batch: Batch | None = None
     ) -> list[str]:
         """Commit the files of all tasks as one version of the table."""
-        self._may_be_committed = True
-        try:
-            is_committed = self._commit_files(list(files), batch)
-        except VariantError as error:
-            self._may_be_committed = not is_uncommitted(error)
-            if not self._may_be_committed:
-                self._remove(files)
-            raise
+        with commit_steps(self.dest, partial(self._remove, files)) as self._commit:
+            is_committed = self._commit.swap(partial(self._commit_files, list(files), batch))
         if not is_committed:
             self._remove(files)
         try:
@@ -454,7 +449,7 @@ class TableDestination(Destination):
         if is_batch:
             # The staging area is removed first, so that a running task notices the end of the job.
             self.staging.abort()
-        if self._plan is None or self._may_be_committed or may_be_committed:
+        if self._plan is None or may_be_committed or (self._commit is not None and self._commit.may_have_happened):
             return
         if is_batch:
             with suppress(OSError, VariantError):

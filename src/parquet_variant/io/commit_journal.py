@@ -16,9 +16,10 @@ import os
 import posixpath
 import warnings
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field
+from typing import TypeVar
 
 import pyarrow.fs as pafs
 
@@ -33,8 +34,9 @@ PREPARED = "prepared.json"
 COMMITTED = "committed.json"
 SUCCESS = "_SUCCESS"
 OWNER = "owner.json"
-# Maximum number of listings of a directory that changes while it is listed.
-_LISTINGS = 20
+# Maximum numbers of listings of a directory that changes while it is listed, and of reading its files.
+_LISTINGS, _READS = 20, 6
+_Result = TypeVar("_Result")
 
 
 class Journal(Record):
@@ -153,6 +155,17 @@ def visible_entries(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInf
                 stacklevel=2,
             )
     return visible
+
+
+def of_current_files(read: Callable[[], _Result]) -> _Result:
+    """Return the result of `read`, which is called again if a commit to a directory replaced files meanwhile."""
+    for _ in range(_READS - 1):
+        try:
+            return read()
+        except VariantFileError as error:
+            if error.reason not in ("not-found", "files-changed", "conflict"):
+                raise
+    return read()
 
 
 def hidden_files(filesystem: pafs.FileSystem, paths: Iterable[str]) -> dict[str, str]:

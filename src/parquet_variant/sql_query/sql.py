@@ -22,6 +22,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.errors import VariantFileError, check_choice, check_session
 from parquet_variant.files.parquet.format.footer_cache import state_of
+from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.query.duckdb_engine import connect, interruptible
@@ -137,11 +138,16 @@ def sql(
         return registered_method("SparkSession.sql")(engine, query, params=params, **tables)
     copy = copy_statement(query)
     text = query if copy is None else copy.query
-    planned = plan_sql(text, tables, params=params, errors=errors, zone=zone, threads=threads)
-    if copy is not None:
-        rows = write_result(copy.file, planned.batches(as_text=False), copy.format, planned.sources(tables))
-        return SqlResult(pa.table({"Count": pa.array([rows], pa.int64())}), planned.warnings)
-    return SqlResult(planned.run(), planned.warnings, planned.wide_integers)
+
+    def run() -> SqlResult:
+        planned = plan_sql(text, tables, params=params, errors=errors, zone=zone, threads=threads)
+        if copy is not None:
+            rows = write_result(copy.file, planned.batches(as_text=False), copy.format, planned.sources(tables))
+            return SqlResult(pa.table({"Count": pa.array([rows], pa.int64())}), planned.warnings)
+        return SqlResult(planned.run(), planned.warnings, planned.wide_integers)
+
+    are_paths = all(isinstance(getattr(table, "source", table), str | os.PathLike) for table in tables.values())
+    return of_current_files(run) if are_paths else run()  # a stream could not be read again
 
 
 def plan_sql(

@@ -259,25 +259,32 @@ def _answer_paths(
 
 def _answer_sql(table: Table | None, sql: str, reading: dict[str, Any], output: _Output) -> None:
     """Run or explain SQL over the table t; `reading` has options of `pv.sql`."""
+    from parquet_variant.io.commit_journal import of_current_files
     from parquet_variant.query.duckdb_engine import begin
     from parquet_variant.sql_query.binding import bind_table
     from parquet_variant.sql_query.sql import plan_sql
 
     if not output.on_spark and not output.explain:
         begin(threads=reading["threads"])  # while the query is planned
-    tables = {} if table is None else {"t": bind_table(table, table.uri)}
-    query = plan_sql(sql, tables, engine="spark" if output.on_spark else "duckdb", **reading)
-    if output.explain:
+
+    def begin_query() -> tuple[SqlQuery, Iterator[pa.Table], pa.Table | None]:
+        tables = {} if table is None else {"t": bind_table(table, table.uri)}
+        query = plan_sql(sql, tables, engine="spark" if output.on_spark else "duckdb", **reading)
+        if output.explain:
+            return query, iter(()), None
+        if output.on_spark:
+            from parquet_variant.spark.operations.read import run_query
+
+            parts = iter([_with_spark(lambda session: run_query(session, query))])
+        else:
+            parts = query.batches(as_text=False)
+        return query, parts, next(parts)
+
+    query, parts, first = of_current_files(begin_query)
+    if first is None:
         text, details = explained(query, on_spark=output.on_spark)
         print_result(details, [text], as_json=output.as_json)
         return
-    if output.on_spark:
-        from parquet_variant.spark.operations.read import run_query
-
-        parts = iter([_with_spark(lambda session: run_query(session, query))])
-    else:
-        parts = query.batches(as_text=False)
-    first = next(parts)
     replace(output, sources=[*output.sources, *query.sources({})]).show(first.schema, chain([first], parts))
     for warning in query.warnings:
         report_warning(warning)

@@ -77,12 +77,15 @@ class DeltaDestination(TableDestination):
 
 def open_delta(request: WriteRequest) -> DeltaDestination | None:
     """Open the table; return None if it exists and the mode is ``"ignore"``."""
-    dest, mode = request.dest, request.mode
+    dest, mode, names = request.dest, request.mode, request.partition_by.names
     current = write.existing_table(open_storage(dest))
     if current is not None:
         if is_kept(f"the Delta table {dest}", mode, dest, DeltaError):
             return None
-        write.check_partitioned_by(current, request.partition_by.names)
+        if names and names != current.partition_columns:
+            columns = ", ".join(current.partition_columns) or "none"
+            problem = f"the table's partition columns are {columns}, not {', '.join(names)}: leave out partition_by"
+            raise DeltaError(problem, reason="bad-option")
     return DeltaDestination(request, current)
 
 

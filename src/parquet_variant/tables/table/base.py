@@ -20,6 +20,7 @@ from pyarrow import fs
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, bad_option, check_session, without_secrets
 from parquet_variant.files.parquet.writing.conform import WriterOptions
+from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.io.filesystems import absolute, path_text
 from parquet_variant.support.choices import Errors, InputFormat, OnConflict, OnError, OnInexact, SqlEngine
 from parquet_variant.support.lazy_names import has_method, registered_method
@@ -126,8 +127,10 @@ class TableBase:
         if "engine" in parameters and self._options.engine is not None:
             passed["engine"] = self._engine(passed.pop("progress", None))
             passed.pop("threads", None)
-        result: _Result = function(target, *arguments, **passed)
-        return result
+        run: Callable[[], _Result] = partial(function, target, *arguments, **passed)
+        # Rows may be a stream, which cannot be read again.
+        is_repeatable = operation not in ("append", "overwrite", "commit_files", "rewrite")
+        return of_current_files(run) if is_repeatable else run()
 
     def _engine(self, progress: Any) -> Any:
         """Return the engine that runs the tasks of an operation."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from html import escape
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
+from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.ops.interop.display import html_table, shown_columns
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import PlannedQuery
@@ -95,7 +97,8 @@ class Scan(ArrowResult):
 
         Warns of a path that no row has, if a similar one exists, and of values that the filter did not compare.
         """
-        table = self.plan.to_arrow()
+        plans = chain([self.plan], iter(self._make_plan, None))
+        table = of_current_files(lambda: next(plans).to_arrow())
         self._warn()
         return table
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import partial
@@ -303,29 +303,6 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
 def data_files(source: Source, filesystem: fs.FileSystem | None = None) -> list[str]:
     """Return the paths of the Parquet files of a path, directory, glob or list; see `Table.data_files`."""
     return [file.path for file in locate(source, filesystem)]
-
-
-def with_current_files(
-    source: Source,
-    filesystem: fs.FileSystem | None,
-    work: Callable[[list[ParquetSource]], Result],
-    located: list[ParquetSource] | None = None,
-) -> Result:
-    """Return the result of `work` over the files of `locate`; again with a new list if a commit removed one meanwhile.
-
-    `located`: the files, if they are located already.
-    """
-    sources = locate(source, filesystem) if located is None else located
-    for _ in range(_LISTINGS - 1):
-        try:
-            return work(sources)
-        except VariantFileError as error:
-            if error.reason != "not-found":
-                raise
-            listed_before, sources = sources, locate(source, filesystem)
-            if [file.path for file in sources] == [file.path for file in listed_before]:
-                raise
-    return work(sources)
 
 
 def list_files(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _RelativeFile]:

@@ -26,7 +26,7 @@ from parquet_variant.files.parquet.format.columns import (
     find_variants,
     top_column,
 )
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.io.directories import Partition
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.parse_json import parse_json
@@ -56,15 +56,13 @@ def read_table(
             # The nulls of a file without any of the columns need its rows.
             return table if table.num_columns or present is None else pa.table({"": pa.nulls(file.facts.rows())})
 
-    def read_files(sources: list[ParquetSource]) -> pa.Table:
-        tables = list(in_order(rows_of, sources, thread_count(threads)))
-        found = {name for table in tables for name in table.column_names}
-        if missing := [name for name in columns or () if name not in found]:
-            with open_file(sources[0]) as file:  # raises
-                read_rows(file, [], missing, sources[0].partition)
-        return joined_tables(tables, columns)
-
-    return with_current_files(source, filesystem, read_files)
+    sources = locate(source, filesystem)
+    tables = list(in_order(rows_of, sources, thread_count(threads)))
+    found = {name for table in tables for name in table.column_names}
+    if missing := [name for name in columns or () if name not in found]:
+        with open_file(sources[0]) as file:  # raises
+            read_rows(file, [], missing, sources[0].partition)
+    return joined_tables(tables, columns)
 
 
 def read_rows(
@@ -220,24 +218,20 @@ def read(
 ) -> VariantArray:
     """Read a Variant column; see `Table.read`."""
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
-    workers = thread_count(threads)
+    workers, sources = thread_count(threads), locate(source, filesystem)
+    parts: list[VariantArray] = []
+    name = variant_of_files(sources, column).name
+    for parquet_source in sources:
+        with open_file(parquet_source) as file:
+            parts += [array for _, array in row_group_arrays(file, variant_in(file, name), workers)]
+    if on_conflict != "error":
+        from parquet_variant.ops.shred_variant import unshred_variant
 
-    def read_files(sources: list[ParquetSource]) -> VariantArray:
-        parts: list[VariantArray] = []
-        name = variant_of_files(sources, column).name
-        for parquet_source in sources:
-            with open_file(parquet_source) as file:
-                parts += [array for _, array in row_group_arrays(file, variant_in(file, name), workers)]
-        if on_conflict != "error":
-            from parquet_variant.ops.shred_variant import unshred_variant
-
-            parts = [unshred_variant(array, on_conflict=on_conflict) for array in parts]
-        parts = [part for part in parts if len(part)] or parts[:1]
-        if len({part.storage.type for part in parts}) > 1:
-            parts = [part.to_unshredded() for part in parts]
-        return VariantArray.concat(parts) if len(parts) > 1 else parts[0]
-
-    return with_current_files(source, filesystem, read_files)
+        parts = [unshred_variant(array, on_conflict=on_conflict) for array in parts]
+    parts = [part for part in parts if len(part)] or parts[:1]
+    if len({part.storage.type for part in parts}) > 1:
+        parts = [part.to_unshredded() for part in parts]
+    return VariantArray.concat(parts) if len(parts) > 1 else parts[0]
 
 
 def row_group_arrays(

@@ -20,7 +20,7 @@ from pyarrow import fs
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.files.parquet.format.columns import top_column
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
 from parquet_variant.files.parquet.reading.read import plain_field, read_rows, variant_of_files
 from parquet_variant.files.parquet.scanning.projection import constant_statistics, keys_of_files
@@ -148,8 +148,6 @@ class Scan(PlannedQuery):
     coarse: bool = False
     dictionaries: frozenset[str] = frozenset()
     only_bounds: bool = False
-    # What `sources` were located from, if it was a path: a commit may remove files before they are read.
-    origin: tuple[Source, fs.FileSystem | None] | None = field(default=None, repr=False, compare=False)
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -239,15 +237,8 @@ class Scan(PlannedQuery):
         return self._read_all(list(filter(self._may_match_partition, self.sources)))
 
     def to_arrow(self) -> pa.Table:
-        """Return the whole result, and warn of a path that no row has and that is similar to a path of the rows.
-
-        Files that a commit replaced meanwhile are listed again.
-        """
-        if self.origin is None:
-            table = super().to_arrow()
-        else:
-            read = lambda sources: PlannedQuery.to_arrow(self.of(sources))  # noqa: E731
-            table = with_current_files(*self.origin, read, list(self.sources))
+        """Return the whole result, and warn of a path that no row has and that is similar to a path of the rows."""
+        table = super().to_arrow()
         paths = [column.path for column in self.every_column if column.path is not None]
         has_values = all(column.null_count < len(column) for column in table.columns)
         # The keys are read from the files, which takes requests to an object store.
@@ -264,7 +255,7 @@ class Scan(PlannedQuery):
 
     def of(self, files: Sequence[ParquetSource]) -> Scan:
         """Return the same query over other files."""
-        return replace(self, sources=tuple(files), origin=None)
+        return replace(self, sources=tuple(files))
 
     def read(self, task: ScanTask) -> Iterator[pa.Table]:
         """Yield the part of the result that belongs to a task."""
@@ -356,24 +347,17 @@ def scan(
     """Plan a query by path over Parquet files, whatever their shredding schemas; see `Table.scan`."""
     thread_count(threads)
     check_choice("errors", errors, get_args(Errors))
-    question = Question.of(columns, where)
-
-    def planned(sources: list[ParquetSource]) -> Scan:
-        sources = [replace(sources[0], kept=[]), *sources[1:]]  # a small remote file is requested once
-        bound = question.bound(with_types(sources, question.columns), zone)
-        has_paths = any(item.path is not None for item in (*bound.selection, *bound.hidden))
-        name = variant_of_files(sources, column).name if has_paths and (column is not None or sources[1:]) else column
-        return Scan(
-            tuple(sources), bound.selection, bound.hidden, bound.predicate, name, skipping, errors, zone, threads,
-            origin=(source, filesystem),
-        )  # fmt: skip
-
-    return with_current_files(source, filesystem, planned)
+    question, (first, *others) = Question.of(columns, where), locate(source, filesystem)
+    sources = [replace(first, kept=[]), *others]  # a small remote file is requested once
+    bound = question.bound(with_types(sources, question.columns), zone)
+    has_paths = any(item.path is not None for item in (*bound.selection, *bound.hidden))
+    name = variant_of_files(sources, column).name if has_paths and (column is not None or others) else column
+    return Scan(tuple(sources), bound.selection, bound.hidden, bound.predicate, name, skipping, errors, zone, threads)
 
 
 def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> pa.Schema:
     """Return the columns of all files; see `Table.schema`."""
-    return with_current_files(source, filesystem, schema_of_files)
+    return schema_of_files(locate(source, filesystem))
 
 
 def schema_of_files(sources: Sequence[ParquetSource]) -> pa.Schema:

@@ -393,11 +393,3 @@ def existing_table(storage: Storage, *, is_copy: bool = False) -> Snapshot | Non
     if not is_copy:
         refuse_files_in(storage, "delta")
     return None
-
-
-def check_partitioned_by(current: Snapshot, names: tuple[str, ...]) -> None:
-    """Refuse partition columns other than the table's; an empty tuple accepts any."""
-    if names and names != current.partition_columns:
-        columns = ", ".join(current.partition_columns) or "none"
-        problem = f"the table's partition columns are {columns}, not {', '.join(names)}: leave out partition_by"
-        raise DeltaError(problem, reason="bad-option")
