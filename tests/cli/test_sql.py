@@ -85,7 +85,8 @@ def test_explain_says_what_is_filtered_early(variant: Run, earthquakes: Path) ->
         (["TRUNCATE TABLE t"], 1, "tables are changed by variant ingest"),
         (["ALTER TABLE t ADD COLUMN x int"], 1, "tables are changed by variant ingest"),
         (["SET TimeZone = 'UTC'"], 1, "options such as zone= take the place of settings"),
-        (["SELECT v:properties-tags.latest FROM t"], 1, "or quote a key that contains -, as in v:['a-b'].c"),
+        (["SELECT v:properties-tags.latest FROM t"], 1, "; a key that contains - is quoted: v:['a-b'].c"),
+        (["SELECT v:propertes-tags FROM t"], 1, "mean v:properties?; a key that contains - is quoted: v:['a-b'].c"),
         (
             ["SELECT v:properties.mag::double::timestamp FROM t"],
             1,

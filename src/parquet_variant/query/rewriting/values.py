@@ -240,8 +240,9 @@ class PathRewriter(ABC):
         call = parent if isinstance(parent, exp.Anonymous) and self.engine == "duckdb" else None
         if call is not None and (message := unknown_function(call.name)) is not None:
             return SqlError(message)
+        quotes = "; a key that contains - is quoted: v:['a-b'].c" if isinstance(parent, exp.Sub) else ""
         if (hint := value.missing_path_hint(elsewhere=True)) is not None:
-            return SqlError(hint)
+            return SqlError(f"{hint}{quotes}")
         if not value.is_variant:
             return SqlError(
                 f"{text} holds Variants, which cannot be computed with: give them types, as in ::array<string>"
@@ -251,9 +252,7 @@ class PathRewriter(ABC):
         is_condition = isinstance(parent, clauses) or (isinstance(parent, exp.If) and parent.this is value.source)
         is_condition |= call is not None and call.name.lower() in ("bool_and", "bool_or", "count_if")
         kinds = f"{cast}::boolean" if is_condition else f"{cast}::string or {cast}::double"
-        if isinstance(parent, exp.Sub):
-            kinds += ", or quote a key that contains -, as in v:['a-b'].c"
-        return SqlError(f"{text} is a Variant, which cannot be computed with: write a type, as in {kinds}")
+        return SqlError(f"{text} is a Variant, which cannot be computed with: write a type, as in {kinds}{quotes}")
 
     def refuse_as_list(self, value: Value) -> None:
         """Refuse a Variant where a list is needed."""
