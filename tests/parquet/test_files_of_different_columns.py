@@ -252,3 +252,14 @@ def test_files_of_which_none_has_the_column_are_refused(tmp_path: Path) -> None:
     for write in (table.optimize, table.validate, lambda: table.rewrite(tmp_path / "new", layout="unshredded")):
         with pytest.raises(pv.VariantError, match=r"no Variant column.*\.parquet"):
             write()
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_column_is_nullable_if_it_is_in_any_file(tmp_path: Path, order: str) -> None:
+    for name, rows in zip(order, ([1], [None]), strict=True):
+        schema = pa.schema([pa.field("n", pa.int64(), nullable=rows == [None])])
+        pq.write_table(pa.table({"n": rows}, schema=schema), tmp_path / f"{name}.parquet")
+    rows = pv.open(tmp_path).to_arrow()
+    assert rows.schema == pv.open(tmp_path).schema
+    assert rows.schema.field("n").nullable
+    assert rows.validate(full=True) is None

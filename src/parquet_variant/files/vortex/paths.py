@@ -58,11 +58,3 @@ def local_target(path: Any, mode: FileMode) -> Path:
     filesystem, local = filesystem_of(local_name(path_text(path)))
     check_target(filesystem, local, mode)
     return Path(local)
-
-
-def some_vortex_files(path: str | os.PathLike[str]) -> list[str]:
-    """Return `vortex_files`, or raise `VariantFileError` (``no-such-file``) if there are none."""
-    files = vortex_files(path)
-    if not files:
-        raise VariantFileError(f"no Vortex file found at {path}", file=os.fspath(path), reason="no-such-file")
-    return files

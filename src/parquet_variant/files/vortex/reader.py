@@ -32,7 +32,6 @@ from parquet_variant.files.vortex.dtype import (
     unstored_rows,
 )
 from parquet_variant.files.vortex.library import ColumnNote, OpenVortexFile, open_file, open_files, text_column
-from parquet_variant.files.vortex.paths import some_vortex_files
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.records import Record
 from parquet_variant.types import MAX_OFFSET
@@ -258,8 +257,7 @@ def dtype_of(source: Any, column: str | None = None) -> VariantDType:
     variant variant variant?
     """
     if isinstance(source, (str, os.PathLike)):
-        files = [open_file(name) for name in some_vortex_files(source)]
-        return VariantDType(any(file.schema.field(choose_variant(file, column)).nullable for file in files))
+        source = read_schema(source)
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         source = source.schema
     if isinstance(source, pa.Schema):
@@ -278,7 +276,7 @@ def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexRe
 
     See `Table.inspect`.
     """
-    files = [open_file(name) for name in some_vortex_files(path)]
+    files = open_files(path)
     columns: dict[str, VortexColumnReport] = {}
     other_columns: dict[str, None] = {}
     for file in files:

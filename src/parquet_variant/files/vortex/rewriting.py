@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import pyarrow as pa
@@ -32,8 +31,8 @@ from parquet_variant.files.parquet.reading.read import main_place, read_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
 from parquet_variant.files.vortex import reader
 from parquet_variant.files.vortex.dtype import JsonColumn, compress_json, json_errors
-from parquet_variant.files.vortex.library import open_file, vortex
-from parquet_variant.files.vortex.paths import local_name, some_vortex_files, vortex_files
+from parquet_variant.files.vortex.library import open_file, open_files, vortex
+from parquet_variant.files.vortex.paths import local_name, vortex_files
 from parquet_variant.files.vortex.writer import VortexColumn, VortexFileInfo, check_options, write
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
@@ -67,8 +66,7 @@ class VortexFiles(FilesToOptimize):
         super().__init__(column, write)
 
     def _files(self, root: str) -> list[VortexFile]:
-        files = some_vortex_files(filesystem_of(local_name(root))[1])
-        return [VortexFile(name, Path(name).stat().st_size) for name in files]
+        return [VortexFile(file.path, file.size) for file in open_files(filesystem_of(local_name(root))[1])]
 
     def _describe(self, source: VortexFile) -> ShreddedFile:
         file = open_file(source.path)

@@ -27,7 +27,8 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.files.vortex.library import open_file as open_vortex
-from parquet_variant.files.vortex.paths import local_name, some_vortex_files, vortex_files
+from parquet_variant.files.vortex.library import open_files
+from parquet_variant.files.vortex.paths import local_name, vortex_files
 from parquet_variant.files.vortex.rewriting import write_shredded_parquet
 from parquet_variant.inference.statistics import ValueBounds, shredded_bounds, typed_place
 from parquet_variant.io.commit_journal import hidden_files
@@ -369,7 +370,7 @@ class VortexFilesSource(ParquetFilesSource):
 
     @cached_property
     def _stored(self) -> list[StorageFile]:
-        files = [Path(file) for file in some_vortex_files(local_name(self._path))]
+        files = [Path(file.path) for file in open_files(local_name(self._path))]
         if Path(self._path).is_dir():
             for directory in {file.parent for file in files}:
                 if any(directory.glob("[!_.]*.parquet")):  # Their rows would be missing.

@@ -140,7 +140,8 @@ def joined_tables(tables: Sequence[pa.Table], names: Sequence[str] | None = None
         if any(column.type != kind for column in columns.values()):
             columns = {at: map_variants(tables[at].select([field.name]), _plain).column(0) for at in columns}
             kind = next(iter(columns.values())).type
-        fields[number] = field.with_type(kind).with_nullable(field.nullable or len(columns) < len(tables))
+        may_be_null = len(columns) < len(tables) or any(table.field(field.name).nullable for table in tables)
+        fields[number] = field.with_type(kind).with_nullable(may_be_null)
         parts = (columns.get(at) or pa.chunked_array([pa.nulls(len(table), kind)]) for at, table in enumerate(tables))
         chunks = [chunk for part in parts for chunk in as_in_first_file(field.name, part, kind).chunks]
         joined.append(pa.chunked_array(chunks, kind))
