@@ -140,3 +140,27 @@ def test_a_disk_that_fails_leaves_the_old_rows_or_the_new_ones_and_the_error_say
             assert _seen(table) == new, place
         shutil.rmtree(table)
     assert failures > 5
+
+
+@pytest.mark.parametrize("stays_full", [False, True], ids=["once", "from then on"])
+def test_manifests_are_rewritten_without_an_error_or_not_at_all(stays_full, tmp_path, monkeypatch):
+    def run(number: int) -> tuple[FailingDisk, Path, str, bool]:
+        table = tmp_path / f"failing {number}"
+        _make_table("iceberg", table)
+        disk, reason, before = FailingDisk(number, stays_full=stays_full), "", pv.open(table).version
+        with monkeypatch.context() as patch:
+            disk.install(patch)
+            try:
+                pv.open(table).rewrite_manifests()
+            except pv.VariantError as error:
+                reason = error.reason
+        return disk, table, reason, pv.open(table).version != before
+
+    for _ in range(2):
+        counting, table, _, _ = run(0)
+        shutil.rmtree(table)
+    for number in range(1, counting.calls + 1):
+        disk, table, reason, committed = run(number)
+        place = f"call {number}, {disk.failed}: {reason}"
+        assert reason == "unknown-outcome" if committed and reason else bool(reason) != committed, place
+        assert len(_seen(table)) == 6, place

@@ -7,12 +7,13 @@ and isolation levels of the table's properties. Leaves the changes themselves to
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from parquet_variant.errors import IcebergError
+from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.kernels.arrow_buffers import Mask
@@ -208,7 +209,10 @@ def rewrite_manifests(table: snapshots.Snapshot) -> RewriteManifestsResult:
 
     See `IcebergTable.rewrite_manifests`.
     """
-    if len({(manifest.spec_id, manifest.is_deletes) for manifest in table.manifests}) == len(table.manifests):
-        return RewriteManifestsResult(table.snapshot_id, len(table.manifests), len(table.manifests))
+    before, after = len(table.manifests), len({(item.spec_id, item.is_deletes) for item in table.manifests})
+    if after == before:
+        return RewriteManifestsResult(table.snapshot_id, before, after)
     done = commit_snapshot(table, SnapshotChange("replace", rewrites_manifests=True))
-    return RewriteManifestsResult(done.snapshot_id, len(table.manifests), len(done.manifests))
+    with suppress(VariantError):  # the manifests are rewritten, also if their list cannot be read
+        after = len(done.manifests)
+    return RewriteManifestsResult(done.snapshot_id, before, after)
