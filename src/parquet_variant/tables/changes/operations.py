@@ -416,7 +416,9 @@ def erase(
     may_be_wrong = not done.rows_deleted and (dry_run or not force)
     advice = "; pass force=True if the condition is right"
     hints = rows_of(erasable.table, True).hints(erasable.table, matches_none=may_be_wrong, advice=advice)
-    report = EraseReport(uri, dry_run, done.version, done.rows_deleted, done.files_removed, versions, hints=hints)
+    report = EraseReport(
+        uri, dry_run, done.version, done.rows_deleted, done.files_removed, versions_removed=versions, hints=hints
+    )
     if dry_run:
         return report
     try:
