@@ -202,7 +202,7 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
     else:
         sources = locate(dest)
         names = [name for name, _ in sources[0].partition]
-        rows = _in_columns(data, read_schema(dest), dest)
+        rows = _in_columns(data, schema_of_files(spread(sources, FILES_WITH_TYPES)), dest)
         if schema is None:
             schema = kept_types(sources, [field.name for field in rows.schema if is_variant_field(field)])
         rows = with_layout(rows, schema)
