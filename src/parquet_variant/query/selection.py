@@ -181,12 +181,20 @@ class Question(Record):
         """The columns that are read."""
         return (*self.selection, *self.hidden)
 
-    def bound(self, columns: Sequence[Selected], zone: str) -> Question:
-        """Return the request with the column types of the files, and the filter bound to them.
+    @property
+    def ordinary_names(self) -> list[str]:
+        """The names in the data of the columns that are not paths."""
+        return list(dict.fromkeys(column.stored_name for column in self.columns if column.path is None))
 
-        `columns`: the columns of `Question.columns` with their types.
+    def bound(self, types: Mapping[str, pa.DataType | None], zone: str) -> Question:
+        """Return the request with the types of its ordinary columns, and the filter bound to all types.
+
+        `types`: by name in the data; that of a Variant is None.
         """
-        predicate = self.predicate
+        predicate, columns = self.predicate, list(self.columns)
+        for number, column in enumerate(columns):
+            if column.path is None:
+                columns[number] = replace(column, type=types[column.stored_name], column=column.stored_name)
         if predicate is not None:
             predicate = bind(predicate, {column.name: column.output for column in columns}, zone)
         count = len(self.selection)

@@ -37,30 +37,8 @@ from parquet_variant.tables.schema import (
     arrow_schema,
     arrow_type,
     reachable_variants,
-    unknown_column,
-    variant_paths,
 )
 from parquet_variant.tables.storage import LocalStorage
-from parquet_variant.types.path import VariantPath
-
-
-def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: str | None) -> tuple[Selected, ...]:
-    """Return the selection with the types of ordinary columns in the schema; a Variant column becomes a path."""
-    typed = []
-    for selected in selection:
-        if selected.path is None:
-            name = selected.stored_name
-            stored = schema.get(name)
-            if stored is None:
-                raise unknown_column(name, [f.name for f in schema.fields])
-            if stored.type == VARIANT and column in (None, stored.name):
-                selected = Selected(selected.name, VariantPath())
-            elif stored.type == VARIANT:
-                selected = Selected(selected.name, None, None, stored.name)
-            else:
-                selected = replace(selected, type=arrow_type(stored.type), column=stored.name)
-        typed.append(selected)
-    return tuple(typed)
 
 
 class TableScanReport(Report, Record):
@@ -162,18 +140,15 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
     ) -> Self:
         """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
         thread_count(threads)
-        schema, question = current.columns, Question.of(columns, where)
-        if column is None and len(list(variant_paths(schema))) > 1:
-            # The Variant column that is selected by name; the first of several if no path is selected.
-            named = [selected for selected in question.columns if selected.path is None]
-            stored = [schema.get(selected.stored_name) for selected in named]
-            names = [f.name for f in stored if f is not None and f.type == VARIANT]
-            if names and (len(set(names)) == 1 or len(named) == len(question.columns)):
-                column = names[0]
-        bound = question.bound(typed_columns(schema, question.columns, column), zone)
-        place = None
+        question, place = Question.of(columns, where), None
+        fields = dict(zip(question.ordinary_names, current.columns.select(question.ordinary_names).fields, strict=True))
+        types = {name: None if f.type == VARIANT else arrow_type(f.type) for name, f in fields.items()}
+        bound = question.bound(types, zone)
         if any(selected.path is not None for selected in bound.columns):
-            places = {".".join(place): place for place in reachable_variants(schema)}
+            places = {".".join(place): place for place in reachable_variants(current.columns)}
+            named = {f.name for f in fields.values() if f.type == VARIANT}
+            if column is None and len(named) == 1:  # paths are into the Variant column that is selected by name
+                column = named.pop()
             place = places[chosen_variant(list(places), column, TableError)]
         return cls(current, bound.selection, bound.hidden, bound.predicate, place, skipping, zone, threads)
 

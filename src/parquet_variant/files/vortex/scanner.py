@@ -9,7 +9,7 @@ applied again; and the ranges of rows that are skipped. `query.predicate` owns t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any, ClassVar, TypeAlias
 
@@ -447,12 +447,8 @@ def scan(
     """
     thread_count(threads)
     question, files = Question.of(columns, where), open_files(path)
-    schema = read_schema(path, [selected.stored_name for selected in question.columns if selected.path is None])
-    types = {field.name: None if is_variant_field(field) else field.type for field in schema}
-    typed = [
-        item if item.path is not None else replace(item, type=types[item.stored_name]) for item in question.columns
-    ]
-    bound = question.bound(typed, zone)
+    schema = read_schema(path, question.ordinary_names)
+    bound = question.bound({field.name: None if is_variant_field(field) else field.type for field in schema}, zone)
     having = files_with_variant(files, column) if any(selected.path is not None for selected in bound.columns) else []
     planned = []
     for file in files:

@@ -7,7 +7,6 @@ Owns the classes, and `MemoryScan`, a query by path over rows in memory. Leaves 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar
 
@@ -62,11 +61,16 @@ class MemoryScan(PlannedQuery, Record, repr=False):
         """Return the scan of a table for a request as users write it; see `Table.scan`."""
         question = Question.of(columns, where)
         variants = named_variants(table.schema)
-        typed = tuple(_with_type(table.schema, selected, variants) for selected in question.columns)
+        types = {field.name: None if field.name in variants else field.type for field in table.schema}
+        if missing := [name for name in question.ordinary_names if name not in types]:
+            as_path = f", and a path is written $.{missing[0]}" if variants else ""
+            raise VariantFileError(
+                f"unknown column {missing[0]}: choose from {', '.join(types)}{as_path}", reason="no-such-column"
+            )
         column_name = column or (variants[0] if len(variants) == 1 else "")
-        if any(selected.path is not None and selected.column is None for selected in typed):
+        if any(selected.path is not None and selected.column is None for selected in question.columns):
             column_name = chosen_variant(variants, column, VariantFileError, "no-such-column")
-        bound = question.bound(typed, zone)
+        bound = question.bound(types, zone)
         return cls(table, bound.selection, bound.hidden, bound.predicate, column_name, errors, zone)
 
     @property
@@ -94,35 +98,21 @@ class MemoryScan(PlannedQuery, Record, repr=False):
         return result if self.predicate is None else result.filter(evaluate(self.predicate, columns))
 
     def _values(self, rows: pa.Table, selected: Selected, storage_of: Callable[[str], pa.StructArray]) -> pa.Array:
-        if selected.path is None:
+        if selected.path is None and selected.type is not None:
             return one_chunk(rows[selected.stored_name])
-        storage = storage_of(selected.column or self.column)
-        if selected.output is None:
-            return plain_storage(extract_variant(storage, selected.path))
+        storage = storage_of(self.column if selected.column is None else selected.column)
+        if selected.path is None or selected.output is None:
+            return plain_storage(extract_variant(storage, selected.path or VariantPath()))
         target = VARIANT_STORAGE if selected.type is None else selected.type
         safe, lossless = self.errors == "raise", selected.lossless
         return extract_path(storage, selected.path, target, safe=safe, zone=self.zone, lossless=lossless)
-
-
-def _with_type(schema: pa.Schema, selected: Selected, variants: list[str]) -> Selected:
-    """Return an output column with the type of an ordinary column; a Variant column becomes its root path."""
-    if selected.path is not None:
-        return selected
-    if (name := selected.stored_name) not in schema.names:
-        as_path = f", and a path is written $.{name}" if variants else ""
-        raise VariantFileError(
-            f"unknown column {name}: choose from {', '.join(schema.names)}{as_path}", reason="no-such-column"
-        )
-    if name in variants:
-        return Selected(selected.name, VariantPath(), None, name)
-    return replace(selected, type=schema.field(name).type)
 
 
 def typed_paths(columns: Iterable[Selected]) -> ShreddingSchema | None:
     """Return the schema under which text is parsed for some columns; None if no typed column can be read from it."""
     from parquet_variant.inference.policies.decision import schema_of_leaves
 
-    whole = [column.path.segments for column in columns if column.path is not None and column.is_variant]
+    whole = [(column.path or VariantPath()).segments for column in columns if column.type is None]
     leaves = {
         column.path: ShreddingSchema.primitive(_SHREDDED[column.type])
         for column in columns

@@ -349,7 +349,7 @@ def scan(
     check_choice("errors", errors, get_args(Errors))
     question, (first, *others) = Question.of(columns, where), locate(source, filesystem)
     sources = [replace(first, kept=[]), *others]  # a small remote file is requested once
-    bound = question.bound(with_types(sources, question.columns), zone)
+    bound = question.bound(types_in_files(sources, question.ordinary_names), zone)
     has_paths = any(item.path is not None for item in (*bound.selection, *bound.hidden))
     name = variant_of_files(sources, column).name if has_paths and (column is not None or others) else column
     return Scan(tuple(sources), bound.selection, bound.hidden, bound.predicate, name, skipping, errors, zone, threads)
@@ -370,9 +370,8 @@ def schema_of_files(sources: Sequence[ParquetSource]) -> pa.Schema:
     return pa.schema([field.with_nullable(field.name in optional) for field in fields.values()])
 
 
-def with_types(sources: Sequence[ParquetSource], selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
-    """Return the selection with the types of ordinary columns in the first file that has each, not as the type null."""
-    names = dict.fromkeys(item.stored_name for item in selection if item.path is None)
+def types_in_files(sources: Sequence[ParquetSource], names: Sequence[str]) -> dict[str, pa.DataType | None]:
+    """Return the types of columns in the first file that has each, not as the type null; that of a Variant is None."""
     types: dict[str, pa.DataType | None] = {}
     for source in sources:
         if not (missing := [name for name in names if types.get(name, pa.null()) == pa.null()]):
@@ -381,7 +380,7 @@ def with_types(sources: Sequence[ParquetSource], selection: tuple[Selected, ...]
             # The last file reports a column that no file has.
             unknown = [name for name in missing if name not in types] if source is sources[-1] else []
             types |= types_in(file, [name for name in missing if name in file.column_names or name in unknown])
-    return tuple(replace(item, type=types[item.stored_name]) if item.path is None else item for item in selection)
+    return types
 
 
 def types_in(file: OpenFile, names: Sequence[str]) -> dict[str, pa.DataType | None]:
