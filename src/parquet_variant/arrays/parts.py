@@ -348,21 +348,27 @@ def one_chunk(column: Any) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
+def column_at(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
+    """Return the column at a path of struct fields, null where one of the structs is null."""
+    column = table.column(path[0])
+    for name in path[1:]:
+        column = pc.struct_field(column, [name])
+    return column
+
+
 def nested_array(table: pa.Table, path: Sequence[str]) -> pa.Array:
-    """Return the array at a path of struct fields, null where one of the structs is null.
+    """Return the column at a path of struct fields as one array; see `column_at`.
 
     Raises `VariantFileError` if the column is too large for one Arrow array.
     """
+    column = column_at(table, path)
     try:
-        array = one_chunk(table.column(path[0]))
+        return one_chunk(column)
     except pa.ArrowInvalid as error:
         raise VariantFileError(
             f"column {path[0]} has more than 2 GiB in a row group ({error}): rewrite the file with smaller row groups",
             reason="too-large",
         ) from None
-    for name in path[1:]:
-        array = pc.struct_field(array, [name])
-    return array
 
 
 T = TypeVar("T")

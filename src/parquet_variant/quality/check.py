@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import nested_array, one_chunk
+from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
@@ -36,7 +36,6 @@ from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.quality.footers import PathFacts, VariantFacts, variant_facts
 from parquet_variant.quality.sources import DataFile, DataSet, RowBatch, data_of
 from parquet_variant.quality.value_figures import RANGE_KINDS
-from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath, is_within
 
@@ -319,8 +318,7 @@ def _strings_hold(
     facts = FileFacts(file.metadata, file.facts.footer, file.schema, frozenset(leaves))
     table = replace(file, facts=facts, _reader=None).read_leaves([number], sorted(leaves))
     for path, node in columns.items():
-        column = one_chunk(table.column(node.path[0]))
-        values = pc.struct_field(column, list(node.path[1:]))
+        values = nested_array(table, node.path)
         if not pa.types.is_dictionary(values.type) or len(values.dictionary) > _MAX_DISTINCT * len(values):
             return False
         texts = cast_to_variant(values.dictionary)

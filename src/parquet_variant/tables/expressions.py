@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
-from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.parts import column_at, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, check_mapping
@@ -77,10 +77,8 @@ def needed_table(rows: pa.Table, columns: Mapping[str, Selected]) -> pa.Table:
 
 
 def _extract_needed(rows: pa.Table, needed: Selected) -> Any:
-    head, *fields = [needed.stored_name] if needed.stored_name in rows.column_names else needed.stored_name.split(".")
-    column = rows[head]
-    for name in fields:
-        column = pc.struct_field(column, [name])
+    name = needed.stored_name
+    column = column_at(rows, [name] if name in rows.column_names else name.split("."))
     if needed.path is None:
         return column
     chunks = [VariantArray(chunk) for chunk in column.chunks if len(chunk)]

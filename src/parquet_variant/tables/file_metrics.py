@@ -12,6 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from parquet_variant.arrays.parts import column_at
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import (
@@ -25,7 +26,6 @@ from parquet_variant.inference.statistics import (
 )
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
-from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.schema import (
     VARIANT,
     ArrayType,
@@ -138,14 +138,6 @@ def physical_place(way: tuple[Field, ...]) -> Place:
 def is_footer_counted(kind: TableType) -> bool:
     """Return whether a file's footer states how many values of a leaf column are null."""
     return kind != VARIANT and not isinstance(kind, (ArrayType, MapType))
-
-
-def column_at(table: pa.Table, place: Place) -> pa.ChunkedArray:
-    """Return the column at a place in structs, null where one of the structs is null."""
-    column = table[place[0]]
-    for name in place[1:]:
-        column = pc.struct_field(column, [name])
-    return column
 
 
 def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> ValueBounds | None:

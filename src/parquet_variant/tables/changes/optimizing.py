@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.footer import SchemaNode
@@ -28,7 +28,6 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, TableChange
 from parquet_variant.tables.columns import shredding_schemas
 from parquet_variant.tables.commits import planned_again
-from parquet_variant.tables.file_metrics import column_at
 from parquet_variant.tables.row_input import SchemaOption, schemas_by_column
 from parquet_variant.tables.schema import Place, reachable_variants
 from parquet_variant.tables.write_plan import Rules
@@ -173,7 +172,7 @@ def _content(plan: ChangePlan[Any], task: int, attempt: int, part: tuple[Any, in
     contents = {}
     for place in reachable_variants(plan.schema):
         name = ".".join(place)
-        array = VariantArray(one_chunk(column_at(plain, place)))
+        array = VariantArray(nested_array(plain, place))
         schema = schemas.get(name, ShreddingSchema.variant())
         contents[name] = Profile.of_array(array), [(schema, len(rows), time)]
     return contents

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.parts import nested_array, one_chunk
 from parquet_variant.errors import IcebergError
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.query.selection import Selected
@@ -165,9 +165,7 @@ def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
             if not isinstance(kind, PrimitiveType):
                 problem = f"equality deletes of column {way[-1].name!r}, a {schemas.type_name(kind)}"
                 raise IcebergError(problem, reason="bad-delete-file")
-            column = one_chunk(columns.read(parquet, StructType(way[:1]))[way[0].name])
-            for f in way[1:]:
-                column = pc.struct_field(column, [f.name])
+            column = nested_array(columns.read(parquet, StructType(way[:1])), [f.name for f in way])
             target = arrow_type(kind)
             pair = (part if part.type == target else part.cast(target) for part in (column, one_chunk(key)))
             both.append(pa.concat_arrays([_comparable_array(part) for part in pair]))

@@ -16,7 +16,7 @@ from urllib.parse import quote_plus
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.parts import column_at, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.arrow_schema import map_variants
@@ -27,7 +27,7 @@ from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
-from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
+from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile, ManifestEntry, Status
