@@ -21,6 +21,7 @@ from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.errors import CastError
+from parquet_variant.files.parquet.pages.leaf_values import union
 from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.support.records import Record
@@ -189,21 +190,15 @@ class PathSummary:
         self.ranges = merged_ranges(self.ranges, other.ranges)
         unknown = self.string_bytes is None or other.string_bytes is None
         self.string_bytes = None if unknown else (self.string_bytes or 0) + (other.string_bytes or 0)
-        self.string_range = _hull(self.string_range, other.string_range)
-        self.array_range = _hull(self.array_range, other.array_range)
+        self.string_range = union(self.string_range, other.string_range)
+        self.array_range = union(self.array_range, other.array_range)
         self.elements += other.elements
         self.distinct = None
 
 
-def _hull(first: Range | None, second: Range | None) -> Range | None:
-    if first is None or second is None:
-        return first or second
-    return min(first[0], second[0]), max(first[1], second[1])
-
-
 def merged_ranges(first: Mapping[str, Range], second: Mapping[str, Range]) -> Ranges:
     """Return the ranges of two parts of the data together."""
-    return {**first, **{kind: _hull(first.get(kind), bounds) or bounds for kind, bounds in second.items()}}
+    return {**first, **{kind: union(first.get(kind), bounds) or bounds for kind, bounds in second.items()}}
 
 
 class ValueFigures(Record, eq=False):
