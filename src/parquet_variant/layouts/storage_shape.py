@@ -175,6 +175,11 @@ def is_list(arrow: pa.DataType) -> bool:
     )
 
 
+def is_any_list(arrow: pa.DataType) -> bool:
+    """Return whether a type is a list of variable or fixed length, in any Arrow form."""
+    return is_list(arrow) or pa.types.is_fixed_size_list(arrow)
+
+
 # Decimal digits that hold every value of an integer type.
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 

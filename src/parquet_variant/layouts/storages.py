@@ -27,6 +27,7 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.storage_shape import (
     TypeTree,
+    is_any_list,
     is_binary,
     is_list,
     lenient_primitive,
@@ -349,7 +350,7 @@ def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:
 
 
 def _tree_of_arrow(arrow: pa.DataType, path: VariantPath) -> TypeTree:
-    if is_list(arrow) or pa.types.is_fixed_size_list(arrow):
+    if is_any_list(arrow):
         return [_tree_of_arrow(arrow.value_type, path / WILDCARD)]
     if pa.types.is_struct(arrow):
         columns = ArrowGroup(arrow).fields

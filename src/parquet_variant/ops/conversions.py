@@ -25,7 +25,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.values.scalar_slots import narrow
-from parquet_variant.layouts.storage_shape import is_list, lenient_primitive, refuse_deep
+from parquet_variant.layouts.storage_shape import is_any_list, lenient_primitive, refuse_deep
 from parquet_variant.ops.columns.arguments import as_arrow, check_errors, or_none, or_null, unchecked_array
 from parquet_variant.ops.columns.json_text import json_column
 from parquet_variant.ops.columns.slot_casts import slots_of_column
@@ -100,10 +100,6 @@ def cast_to_variant(values: Any) -> VariantArray:
     return VariantArray(struct_of({"metadata": metadata, **columns}, array.is_null())).to_unshredded()
 
 
-def _is_any_list(arrow: pa.DataType) -> bool:
-    return is_list(arrow) or pa.types.is_fixed_size_list(arrow)
-
-
 # -- column by column
 
 
@@ -119,7 +115,7 @@ def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
         names.update(fields)
         children = {name: struct_of(_group(array.field(index), names)) for index, name in enumerate(fields)}
         typed = struct_of(children, array.is_null())
-    elif _is_any_list(array.type):
+    elif is_any_list(array.type):
         offsets = offsets_of(to_numpy(pc.list_value_length(array).fill_null(0)))
         elements = struct_of(_group(list_elements(array), names))
         typed = pa.LargeListArray.from_arrays(from_numpy(offsets), elements, mask=array.is_null())
@@ -155,7 +151,7 @@ def _slots(array: pa.Array) -> ScalarSlots:
 
 def _needs_fallback(arrow: pa.DataType) -> bool:
     """Return whether a type contains a type whose keys or metadata differ between rows."""
-    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow) or _is_any_list(arrow):
+    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow) or is_any_list(arrow):
         return _needs_fallback(arrow.value_type)
     if pa.types.is_struct(arrow) and not is_storage(arrow):
         return any(_needs_fallback(field.type) for field in arrow)

@@ -19,7 +19,7 @@ from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.files.parquet.writing.conform import conform
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.layouts.storage_shape import is_any_list
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.schema import (
@@ -166,7 +166,7 @@ def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matche
                 raise unknown_column(name, names)
             f = kind.fields[matches.index(index)]
             check_known(field.type, f.type, match, (*place, f.name))
-    elif isinstance(kind, ArrayType) and _is_list(present):
+    elif isinstance(kind, ArrayType) and is_any_list(present):
         check_known(present.value_type, kind.element, match, (*place, "element"))
     elif isinstance(kind, MapType) and pa.types.is_map(present):
         for f, part in zip(parts(kind), (present.key_type, present.item_type), strict=True):
@@ -192,7 +192,7 @@ class Alignment(Record):
             array = pa.nulls(len(array), arrow_type(kind))
         if isinstance(kind, StructType) and pa.types.is_struct(array.type):
             return self._struct(array, kind, place)
-        if isinstance(kind, ArrayType) and _is_list(array.type):
+        if isinstance(kind, ArrayType) and is_any_list(array.type):
             return self._list(array, kind, place)
         if isinstance(kind, MapType) and pa.types.is_map(array.type):
             return self._map(array, kind, place)
@@ -289,10 +289,6 @@ def _timestamps(array: pa.Array, target: pa.DataType, place: Place, exact: bool)
 
 def _null_value(what: str) -> TableError:
     return TableError(f"{what} must not be null: replace the nulls in the data", reason="null-value")
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return is_list(kind) or bool(pa.types.is_fixed_size_list(kind))
 
 
 def stored_schema(schema: StructType) -> StructType:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field, with_marks
 from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
-from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.layouts.storage_shape import is_any_list
 from parquet_variant.layouts.type_grammar import Grammar, TypeParser
 from parquet_variant.support.records import Record
 from parquet_variant.types import TYPES, of_arrow
@@ -243,7 +243,7 @@ def _from_arrow(kind: pa.DataType, place: str, primitive: OnPrimitive) -> TableT
         return _from_arrow(kind.value_type, place, primitive)
     if pa.types.is_struct(kind):
         return StructType(tuple(from_arrow_field(f, primitive, place) for f in kind))
-    if is_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_any_list(kind):
         element = from_arrow_field(kind.value_field.with_name("element"), primitive, place)
         return ArrayType(element.type, element.nullable)
     if pa.types.is_map(kind):
