@@ -231,19 +231,42 @@ def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate 
     outputs = []
     for name, column in (needed or {first: Selected.of(first)}).items():
         output = replace(by_name[column.column], name=name)
-        if column.path is not None and output.path is not None:
-            path = VariantPath((*output.path.segments, *column.path.segments))
-            output = Selected(name, path, column.type, exact=column.exact)
+        if column.path is not None:
+            above = () if output.path is None else output.path.segments
+            path = VariantPath((*above, *column.path.segments))
+            output = Selected(name, path, column.type, output.column, exact=column.exact)
         outputs.append(output)
     # The filter of the scan needs its columns, which get names that no output has.
-    hidden_names = {column.name: f"\x00{number}" for number, column in enumerate((*plan.selection, *plan.hidden))}
-    hidden = tuple(replace(column, name=hidden_names[column.name]) for column in (*plan.selection, *plan.hidden))
+    names = () if plan.predicate is None else columns_of(plan.predicate)
+    of_filter = [column for column in plan.every_column if column.name in names]
+    hidden_names = {column.name: f"\x00{number}" for number, column in enumerate(of_filter)}
+    hidden = tuple(replace(column, name=hidden_names[column.name]) for column in of_filter)
     filter_of_scan = None if plan.predicate is None else renamed(plan.predicate, hidden_names)
     types = {column.name: column.output for column in outputs}
     filter_of_query = None if predicate is None else bind(predicate, types, plan.zone)
     filters = [part for part in (filter_of_scan, filter_of_query) if part is not None]
     both = joined(And, filters) if filters else None
-    return replace(plan, selection=tuple(outputs), hidden=hidden if filter_of_scan is not None else (), predicate=both)
+    scan = replace(plan, selection=tuple(outputs), hidden=hidden, predicate=both)
+    return scan if isinstance(scan, MemoryScan) else _into_one_variant(scan)
+
+
+def _into_one_variant(scan: Any) -> Any:
+    """Return a scan of files with paths into the Variant column that the columns of the paths name, if they do.
+
+    Raises `VariantError` for paths into several Variant columns, of which a scan reads one.
+    """
+    of_paths = {column.column for column in scan.every_column if column.path is not None}
+    if of_paths <= {None}:
+        return scan
+    is_table = hasattr(scan, "place")
+    own = ".".join(scan.place or ()) if is_table else scan.column
+    names = sorted({own if name is None else name for name in of_paths} - {None})
+    if is_table:
+        names = sorted({scan.current.columns.get(name).name for name in names})
+    if len(names) > 1:
+        problem = f"the query has paths into {' and '.join(names)}, columns of one scan: query the table, not a scan"
+        raise VariantError(problem, reason="several-variant-columns")
+    return replace(scan, place=(names[0],)) if is_table else replace(scan, column=names[0])
 
 
 # ---- JSON and Arrow data
