@@ -189,12 +189,13 @@ class Question(Record):
     def bound(self, types: Mapping[str, pa.DataType | None], zone: str) -> Question:
         """Return the request with the types of its ordinary columns, and the filter bound to all types.
 
-        `types`: by name in the data; that of a Variant is None.
+        `types`: by name in the data; that of a Variant is None. A column that is not among them keeps its type.
         """
         predicate, columns = self.predicate, list(self.columns)
         for number, column in enumerate(columns):
             if column.path is None:
-                columns[number] = replace(column, type=types[column.stored_name], column=column.stored_name)
+                name = column.stored_name
+                columns[number] = replace(column, type=types.get(name, column.type), column=name)
         if predicate is not None:
             predicate = bind(predicate, {column.name: column.output for column in columns}, zone)
         count = len(self.selection)

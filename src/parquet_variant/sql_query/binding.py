@@ -20,7 +20,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import PredicateError, VariantError, VariantFileError, strings_of
 from parquet_variant.ops.interop.tables import rows_of, with_json_as_variants, with_nested_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
-from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, read_filter
+from parquet_variant.query.selection import PlannedQuery, Question, Selected, TableColumns, read_filter
 from parquet_variant.sql_query.scans import ScanOptions, side_by_side
 from parquet_variant.sql_query.tables import BoundTable, Plan
 from parquet_variant.tables.opening import open as open_source
@@ -149,14 +149,11 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
 
     def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
         def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> PlannedQuery:
-            selection = tuple(
-                replace(output, name=name, type=ordinary.get(output.stored_name, output.type))
-                for name, output in group.items()
-            )
-            types = {output.name: output.output for output in selection}
+            columns = tuple(replace(output, name=name) for name, output in group.items())
+            bound = Question(columns, (), predicate).bound(ordinary, options.zone)
             parquet = ParquetScan(
-                sources, selection, predicate=None if predicate is None else bind(predicate, types, options.zone),
-                column=column, errors=options.errors, zone=options.zone, threads=options.threads, coarse=True,
+                sources, bound.selection, predicate=bound.predicate, column=column, errors=options.errors,
+                zone=options.zone, threads=options.threads, coarse=True,
             )  # fmt: skip
             return replace(parquet, dictionaries=parquet.strings_with_dictionary()) if options.dictionaries else parquet
 

@@ -34,7 +34,6 @@ from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.conversions import to_json
-from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.quality.diff import DataDiff
 from parquet_variant.quality.explorer.page import page
 from parquet_variant.quality.explorer.report import Footers, read_footers
@@ -366,8 +365,6 @@ def _parquet_rows(files: Sequence[DataFile]) -> VariantArray:
                 size -= parts[-1].storage.nbytes
                 if size <= 0:
                     break
-    if any(part.storage.type != parts[0].storage.type for part in parts):  # files of several writers
-        parts = [variant_normalize(part) for part in parts]
     return VariantArray.concat(parts) if parts else VariantArray.from_pylist([])
 
 
