@@ -323,7 +323,7 @@ def _delta_field(f: Field, widened: Mapping[int, Sequence[str]], is_mapped: bool
     if is_mapped:
         metadata = {"delta.columnMapping.id": f.field_id, "delta.columnMapping.physicalName": f"col-{f.field_id}"}
         nested = dict(_nested_ids(f.type, f"col-{f.field_id}"))
-        metadata |= {"delta.columnMapping.nested.ids": nested} if nested else {}
+        metadata |= {_NESTED_IDS: nested} if nested else {}
     types = widened.get(f.field_id or 0, ())
     if types:
         metadata["delta.typeChanges"] = [{"fromType": before, "toType": after} for before, after in pairwise(types)]

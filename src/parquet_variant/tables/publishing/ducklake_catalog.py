@@ -35,7 +35,7 @@ from parquet_variant.tables.schema import (
 )
 from parquet_variant.tables.storage import open_storage
 from parquet_variant.types import INTEGERS, TYPE_OF_ARROW, VariantType
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.path import VariantPath, quoted
 
 _NAMES = {row.iceberg: row.ducklake for row in TYPE_OF_ARROW.values() if row.iceberg and row.ducklake}
 _NAMES["variant"] = "variant"
@@ -153,7 +153,7 @@ def path_text(path: VariantPath) -> str:
     >>> path_text(VariantPath.parse("$.o.d"))
     '"o"."d"'
     """
-    return ".".join('"{}"'.format(str(segment).replace('"', '""')) for segment in path.segments)
+    return ".".join(quoted(str(segment)) for segment in path.segments)
 
 
 VERSION = "1.0"
@@ -210,8 +210,8 @@ def _transaction(file: str, path: str) -> Iterator[DuckLakeCatalog]:
     action, reason = "open", "no-connection"
     connection = duckdb.connect()
     try:
-        quoted = file.replace("'", "''")
-        connection.execute(f"ATTACH '{quoted}' AS {_ALIAS} (STORAGE_VERSION '{_STORAGE_VERSION}')")
+        escaped = file.replace("'", "''")
+        connection.execute(f"ATTACH '{escaped}' AS {_ALIAS} (STORAGE_VERSION '{_STORAGE_VERSION}')")
         connection.execute("BEGIN")
         action, reason = "write", "cannot-write"
         yield DuckLakeCatalog(connection, path)
