@@ -157,14 +157,18 @@ class Group(Record, eq=False):
 
 
 def _child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
-    """Return a child of a struct array; None if it is missing. Raises `SchemaError` for other arrays and null types."""
+    """Return a child of a struct array; None if it is missing, or a ``value`` of the type null.
+
+    Raises `SchemaError` for other arrays, and for typed columns of the type null.
+    """
     if not pa.types.is_struct(struct.type):
         raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
     indices = struct.type.get_all_field_indices(name)
-    if indices and pa.types.is_null(struct.type.field(indices[0]).type):
+    is_untyped = bool(indices) and pa.types.is_null(struct.type.field(indices[0]).type)
+    if is_untyped and name != "value":
         message = f"{name!r} has the type null, which is not the type of a part of a Variant"
         raise SchemaError(message, reason="unsupported-type")
-    return struct.field(indices[0]) if indices else None
+    return struct.field(indices[0]) if indices and not is_untyped else None
 
 
 def _valid_mask(array: pa.Array) -> Mask | None:
