@@ -27,6 +27,33 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
+@given(
+    st.lists(json_texts() | st.just("[tru") | st.none(), max_size=6),
+    st.data(),
+    OPTIONS,
+    st.sampled_from(["row", "batch"]),
+    st.sampled_from(["raise", "null"]),
+)
+def test_texts_in_one_call_give_the_arrays_of_several_calls(
+    texts: list[str | None], data: st.DataObject, options: dict[str, Any], dictionary: str, errors: str
+) -> None:
+    start = data.draw(st.integers(0, len(texts)))
+    column = pa.array(texts, data.draw(st.sampled_from([pa.string(), pa.large_binary(), pa.string_view()])))[start:]
+    options |= {"dictionary": dictionary, "errors": errors}
+    results = []
+    # Numbers of threads are for long texts, which take several calls.
+    for threads in (None, 1):
+        try:
+            results.append(pv.parse_json(column, threads=threads, **options).storage)
+        except JsonError as error:
+            results.append((error.reason, error.row, error.offset, error.message))
+    assert results[0] == results[1]
+    if isinstance(results[0], pa.StructArray):
+        results[0].validate(full=True)
+        assert results[0].type == results[1].type
+        assert results[0].field("metadata").dictionary.equals(results[1].field("metadata").dictionary)
+
+
 def outcome(parse: Any, text: bytes, options: dict[str, Any]) -> Any:
     try:
         return parse(text, options)

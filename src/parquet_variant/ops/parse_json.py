@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import BinaryParts, binary_parts, joined_storages
@@ -19,16 +20,14 @@ from parquet_variant.encoding import json_reader
 from parquet_variant.encoding.json_reader import MAX_SIZE, JsonOptions
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, SchemaError, check_choice
-from parquet_variant.kernels.arrow_buffers import from_numpy, row_chunks
+from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, row_chunks
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns import arguments
 from parquet_variant.ops.columns.arguments import as_arrow, check_errors, or_none
 from parquet_variant.support.choices import Errors
 from parquet_variant.types.path import VariantPath
 
-if TYPE_CHECKING:
-    from parquet_variant.kernels.shredding.json_batch import ParsedRows
-
+Bytes = npt.NDArray[np.uint8]
 # Types of a single JSON text, as opposed to a column.
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
 # Bytes of text in one kernel call: bounds the node table, and keeps columns below the 2 GiB of 32-bit Arrow offsets.
@@ -157,7 +156,7 @@ def _parse_column(
     """Parse a column of JSON text; with ``null_on_error``, invalid rows are null."""
     from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
     from parquet_variant.io.parallel import in_order, thread_count
-    from parquet_variant.kernels.shredding.json_batch import shredded_rows
+    from parquet_variant.kernels.shredding.json_batch import encoded_text, parse_text, shredded_rows
 
     schema, schema_types = schema_and_types(schema)
     string_types = StringTypes.of(types).with_types(schema_types)
@@ -178,9 +177,14 @@ def _parse_column(
         ) from None
     check_choice("dictionary", dictionary, ("row", "batch"))
     per_batch, offsets = dictionary == "batch", parts.offsets
+    if schema is None and threads is None and not string_types:
+        texts = _texts(parts, 0, len(text))
+        rows = encoded_text(*texts, options, per_batch=per_batch, null_on_error=null_on_error)
+        if rows is not None:
+            return trusted_array(rows.storage(), fits_files=True)
 
     def parsed(rows: tuple[int, int]) -> pa.StructArray:
-        parsed = _parsed_rows(parts, *rows, options, null_on_error=null_on_error)
+        parsed = parse_text(*_texts(parts, *rows), options, null_on_error=null_on_error, first_row=rows[0])
         tape = string_types.apply(parsed.tape)[0] if string_types else parsed.tape
         storage = shredded_rows(tape, schema, per_batch=per_batch, first_row=rows[0]).storage()
         parsed.tape.release()
@@ -195,19 +199,14 @@ def _parse_column(
     return trusted_array(storages[0] if len(storages) == 1 else joined_storages(storages), fits_files=True)
 
 
-def _parsed_rows(parts: BinaryParts, start: int, stop: int, options: JsonOptions, *, null_on_error: bool) -> ParsedRows:
-    """Parse some rows of a column of text."""
-    from parquet_variant.kernels.shredding.json_batch import parse_text
-
+def _texts(parts: BinaryParts, start: int, stop: int) -> tuple[Bytes, Int64s, Int64s, Bytes | None]:
+    """Return some rows of a column of text as `parse_text` takes them."""
     offsets, address, valid, owner = parts
     base = int(offsets[start])
     size = int(offsets[stop]) - base
     data = np.frombuffer(pa.foreign_buffer(address + base, size, base=owner) if size else b"", np.uint8)
     row_offsets = offsets[start : stop + 1] - base
-    is_valid = valid[start:stop] if len(valid) else None
-    return parse_text(
-        data, row_offsets[:-1], row_offsets[1:], is_valid, options, null_on_error=null_on_error, first_row=start
-    )
+    return data, row_offsets[:-1], row_offsets[1:], valid[start:stop] if len(valid) else None
 
 
 def parse_paths(
@@ -223,11 +222,11 @@ def parse_paths(
     >>> VariantArray(values).to_pylist(), malformed.to_pylist()
     ([{'a': 1}, None, None], [None, b'[1', None])
     """
-    from parquet_variant.kernels.shredding.json_batch import shredded_rows
+    from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
     from parquet_variant.kernels.tapes.tape import project
 
     parts = binary_parts(texts)
-    parsed = _parsed_rows(parts, 0, len(texts), JsonOptions(), null_on_error=errors == "null")
+    parsed = parse_text(*_texts(parts, 0, len(texts)), JsonOptions(), null_on_error=errors == "null")
     tape = project(parsed.tape, paths)
     storage = shredded_rows(tape, schema, per_batch=True).storage()
     tape.release()

@@ -122,11 +122,11 @@ class ArraySplitter(Splitter):
         if self.closed:
             _check_after(block)
             return b""
-        from parquet_variant.kernels.json.elements import ArrayPlace, split_elements
+        from parquet_variant.kernels.json.scan import split_elements
 
         data = np.frombuffer(block, np.uint8).copy()
-        before = ArrayPlace(self.depth, self._in_string, self._has_text)
-        (self.depth, self._in_string, self._has_text), start, stop, ended, empty = split_elements(data, before)
+        place, start, stop, ended, empty = split_elements(data, self.depth, self._in_string, self._has_text)
+        self.depth, self._in_string, self._has_text = place
         self.elements += ended
         self.closed = bool(ended) and block[stop - 1 : stop] != b","
         if not ended:

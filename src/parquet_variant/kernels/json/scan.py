@@ -1,4 +1,4 @@
-"""Scan the tokens of JSON: strings, escapes, UTF-8, numbers, line ends, and the marks between strings.
+"""Scan the tokens of JSON: strings, escapes, UTF-8, numbers, line ends, marks between strings, elements of arrays.
 
 Owns the tokens of RFC 8259, the status codes of the parser, and finding strings in text that arrives in blocks. Leaves
 structure (objects, arrays, keys) to `tapes.parse_json`, and the meaning of marks to `ingestion.formats`. Positions are
@@ -404,6 +404,7 @@ def line_ends(memory: Memory, address: int, size: int) -> tuple[int, int]:
 # Low bits of an entry that hold the class of the mark; the position is in the bits above.
 KIND_BITS = 3
 QUOTE, BACKSLASH, NEWLINE, RETURN, VERTICAL_TAB = 0x22, 0x5C, 0x0A, 0x0D, 0x0B
+_SPACE, _TAB, _COMMA = 0x20, 0x09, 0x2C
 
 
 @helper(inline=True)
@@ -442,3 +443,52 @@ def find_marks(memory: Memory, data: UInt8s, classes: UInt8s, in_string: bool) -
             count += 1
         pos += 1
     return export_vector(marks, count), in_string
+
+
+@kernel
+def split_elements(
+    data: UInt8s, depth: int, in_string: bool, has_text: bool
+) -> tuple[tuple[int, bool, bool], int, int, int, int]:
+    """Put a line end after each element of an array, and spaces for line ends inside elements.
+
+    ``depth`` brackets are open before the text, a string if ``in_string``, and an element if ``has_text``. A line end
+    inside a string is overwritten by another byte that JSON forbids. The text must not end in a backslash.
+    Returns ``(place, start, stop, ended, empty)``: the three arguments for the text that follows; where the elements
+    begin and where the last one that ended stops; the number that ended; and the number of these without text.
+    """
+    size, address = len(data), address_in(data)
+    start = stop = ended = empty = pos = 0
+    while pos < size:
+        if in_string:
+            pos = plain_until(address + pos, address + size) - address
+            if pos >= size:
+                break
+        byte = data[pos]
+        if byte == BACKSLASH:
+            has_text = True
+            pos = last_of_escape(data, pos)
+        elif byte == QUOTE:
+            in_string, has_text = not in_string, True
+        elif byte == NEWLINE or byte == RETURN:
+            data[pos] = VERTICAL_TAB if in_string else _SPACE
+        elif in_string or byte == _SPACE or byte == _TAB:
+            pass
+        elif byte == 0x5B or byte == 0x7B:
+            if depth == 0:
+                start = pos + 1
+            else:
+                has_text = True
+            depth += 1
+        elif (byte == _COMMA and depth == 1) or ((byte == 0x5D or byte == 0x7D) and depth <= 1):
+            empty += 0 if has_text else 1
+            has_text = False
+            ended += 1
+            stop = pos + 1
+            if byte != _COMMA:
+                return (0, False, False), start, stop, ended, empty
+            data[pos] = NEWLINE
+        else:
+            has_text = True
+            depth -= 1 if byte == 0x5D or byte == 0x7D else 0
+        pos += 1
+    return (depth, in_string, has_text), start, stop, ended, empty

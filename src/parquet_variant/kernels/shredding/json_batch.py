@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import starmap
 from math import isfinite
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,10 @@ from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.buffer_pool import acquire, acquire_result, adopt, adopt_bytes, release, result_block
 from parquet_variant.kernels.json.scan import STATUS
+from parquet_variant.kernels.machine_code.functions import kernel
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64Table
 from parquet_variant.kernels.memory import HASH_SEED, address_of
+from parquet_variant.kernels.native_vectors import Memory, address_in, filled_vector, new_vector, own, table_at
 from parquet_variant.kernels.shredding.schema_table import FilledBuffers, SchemaTable, ShreddedRows, schema_table
 from parquet_variant.kernels.shredding.shred_tape import ShreddedTape, shred_nodes
 from parquet_variant.kernels.tapes.dictionaries import metadata_column
@@ -31,10 +35,10 @@ from parquet_variant.types import MAX_OFFSET
 Int64s = npt.NDArray[np.int64]
 _NO_BYTES = np.empty(0, np.uint8)
 # Bytes of a number of 15 digits and a point, and a double that has 15 digits, as smaller ones may not.
-_EXACT_LENGTH = 16
-_SMALLEST_EXACT = 1e-300
+_EXACT_LENGTH, _SMALLEST_EXACT = 16, 1e-300
 _UNSHREDDED = schema_table(ShreddingSchema.variant())
-_DEFAULT_OPTIONS = JsonOptions()
+_SHORT_BYTES = 512 << 10  # More bytes of text are worth several threads.
+_parse_rows, _shred_nodes = cast("tuple[Any, Any]", (parse_rows, shred_nodes))  # which take the memory of a kernel
 
 
 @dataclass(eq=False)
@@ -55,6 +59,38 @@ def _fault(text: bytes, row: int, options: JsonOptions) -> JsonError:
         error.at(row=row)
         return error
     return JsonError("the parser kernel refuses this text; please report it as a bug", reason="internal", row=row)
+
+
+def _arguments(
+    data: npt.NDArray[np.uint8],
+    starts: Int64s,
+    stops: Int64s,
+    valid: npt.NDArray[np.uint8] | None,
+    options: JsonOptions,
+    null_on_error: bool,
+) -> tuple[TextSpans, ParsedNodes, Rules, npt.NDArray[np.uint8]]:
+    """Return the arguments of `parse_rows`, and the memory for unescaped text."""
+    rows, address, sizes = len(starts), address_of(data), stops - starts
+    if len(data) > options.max_size:
+        sizes = sizes[sizes <= options.max_size]  # longer rows are refused without being read
+    total = int(np.add.reduce(sizes))
+    # A value takes at least one character, plus one that separates it from the next value or closes it.
+    count = total // 2 + rows + 2
+    nodes = acquire(np.int64, count + min(options.max_depth, total), 4)
+    scratch = acquire_result(np.uint8, total + 8)
+    rules = Rules(
+        as_double=options.floats == "double",
+        refuse_duplicates=options.on_duplicate_key == "error",
+        replace_surrogates=options.on_lone_surrogate == "replace",
+        max_depth=options.max_depth,
+        max_size=options.max_size,
+        null_on_error=null_on_error,
+        seed=HASH_SEED,
+        limit=address + len(data) - 32,
+    )
+    spans = TextSpans(address, starts, stops, _NO_BYTES if valid is None else valid, address_of(scratch))
+    row_start, status = np.empty(rows + 1, np.int64), np.zeros(rows, np.int32)
+    return spans, ParsedNodes(nodes, row_start, status, acquire(np.int64, count)), rules, scratch
 
 
 def parse_text(
@@ -78,34 +114,12 @@ def parse_text(
 
     Raises `JsonError` for the first bad row, unless ``null_on_error``.
     """
-    options = options or _DEFAULT_OPTIONS
-    rows = len(starts)
-    data = np.ascontiguousarray(data)
-    address = address_of(data)
-    sizes = stops - starts
-    total = int(sizes[sizes <= options.max_size].sum()) if rows else 0  # longer rows are refused without being read
-    # A value takes at least one character, plus one that separates it from the next value or closes it.
-    nodes = acquire(np.int64, total // 2 + rows + 2 + min(options.max_depth, total), 4)
-    scratch = acquire_result(np.uint8, total + 8)
-    row_start = np.empty(rows + 1, np.int64)
-    status = np.zeros(rows, np.int32)
-    doubles = acquire(np.int64, total // 2 + rows + 2)
-    count, double_count, dropped, tables = parse_rows(
-        TextSpans(address, starts, stops, _NO_BYTES if valid is None else valid, address_of(scratch)),
-        ParsedNodes(nodes, row_start, status, doubles),
-        Rules(
-            as_double=options.floats == "double",
-            refuse_duplicates=options.on_duplicate_key == "error",
-            replace_surrogates=options.on_lone_surrogate == "replace",
-            max_depth=options.max_depth,
-            max_size=options.max_size,
-            null_on_error=null_on_error,
-            seed=HASH_SEED,
-            limit=address + len(data) - 32,
-        ),
-    )
+    options = options or JsonOptions()
+    spans, out, rules, scratch = _arguments(data, starts, stops, valid, options, null_on_error)
+    count, double_count, dropped, tables = parse_rows(spans, out, rules)
+    nodes, row_start, status, doubles = out
     keys, paths, shapes = starmap(adopt, tables)
-    bad = np.flatnonzero(status)
+    (bad,) = status.nonzero()
     faults = [
         (first_row + row, _fault(data[starts[row] : stops[row]].tobytes(), first_row + row, options))
         for row in (bad if null_on_error else bad[:1]).tolist()
@@ -117,7 +131,7 @@ def parse_text(
         for node, text in _round_doubles(nodes, doubles[:double_count], data)
     ]
     release(doubles[:double_count])
-    tape = Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch), total)
+    tape = Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch), len(scratch))
     return ParsedRows(without_dropped(tape) if dropped else tape, faults, inexact)
 
 
@@ -152,11 +166,8 @@ def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) ->
 def _name_keys(table: SchemaTable, tape: Tape) -> Int64s:
     """Return the key id of each schema node's name; -1 for array elements, -2 for names that the batch lacks."""
     key_of_name = {name: key for key, name in enumerate(tape.key_list)} if len(table.names) > 1 else {}
-    keys = np.full(len(table.names), -1, np.int64)
-    for s, name in enumerate(table.names):
-        if name is not None:
-            keys[s] = key_of_name.get(name.encode(), -2)
-    return keys
+    keys = [-1 if name is None else key_of_name.get(name.encode(), -2) for name in table.names]
+    return np.array(keys, np.int64)
 
 
 def shredded_rows(
@@ -195,3 +206,61 @@ def shredded_rows(
     null = tape.row_start[1:] == tape.row_start[:-1]
     valid = (~null).astype(np.uint8) if np.count_nonzero(null) else None
     return ShreddedRows(table, metadata, valid, filled)
+
+
+@kernel
+def parse_and_encode(
+    memory: Memory,
+    spans: TextSpans,
+    parsed: ParsedNodes,
+    rules: Rules,
+    per_batch: bool,
+    schema: Int64Table,
+    sizes: Int32s,
+    of_row: Int32s,
+    out: FilledBuffers,
+) -> tuple[bool, int, tuple[int, int]]:
+    """Do the work of `parse_rows`, and of `shred_nodes` for the schema that shreds nothing.
+
+    Returns ``(done, dictionaries, metadata)``; not done if a text is bad, or a number or repeated key needs Python.
+    """
+    count, doubles, refused, (keys, paths, shapes) = _parse_rows(memory, spans, parsed, rules)
+    for table in (keys, paths, shapes):
+        own(memory, table[0])
+    for row in range(len(of_row)):
+        refused += parsed.status[row]
+    if doubles + refused > 0:
+        return False, 0, (0, 0)
+    tape = ShreddedTape(
+        table_at(address_in(parsed.nodes), count, 4), parsed.row_start, table_at(paths[0], paths[1], paths[2]),
+        table_at(shapes[0], shapes[1], shapes[2]), new_vector(memory, paths[1]), schema, of_row,
+    )  # fmt: skip
+    key_table, root = table_at(keys[0], keys[1], keys[2]), filled_vector(memory, 1, -1)
+    status, _, dictionaries, metadata = _shred_nodes(
+        memory, tape, key_table, root, per_batch, MAX_OFFSET, sizes, new_vector(memory, count), out, (0, 0)
+    )
+    return status == STATUS.OK, dictionaries, metadata
+
+
+def encoded_text(
+    data: npt.NDArray[np.uint8],
+    starts: Int64s,
+    stops: Int64s,
+    valid: npt.NDArray[np.uint8] | None,
+    options: JsonOptions,
+    *,
+    per_batch: bool,
+    null_on_error: bool,
+) -> ShreddedRows | None:
+    """Do the work of `parse_text` and `shredded_rows` in one kernel call, for a few rows that are not shredded.
+
+    Python around the calls takes longer than their work. Returns None for rows that need several calls.
+    """
+    if not 0 < len(data) <= _SHORT_BYTES:
+        return None
+    spans, parsed, rules, _ = _arguments(data, starts, stops, valid, options, null_on_error)
+    sizes, of_row = np.empty(len(parsed.nodes), np.int32), np.empty(len(starts), np.int32)
+    filled = FilledBuffers.of(_UNSHREDDED)
+    done, count, metadata = parse_and_encode(spans, parsed, rules, per_batch, _UNSHREDDED.nodes, sizes, of_row, filled)
+    column = metadata_column(of_row, count, adopt_bytes(*metadata)) if done else None
+    return None if column is None else ShreddedRows(_UNSHREDDED, column, valid, filled)

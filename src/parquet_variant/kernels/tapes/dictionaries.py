@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.kernels.machine_code.functions import helper
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.kernels.memory import KIND, copy, store_u8, store_u32, store_uint
@@ -27,6 +27,7 @@ from parquet_variant.kernels.tapes.tape import KEY, SHAPE, HashedTable, no_pairs
 from parquet_variant.kernels.values.reading import sort_by_name
 from parquet_variant.kernels.values.scalar_slots import uint_width
 
+_METADATA = pa.dictionary(pa.int32(), pa.binary())
 # Column of the rows of a trie of pairs: the set of the numbers on the way from the root to the row, or -1.
 _SET = 2
 
@@ -188,7 +189,8 @@ def metadata_column(
     """Return a metadata column: the dictionary of each row, and dictionaries as `write_dictionaries` writes them."""
     offsets, values = pa.py_buffer(data[: 4 * (count + 1)]), pa.py_buffer(data[4 * (count + 1) :])
     dictionary = pa.Array.from_buffers(pa.binary(), count, [None, offsets, values])
-    return pa.DictionaryArray.from_arrays(from_numpy(of_row, None if valid is None else valid == 0), dictionary)
+    buffers = [bitmap(valid), pa.py_buffer(of_row)]
+    return pa.DictionaryArray.from_buffers(_METADATA, len(of_row), buffers, dictionary)
 
 
 @helper

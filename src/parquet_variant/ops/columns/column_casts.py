@@ -98,10 +98,10 @@ def _boolean(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     return _number_column(values, is_bool | is_int, target.arrow)
 
 
-def _integer(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    is_bool, is_int, is_double = _of_kinds(slots, KIND.TRUE, KIND.FALSE), _integers(slots), slots.kinds == KIND.DOUBLE
-    values = slots.a
-    done = is_int
+def _whole_numbers(slots: ScalarSlots, is_int: Mask) -> tuple[Int64s, Mask]:
+    """Return every value that a cast makes an integer of 64 bits, and a mask of them."""
+    is_bool, is_double = _of_kinds(slots, KIND.TRUE, KIND.FALSE), slots.kinds == KIND.DOUBLE
+    values, done = slots.a, is_int
     if is_bool.any():
         values = np.where(is_bool, (slots.kinds == KIND.TRUE).astype(np.int64), values)
         done = done | is_bool
@@ -116,7 +116,13 @@ def _integer(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         short = is_decimal & (slots.scales <= 15) & (np.abs(slots.a) < 10**15) & (slots.b == slots.a >> 63)
         wholes = np.abs(slots.a) // _INTEGER_POWERS[np.where(short, slots.scales, 0)] * np.sign(slots.a)
         values, done = np.where(short, wholes, values), done | short
-    values, done = _with_strings(slots, values, done, _INTEGER_TEXT, pa.int64())
+    return _with_strings(slots, values, done, _INTEGER_TEXT, pa.int64())
+
+
+def _integer(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
+    values, done = slots.a, _integers(slots)
+    if not done.all():
+        values, done = _whole_numbers(slots, done)
     if target.high < 2**63 - 1:
         done = done & (values >= target.low) & (values <= target.high)
         values = np.where(done, values, 0)

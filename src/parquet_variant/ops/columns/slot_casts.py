@@ -108,6 +108,8 @@ def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> 
         array, done = cast.maps(positions)
     else:
         array, done = cast_column(slots, target, options.zone)
+    if done.all():
+        return array
     done = done | (slots.kinds == get.MISSING) | (slots.kinds == KIND.NULL)
     return cast.by_fallback(np.flatnonzero(~done), array)
 
