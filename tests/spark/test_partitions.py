@@ -79,7 +79,7 @@ def test_an_ingest_on_spark_partitions(spark, tmp_path, usgs_sample):
 
 @pytest.mark.parametrize(
     ("by", "message"),
-    [("nobody", "the table has no column 'nobody'"), ("text", "is not a scalar"), ("id=$.n:int", "already")],
+    [("nobody", "unknown column 'nobody'"), ("text", "is not a scalar"), ("id=$.n:int", "already")],
 )
 def test_what_cannot_partition_is_one_line(frame, tmp_path, by, message):
     with pytest.raises(Exception, match=message):
