@@ -178,8 +178,7 @@ def _parse_column(
     check_choice("dictionary", dictionary, ("row", "batch"))
     per_batch, offsets = dictionary == "batch", parts.offsets
     if schema is None and threads is None and not string_types:
-        texts = _texts(parts, 0, len(text))
-        rows = encoded_text(*texts, options, per_batch=per_batch, null_on_error=null_on_error)
+        rows = encoded_text(*_texts(parts, 0, len(text)), options, per_batch=per_batch, null_on_error=null_on_error)
         if rows is not None:
             return trusted_array(rows.storage(), fits_files=True)
 

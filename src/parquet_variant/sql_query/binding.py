@@ -27,6 +27,7 @@ from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.files import MemoryScan
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
+from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.types.forms import holds_json, is_json_type
 from parquet_variant.types.path import VariantPath, split_type
 
@@ -255,7 +256,7 @@ def _into_one_variant(scan: Any) -> Any:
     of_paths = {column.column for column in scan.every_column if column.path is not None}
     if of_paths <= {None}:
         return scan
-    is_table = hasattr(scan, "place")
+    is_table = isinstance(scan, TableScan)
     own = ".".join(scan.place or ()) if is_table else scan.column
     names = sorted({own if name is None else name for name in of_paths} - {None})
     if is_table:

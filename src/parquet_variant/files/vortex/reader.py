@@ -76,7 +76,8 @@ def json_texts(file: OpenVortexFile, column: str) -> pa.Array:
 def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """Read whole rows as a pyarrow table, whose Variant columns have the extension name; see `Table.to_arrow`."""
     columns = None if columns is None else strings_of("columns", columns)
-    read_schema(path, columns or ())
+    if columns:
+        read_schema(path, columns)  # raises for columns that no file has
     tables = []
     for file in open_files(path):
         present = [name for name in columns or file.schema.names if name in file.schema.names]

@@ -69,7 +69,7 @@ def _arguments(
     options: JsonOptions,
     null_on_error: bool,
 ) -> tuple[TextSpans, ParsedNodes, Rules, npt.NDArray[np.uint8]]:
-    """Return the arguments of `parse_rows`, and the memory for unescaped text."""
+    """Return the arguments of `parse_rows`, and the memory for unescaped text, which the caller keeps alive."""
     rows, address, sizes = len(starts), address_of(data), stops - starts
     if len(data) > options.max_size:
         sizes = sizes[sizes <= options.max_size]  # longer rows are refused without being read
@@ -166,8 +166,7 @@ def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) ->
 def _name_keys(table: SchemaTable, tape: Tape) -> Int64s:
     """Return the key id of each schema node's name; -1 for array elements, -2 for names that the batch lacks."""
     key_of_name = {name: key for key, name in enumerate(tape.key_list)} if len(table.names) > 1 else {}
-    keys = [-1 if name is None else key_of_name.get(name.encode(), -2) for name in table.names]
-    return np.array(keys, np.int64)
+    return np.array([-1 if name is None else key_of_name.get(name.encode(), -2) for name in table.names], np.int64)
 
 
 def shredded_rows(
@@ -258,7 +257,7 @@ def encoded_text(
     """
     if not 0 < len(data) <= _SHORT_BYTES:
         return None
-    spans, parsed, rules, _ = _arguments(data, starts, stops, valid, options, null_on_error)
+    spans, parsed, rules, _scratch = _arguments(data, starts, stops, valid, options, null_on_error)
     sizes, of_row = np.empty(len(parsed.nodes), np.int32), np.empty(len(starts), np.int32)
     filled = FilledBuffers.of(_UNSHREDDED)
     done, count, metadata = parse_and_encode(spans, parsed, rules, per_batch, _UNSHREDDED.nodes, sizes, of_row, filled)
