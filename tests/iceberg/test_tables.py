@@ -87,6 +87,24 @@ def test_equality_deletes_apply_to_older_files_alone(tmp_path: Path) -> None:
     assert ids(tmp_path) == [4]
 
 
+def test_encrypted_files_are_refused(tmp_path: Path) -> None:
+    pv.write(tmp_path / "deletes", events(range(3)), format="iceberg")
+    size = write_file(tmp_path / "deletes/data/k.parquet", {"k": (2, pa.array(["k0"]))})
+    location = (tmp_path / "deletes/data/k.parquet").as_uri()
+    deletes = DataFile(location, "parquet", 1, size, content=Content.EQUALITY_DELETES, equality_ids=(2,))
+    add_deletes(tmp_path / "deletes", replace(deletes, key_metadata=b"key"))
+    pv.write(tmp_path / "data", events(range(3)), format="iceberg")
+    base = pv.open(tmp_path / "data").snapshot
+    (file,) = plan_files(base).files
+    commit_snapshot(base, SnapshotChange("overwrite", added=(replace(file.file, key_metadata=b"key"),)))
+    for name in ("deletes", "data"):
+        with pytest.raises(VariantError, match="encrypted"):
+            pv.open(tmp_path / name).to_arrow()
+    with pytest.raises(VariantError, match="encrypted"):
+        pv.open(tmp_path / "data").publish("delta")
+    assert not (tmp_path / "data" / "_delta_log").exists()
+
+
 # ---- bounds and pruning
 
 

@@ -140,6 +140,25 @@ def test_a_batch_is_known_after_the_snapshots_that_recorded_it_are_gone(tmp_path
     assert len(pv.open(table).read()) == 2
 
 
+def test_a_batch_is_known_if_only_a_tag_keeps_its_snapshot(tmp_path):
+    table, rows = tmp_path / "t", {"v": pv.parse_json(["1"])}
+    pv.write(table, rows, format="iceberg")
+    pv.open(table).append(rows, batch=("loader", 7))
+    pv.open(table).tag("release")
+    pv.open(table).append(rows)
+    newest = pv.open(table).append(rows).snapshot_id
+    # As after another engine's expire_snapshots, which keeps the tag and the branch, and summaries that are not ours.
+    version = sorted(table.glob("metadata/v*.metadata.json"))[-1]
+    document = json.loads(version.read_text())
+    tagged = document["refs"]["release"]["snapshot-id"]
+    document["snapshots"] = [info for info in document["snapshots"] if info["snapshot-id"] in (tagged, newest)]
+    document["snapshots"][-1]["summary"] = {"operation": "replace"}
+    version.write_text(json.dumps(document))
+    assert not pv.open(table).append(rows, batch=("loader", 7)).committed
+    assert pv.open(table).append(rows, batch=("loader", 8)).committed
+    assert len(pv.open(table)) == 5
+
+
 def test_batches_of_branches_and_of_replaced_tables_are_their_own(tmp_path):
     table, rows = tmp_path / "t", {"v": pv.parse_json(["1"])}
     pv.write(table, rows, format="iceberg")

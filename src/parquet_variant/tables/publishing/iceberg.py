@@ -132,8 +132,7 @@ class IcebergSource(Source):
         """See `Source.listed`."""
         for file in plan_files(self.snapshot).files:
             data, deletes = file.file, file.deletes
-            if data.format != "parquet":
-                raise cannot_publish(f"{data.path} is in the format {data.format}")
+            self.snapshot.place(file)  # refuses other formats and encrypted files
             if deletes.equalities:
                 raise cannot_publish(
                     f"{data.path} has equality deletes, which other formats lack: rewrite the file with Table.optimize"

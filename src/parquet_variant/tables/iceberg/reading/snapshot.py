@@ -108,13 +108,7 @@ class Snapshot(Record):
 
     def place(self, file: TableFile) -> tuple[Storage, str, str]:
         """Return the storage of a data file, its path there, and its name for errors; refuse what cannot be read."""
-        if file.file.format != "parquet":
-            problem = f"data files in the format {file.file.format} cannot be read: rewrite the table with Parquet"
-            raise IcebergError(problem, reason="unsupported-feature", file=file.path)
-        if file.file.key_metadata is not None:
-            problem = "the data file is encrypted, which parquet-variant does not read"
-            raise IcebergError(problem, reason="unsupported-feature", file=file.path)
-        return *self.table.files.find(file.path), file.path
+        return *_readable_place(self.table.files, file.file, "data file"), file.path
 
     @cached_property
     def manifests(self) -> tuple[ManifestFile, ...]:
@@ -146,9 +140,12 @@ class Snapshot(Record):
             if text.removeprefix("-").isdecimal():
                 return int(text) >= batch[1]
         number, _, recorder = self.properties.get(batch_key(batch[0], self.branch), "").partition("@")
-        # The snapshot of a batch exists, but is not an ancestor: the table was rolled back, and the batch with it.
-        other_snapshots = set(self.metadata.snapshots) - {info.id for info in ancestors}
-        is_undone = recorder.isdecimal() and int(recorder) in other_snapshots
+        recorded = self.metadata.snapshots.get(int(recorder)) if recorder.isdecimal() else None
+        # The branch does not have the snapshot of the batch: the table was rolled back, and the batch with it. Between
+        # a tag and the branch, snapshots may have expired.
+        is_undone = recorded is not None and recorded not in ancestors
+        if recorded is not None and ancestors and ancestors[-1].parent_id is not None:
+            is_undone = is_undone and ancestors[-1].sequence_number < recorded.sequence_number
         return number.removeprefix("-").isdecimal() and int(number) >= batch[1] and not is_undone
 
     def entries(self, manifest: ManifestFile, columns: frozenset[int] | None = None) -> Iterator[ManifestEntry]:
@@ -210,9 +207,8 @@ def snapshot(
 def newest_snapshot(table: LoadedTable, branch: str = MAIN) -> Snapshot:
     """Return the newest snapshot of a branch, under the table's current schema."""
     metadata = table.metadata
-    if branch == MAIN:
-        return Snapshot(table, metadata.current_snapshot, metadata.schema)
-    info = metadata.snapshot(reference_id(metadata, branch, "branch"))
+    is_main = branch == MAIN
+    info = metadata.current_snapshot if is_main else metadata.snapshot(reference_id(metadata, branch, "branch"))
     return Snapshot(table, info, metadata.schema, branch)
 
 
@@ -405,8 +401,6 @@ def deleted_positions(files: TableFiles, file: DataFile, deletes: FileDeletes) -
                 raise damaged(f"its blob has {len(blob)} bytes", vector.path)
             bitmap = read_bitmap(unframed(blob, vector.path), min(vector.record_count, file.record_count))
             rows = check_rows(bitmap, vector.record_count)
-        except IcebergError:
-            raise
         except TableError as error:
             raise IcebergError(error.message, reason="bad-deletion-vector", file=vector.path) from None
         if len(rows) and int(rows[-1]) >= file.record_count:
@@ -435,10 +429,7 @@ def read_delete_file(
 
     Raises `IcebergError`: reason ``"bad-delete-file"``, ``"missing-file"`` or ``"cannot-read"``.
     """
-    if delete_file.format != "parquet":
-        problem = f"delete files in the format {delete_file.format} cannot be read: rewrite the table with Parquet"
-        raise IcebergError(problem, reason="unsupported-feature", file=delete_file.path)
-    storage, path = files.find(delete_file.path)
+    storage, path = _readable_place(files, delete_file, "delete file")
     try:
         with file_errors(delete_file.path, IcebergError, "delete file"), pq.ParquetFile(storage.open(path)) as parquet:
             by_id = {int((f.metadata or {}).get(FIELD_ID, b"-1")): f.name for f in parquet.schema_arrow}
@@ -448,6 +439,18 @@ def read_delete_file(
         problem = f"the delete file has no column with field id {missing}"
         raise IcebergError(problem, reason="bad-delete-file", file=delete_file.path) from None
     return table.rename_columns(list(names))
+
+
+def _readable_place(files: TableFiles, file: DataFile, kind: str) -> tuple[Storage, str]:
+    """Return the storage of a file with rows and its path there; refuse other formats and encrypted files."""
+    problem = None
+    if file.format != "parquet":
+        problem = f"{kind}s in the format {file.format} cannot be read: rewrite the table with Parquet"
+    elif file.key_metadata is not None:
+        problem = f"the {kind} is encrypted, which parquet-variant does not read"
+    if problem is not None:
+        raise IcebergError(problem, reason="unsupported-feature", file=file.path)
+    return files.find(file.path)
 
 
 NO_DELETES = FileDeletes()

@@ -285,8 +285,6 @@ def commit_files(
     """
     check_choice("mode", mode, ("append", "overwrite"), IcebergError)
     base = _base_snapshot(table)
-    if base.has_recorded(batch):
-        return CommitResult(base.snapshot_id, committed=False)
     files = tuple(files) if isinstance(files, Iterable) else (files,)
     if not all(isinstance(file, TableFile) for file in files):
         raise IcebergError(
