@@ -179,3 +179,25 @@ def test_an_optimize_is_planned_again_if_another_one_comes_first(
     assert optimize().files_removed == 0
     assert len(list(path.glob("*.parquet"))) == 1
     assert sorted(row["n"] for row in pv.open(path).read().to_pylist()) == [0, 1, 2]
+
+
+def test_a_directory_with_files_of_two_formats_is_refused(tmp_path):
+    pv.write(tmp_path / "day=1" / "a.parquet", rows({"a": 1}))
+    pv.write(tmp_path / "b.vortex", rows({"a": 2}))
+    (tmp_path / "x.json").write_text('{"a": 3}')
+    for read in (
+        lambda: pv.open(tmp_path),
+        lambda: pv.open(tmp_path.as_uri()),
+        lambda: len(pv.open(tmp_path, format="parquet")),
+        lambda: pv.open(tmp_path, format="vortex").read(),
+        lambda: pv.sql(f"SELECT * FROM '{tmp_path}'"),
+        lambda: pv.ingest(tmp_path / "x.json", tmp_path, mode="append"),
+        lambda: pv.ingest(tmp_path / "x.json", tmp_path, mode="append", format="vortex"),
+    ):
+        with pytest.raises(pv.VariantError, match=r"day=1/a\.parquet.*b\.vortex") as caught:
+            read()
+        assert caught.value.reason == "two-formats"
+    (tmp_path / "_b.vortex").write_bytes((tmp_path / "b.vortex").read_bytes())
+    assert len(pv.open(f"{tmp_path}/**/*.parquet")) == len(pv.open(f"{tmp_path}/*.vortex")) == 1
+    (tmp_path / "b.vortex").unlink()
+    assert pv.open(tmp_path).format == "parquet"

@@ -152,12 +152,15 @@ def test_a_killed_conversion_and_two_at_once(files, monkeypatch):
 
 def test_what_is_refused(files, tmp_path):
     pv.open(files).publish("delta")
+    pv.write(tmp_path / "parquet/a.parquet", pv.parse_json(["1"]))
     pv.write(tmp_path / "mixed/a.parquet", pv.parse_json(["1"]))
     pv.write(tmp_path / "mixed/a.vortex", pv.parse_json(["1"]))
     for call, match in (
         (lambda: pv.open(files).publish("vortex"), r"copy the rows with variant rewrite"),
         (lambda: pv.open(tmp_path / "v.published").publish("delta"), "publish these files again"),
-        (lambda: pv.open(tmp_path / "mixed").publish("delta"), "has Vortex and Parquet files"),
+        (lambda: pv.open(tmp_path / "mixed").publish("delta"), r"files \(a.parquet\) and Vortex files \(a.vortex\)"),
+        (lambda: pv.open(files).publish("delta", to=str(tmp_path / "parquet")), r"hide \(a.parquet\)"),
+        (lambda: pv.open(files).publish("iceberg", to=str(files)), r"would hide \(.*\.vortex\)"),
         (lambda: pv.open(tmp_path / "none.vortex").publish("delta"), "none.vortex"),
     ):
         with pytest.raises(pv.VariantError, match=match):

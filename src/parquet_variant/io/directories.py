@@ -167,13 +167,27 @@ def is_hidden(path: str) -> bool:
 
 # The names of files that readers of directories open, whatever their case.
 PARQUET_SUFFIXES, VORTEX_SUFFIX = (".parquet", ".parq", ".pq"), ".vortex"
+DATA_SUFFIXES = (*PARQUET_SUFFIXES, VORTEX_SUFFIX)
 
 
-def data_file_names(names: Collection[str], suffixes: str | tuple[str, ...]) -> list[str]:
-    """Return the data files among the files and directories below a directory, in order, without those of tables."""
+def data_file_names(
+    names: Collection[str], suffixes: str | tuple[str, ...] = DATA_SUFFIXES, place: str | None = None
+) -> list[str]:
+    """Return the data files among the files and directories below a directory, in order, without those of tables.
+
+    Raises `VariantFileError`, reason ``"two-formats"``, if the directory `place` has files of both formats.
+    """
     tables = table_directories(names)
-    files = (name for name in names if name.lower().endswith(suffixes))
-    return sorted(name for name in files if not is_hidden(name) and not is_inside(name, tables))
+    named = (name for name in names if name.lower().endswith(DATA_SUFFIXES))
+    files = sorted(name for name in named if not is_hidden(name) and not is_inside(name, tables))
+    formats = {name.lower().endswith(VORTEX_SUFFIX): name for name in reversed(files)}
+    if place is not None and len(formats) > 1:
+        problem = (
+            f"{place} has Parquet files ({formats[False]}) and Vortex files ({formats[True]}), which are not read "
+            "together: name the files of one format by a glob (**/*.parquet), or move them to another directory"
+        )
+        raise VariantFileError(problem, reason="two-formats", file=place)
+    return [name for name in files if name.lower().endswith(suffixes)]
 
 
 # ---- tables

@@ -481,7 +481,7 @@ def staging_beside(file: str) -> Staging:
 def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
     """Return the data files of a directory and their companions; other files, and tables below it, are kept."""
     names = [info.path[len(root) :].strip("/") for info in commit_journal.visible_files(filesystem, root)]
-    data = directories.data_file_names(names, (*directories.PARQUET_SUFFIXES, directories.VORTEX_SUFFIX))
+    data = directories.data_file_names(names)
     # The checksums that Hadoop writes next to a file.
     sums = {posixpath.join(folder, f".{name}.crc") for folder, name in map(posixpath.split, data)}
     others = (name for name in names if name in sums or name.startswith((f"{BAD_RECORDS}/", f"{LOADS}/")))

@@ -19,7 +19,7 @@ from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.ops.interop.tables import with_variant_columns
 from parquet_variant.support.choices import AnyLayout, OutputFormat, TableMode, VortexLayout
 from parquet_variant.support.lazy_names import has_method, registered_method
-from parquet_variant.tables.opening import format_of_table, is_vortex, open
+from parquet_variant.tables.opening import format_of_table, open
 from parquet_variant.tables.row_input import Batch, SchemaOption
 from parquet_variant.tables.table.base import accepted_keywords
 from parquet_variant.tables.table.table import Table
@@ -256,11 +256,12 @@ def rewrite(
 ) -> list[Any]:
     """Rewrite Parquet or Vortex files; see `Table.rewrite`."""
     from parquet_variant.files.parquet.operations.rewrite import rewrite as rewrite_parquet
+    from parquet_variant.files.vortex.paths import vortex_files
     from parquet_variant.files.vortex.rewriting import rewrite as rewrite_vortex
 
     options |= {"layout": layout, "column": column, "threads": threads, "progress": progress, "engine": engine}
     is_local = filesystem is None and not isinstance(source, list | tuple)
     to_vortex = format == "vortex" or str(dest).endswith(".vortex") or layout in get_args(VortexLayout)
-    if to_vortex or (is_local and is_vortex(source)):
+    if to_vortex or (is_local and vortex_files(source)):
         return rewrite_vortex(source, dest, format=format, **options)
     return rewrite_parquet(source, dest, filesystem=filesystem, **options)

@@ -16,7 +16,8 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantFileError, bad_option, check_choice, check_names, without_secrets
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.io.directories import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
+from parquet_variant.files.vortex.paths import directory_files, vortex_files
+from parquet_variant.io.directories import ICEBERG_METADATA, VORTEX_SUFFIX, has_delta_log, has_iceberg_metadata
 from parquet_variant.io.filesystems import filesystem_of, read_errors
 from parquet_variant.ops.interop.tables import is_rows
 from parquet_variant.support.lazy_names import registered_method
@@ -152,7 +153,11 @@ def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
         with read_errors(os.fspath(source)):
             return "json" if is_text else _format_of_path(source, options)
     if isinstance(source, list | tuple) and all(isinstance(path, str | os.PathLike) for path in source):
-        return "json" if is_text or (options.filesystem is None and is_json(source)) else "parquet"
+        return (
+            "json"
+            if is_text or (options.filesystem is None and registered_method("Table.is_json")(source))
+            else "parquet"
+        )
     module = type(source).__module__
     if type(source).__name__ == "Snapshot" and module.startswith(f"{__package__}."):
         return "delta" if module.startswith(f"{__package__}.delta.") else "iceberg"
@@ -178,11 +183,11 @@ def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> Table
             "storage_options=, which files do not have",
             reason="not-a-table",
         )
-    if is_vortex(path):
-        return "vortex"
+    if files := directory_files(path) or vortex_files(path):
+        return "vortex" if files[0].lower().endswith(VORTEX_SUFFIX) else "parquet"
     if registered_method("Table.is_csv")(path):
         return "json" if options.text else "memory"
-    if is_json(path):
+    if registered_method("Table.is_json")(path):
         return "json"
     if _GLOB.search(os.fspath(path)) is None:
         filesystem, location = filesystem_of(path)
@@ -240,35 +245,6 @@ def _has_table(path: str | os.PathLike[str], format: str, options: Mapping[str, 
     return is_metadata or any(file.path == "metadata/version-hint.text" for file in storage.list("metadata"))
 
 
-def is_vortex(path: Any) -> bool:
-    """Return whether a path names Vortex files: a file, a glob, or a directory with such files."""
-    if _is_parquet(path):
-        return False
-    from parquet_variant.files.vortex.paths import vortex_files
-
-    return bool(vortex_files(os.fspath(path)))
-
-
-def is_json(source: Any) -> bool:
-    """Return whether paths name JSON files, plain or compressed, by their first bytes or their names.
-
-    >>> is_json("examples/usgs_earthquakes.ndjson"), is_json("README.md")
-    (True, False)
-    """
-    if isinstance(source, str | os.PathLike) and (_is_parquet(source) or _holds_parquet(source)):
-        return False
-    answer: bool = registered_method("Table.is_json")(source)
-    return answer
-
-
 def _is_parquet(path: Any) -> bool:
     """Return whether a path is a local file named ``*.parquet``, which needs no further check."""
     return str(path).endswith(".parquet") and os.path.isfile(path)  # noqa: PTH113 - perhaps a URI
-
-
-def _holds_parquet(path: Any) -> bool:
-    """Return whether a path is a local directory with a Parquet file directly inside."""
-    return os.path.isdir(path) and any(  # noqa: PTH112
-        name.endswith(".parquet") and not name.startswith((".", "_"))
-        for name in os.listdir(path)  # noqa: PTH208
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -256,8 +257,8 @@ def parquet_files(storage: Storage) -> list[StorageFile]:
         recover([f"{root}/{_METADATA}"], filesystem)
     files = {file.path: file for file in storage.list("")}
     hidden = hidden_files(filesystem, [posixpath.join(root, name) for name in files])
-    names = [name for name in data_file_names(files, PARQUET_SUFFIXES) if not name.startswith(_METADATA)]
-    return [files[name] for name in names if posixpath.join(root, name) not in hidden]
+    names = [name for name in files if not name.startswith(_METADATA) and posixpath.join(root, name) not in hidden]
+    return [files[name] for name in data_file_names(names, PARQUET_SUFFIXES, storage.uri)]
 
 
 # ---- the schema of a directory
@@ -346,6 +347,7 @@ def _variant_bounds(info: FileInfo, place: Place, opened: OpenFile) -> Mapping[V
 
 _NAMESPACE = uuid.UUID("f2b2b8b0-4d2b-4f0b-8a35-6a3a3a8f0c7e")
 _DIRECTORY = "data"
+_CONVERTED = re.compile(rf"{_DIRECTORY}/.*-[0-9a-f-]{{36}}\.parquet", re.DOTALL)
 
 
 class VortexFilesSource(ParquetFilesSource):
@@ -371,17 +373,11 @@ class VortexFilesSource(ParquetFilesSource):
     @cached_property
     def _stored(self) -> list[StorageFile]:
         files = [Path(file.path) for file in open_files(local_name(self._path))]
-        if Path(self._path).is_dir():
-            for directory in {file.parent for file in files}:
-                if any(directory.glob("[!_.]*.parquet")):  # Their rows would be missing.
-                    problem = (
-                        f"{directory} has Vortex and Parquet files, and a table is published from one kind: move the "
-                        "other files to another directory"
-                    )
-                    raise TableError(problem, reason="bad-argument", file=self._path)
-            base = Path(self._path)
-        else:
-            base = Path(self._path).parent
+        base = Path(self._path) if Path(self._path).is_dir() else Path(self._path).parent
+        others = [n for n in data_file_names([f.path for f in self._storage.list("")]) if not _CONVERTED.fullmatch(n)]
+        if others and format_of_table(self._storage.uri, self.options) is None:
+            problem = f"{self._storage.uri} has files that the table would hide ({others[0]}): choose another path"
+            raise TableError(problem, reason="exists", file=self._storage.uri)
         converted: dict[str, str] = {}  # Paths of Parquet files in the storage, and their Vortex files.
         for file in files:
             source = open_vortex(file).source

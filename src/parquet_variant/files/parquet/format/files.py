@@ -333,7 +333,7 @@ def _in_directory(system: fs.FileSystem, path: str, base: str) -> dict[str, _Rel
     if (format := table_directories(entries).get("")) is not None:
         problem = f"{path} is {A_TABLE[format]}, which lists its current files: open it with pv.open"
         raise VariantFileError(problem, reason=f"{format}-table")
-    infos = (entries[name] for name in data_file_names(entries, PARQUET_SUFFIXES) if entries[name].is_file)
+    infos = (entries[name] for name in data_file_names(entries, PARQUET_SUFFIXES, path) if entries[name].is_file)
     above = len(base.rstrip("/"))
     files = {info.path: (ParquetSource(info.path, system, info.size), info.path[above:].strip("/")) for info in infos}
     if not files:
