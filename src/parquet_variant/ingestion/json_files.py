@@ -114,9 +114,9 @@ class JsonScan(MemoryScan, kw_only=True, repr=False):
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in parts with at least one row."""
-        paths = [selected.path or VariantPath() for selected in self.every_column]
+        paths = [selected.path or VariantPath() for selected in self.question.columns]
         use = lambda array: self.result_of(pa.table({_COLUMN: array.storage}))  # noqa: E731
-        schema = typed_paths(self.every_column)
+        schema = typed_paths(self.question.columns)
         results = self.files.arrays(use, schema=schema, paths=paths, threads=self.threads)
         return (result for result in results if len(result))
 

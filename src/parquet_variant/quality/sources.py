@@ -34,6 +34,7 @@ from parquet_variant.io.filesystems import path_texts
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
+from parquet_variant.query.selection import Question
 from parquet_variant.support.records import Record
 from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.tables.table.base import TableFormat
@@ -292,7 +293,7 @@ def count_rows(table: Table) -> int:
     if table.format == "vortex":
         return int(table.inspect().rows)
     if table.format == "parquet":
-        scan = Scan(tuple(locate(table.source, table.options.filesystem)), ())
+        scan = Scan(tuple(locate(table.source, table.options.filesystem)), Question(()))
         return sum(task.rows for task in scan.tasks())
     names = [f.name for f in sorted(table.schema, key=lambda f: f.type.num_fields)]
     return sum(len(part) for part in table.scan(names[:1]).batches())

@@ -158,8 +158,8 @@ class Question(Record):
     """
 
     selection: tuple[Selected, ...]  # The output columns.
-    hidden: tuple[Selected, ...]  # The columns that only the filter uses.
-    predicate: Predicate | None  # The filter, or None.
+    hidden: tuple[Selected, ...] = ()  # The columns that only the filter uses.
+    predicate: Predicate | None = None  # The filter, or None.
 
     @classmethod
     def of(cls, columns: Mapping[str, object] | Sequence[str], where: object) -> Question:
@@ -201,25 +201,32 @@ class Question(Record):
         count = len(self.selection)
         return Question(tuple(columns[:count]), tuple(columns[count:]), predicate)
 
+    def __str__(self) -> str:
+        """Describe the request in one line: its first columns, and whether there is a filter.
 
-def short_description(selection: Sequence[Selected], predicate: Predicate | None) -> str:
-    """Describe a request in one line: its first columns, and whether there is a filter.
-
-    >>> short_description(read_selection(["a", "b", "c", "d", "e", "f"]), None)
-    'of a, b, c, d, e and 1 more'
-    """
-    more = f" and {len(selection) - 5:,} more" if len(selection) > 5 else ""
-    names = ", ".join(column.name for column in selection[:5])
-    return f"of {names}{more}{', filtered' if predicate is not None else ''}"
+        >>> str(Question(read_selection(["a", "b", "c", "d", "e", "f"])))
+        'of a, b, c, d, e and 1 more'
+        """
+        more = f" and {len(self.selection) - 5:,} more" if len(self.selection) > 5 else ""
+        names = ", ".join(column.name for column in self.selection[:5])
+        return f"of {names}{more}{', filtered' if self.predicate is not None else ''}"
 
 
 class PlannedQuery(ArrowResult):
     """A query that is ready to run: its columns, and its result as batches or as one table."""
 
-    selection: tuple[Selected, ...]
-    hidden: tuple[Selected, ...]
-    predicate: Predicate | None
+    question: Question  # The request, bound to the types of the data.
     _bytes_read: list[int]  # A counter, which threads share.
+
+    @property
+    def selection(self) -> tuple[Selected, ...]:
+        """The output columns."""
+        return self.question.selection
+
+    @property
+    def predicate(self) -> Predicate | None:
+        """The bound filter; None for all rows."""
+        return self.question.predicate
 
     @property
     def schema(self) -> pa.Schema:
@@ -227,12 +234,7 @@ class PlannedQuery(ArrowResult):
         return pa.schema([column.field for column in self.selection])
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {short_description(self.selection, self.predicate)}>"
-
-    @property
-    def every_column(self) -> tuple[Selected, ...]:
-        """The columns that are read: the output columns, and the columns that only the filter uses."""
-        return (*self.selection, *self.hidden)
+        return f"<{type(self).__name__} {self.question}>"
 
     @property
     def bytes_read(self) -> int:

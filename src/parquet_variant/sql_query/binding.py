@@ -152,10 +152,8 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
         def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> PlannedQuery:
             columns = tuple(replace(output, name=name) for name, output in group.items())
             bound = Question(columns, (), predicate).bound(ordinary, options.zone)
-            parquet = ParquetScan(
-                sources, bound.selection, predicate=bound.predicate, column=column, errors=options.errors,
-                zone=options.zone, threads=options.threads, coarse=True,
-            )  # fmt: skip
+            given = options.errors, options.zone, options.threads
+            parquet = ParquetScan(sources, bound, column, True, *given, coarse=True)
             return replace(parquet, dictionaries=parquet.strings_with_dictionary()) if options.dictionaries else parquet
 
         # For a query that needs rows but no column, a column that no file has.
@@ -236,7 +234,7 @@ def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate 
         outputs.append(output)
     # The filter of the scan needs its columns, which get names that no output has.
     names = () if plan.predicate is None else columns_of(plan.predicate)
-    of_filter = [column for column in plan.every_column if column.name in names]
+    of_filter = [column for column in plan.question.columns if column.name in names]
     hidden_names = {column.name: f"\x00{number}" for number, column in enumerate(of_filter)}
     hidden = tuple(replace(column, name=hidden_names[column.name]) for column in of_filter)
     filter_of_scan = None if plan.predicate is None else renamed(plan.predicate, hidden_names)
@@ -244,7 +242,7 @@ def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate 
     filter_of_query = None if predicate is None else bind(predicate, types, plan.zone)
     filters = [part for part in (filter_of_scan, filter_of_query) if part is not None]
     both = joined(And, filters) if filters else None
-    scan = replace(plan, selection=tuple(outputs), hidden=hidden, predicate=both)
+    scan = replace(plan, question=Question(tuple(outputs), hidden, both))
     return scan if isinstance(scan, MemoryScan) else _into_one_variant(scan)
 
 
@@ -253,7 +251,7 @@ def _into_one_variant(scan: Any) -> Any:
 
     Raises `VariantError` for paths into several Variant columns, of which a scan reads one.
     """
-    of_paths = {column.column for column in scan.every_column if column.path is not None}
+    of_paths = {column.column for column in scan.question.columns if column.path is not None}
     if of_paths <= {None}:
         return scan
     is_table = isinstance(scan, TableScan)

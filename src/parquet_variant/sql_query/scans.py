@@ -19,7 +19,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import with_json_as_variants
 from parquet_variant.ops.parse_json import parse_paths
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.selection import PlannedQuery, Selected
+from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
@@ -62,7 +62,7 @@ class _SideBySide(PlannedQuery, Record, repr=False):
 
     plans: Sequence[PlannedQuery]
     names: tuple[str, ...]
-    selection, hidden, predicate = (), (), None  # Each scan has its own.
+    question = Question(())  # Each scan has its own.
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -106,8 +106,7 @@ class TextScan(PlannedQuery, Record, repr=False):
     # For each column of text in `stored`, the outputs that are made of it: Variants, and text that is not JSON.
     made: Mapping[str, Sequence[Selected]]
     threads: int | None
-    selection: tuple[Selected, ...]  # The output columns of the query.
-    hidden, predicate = (), None  # The stored columns are filtered.
+    question: Question  # The output columns; the stored columns are filtered.
 
     @classmethod
     def plan(
@@ -137,9 +136,8 @@ class TextScan(PlannedQuery, Record, repr=False):
         )
         outputs = dict(needed) | {name: Selected.of(name) for name in others}
         rows = MemoryScan.plan(empty_table(parts), outputs, errors=options.errors, zone=options.zone)
-        return cls(
-            plan, rows, {inputs[text]: columns for text, columns in made.items()}, options.threads, rows.selection
-        )
+        named = {inputs[text]: columns for text, columns in made.items()}
+        return cls(plan, rows, named, options.threads, rows.question)
 
     @property
     def bytes_read(self) -> int:

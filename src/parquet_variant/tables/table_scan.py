@@ -24,7 +24,7 @@ from parquet_variant.files.parquet.scanning.scan_plan import FilePart, ScanRepor
 from parquet_variant.io.parallel import grouped, in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate, joined
-from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
+from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report
 from parquet_variant.tables.columns import align_table, by_logical_name, unshredded
@@ -117,9 +117,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
     # The table at one version: its columns (`struct`), those that queries may name (`columns`), its `storage`, itself
     # `for_tasks`, and the `place` of a data file: its storage, its path there, and its name for errors.
     current: Any
-    selection: tuple[Selected, ...]
-    hidden: tuple[Selected, ...] = ()  # The columns that only the filter needs.
-    predicate: Predicate | None = None  # The bound filter.
+    question: Question  # The request, bound to the types of the columns.
     place: Place | None = None  # The place of the Variant column, as names of the table; None if no path is selected.
     skipping: bool = True  # Whether to use statistics of the table and of files.
     zone: str = "UTC"  # Session time zone of casts.
@@ -150,7 +148,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
             if column is None and len(named) == 1:  # paths are into the Variant column that is selected by name
                 column = named.pop()
             place = places[chosen_variant(list(places), column, TableError)]
-        return cls(current, bound.selection, bound.hidden, bound.predicate, place, skipping, zone, threads)
+        return cls(current, bound, place, skipping, zone, threads)
 
     @classmethod
     def read_table(cls, current: Any, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
@@ -162,7 +160,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
         def read(file: File) -> pa.Table:
             return cls.file_columns.read_unshredded(current, file, fields)
 
-        parts = list(in_order(read, cls(current, ())._files(), thread_count(threads)))
+        parts = list(in_order(read, cls(current, Question(()))._files(), thread_count(threads)))
         if not parts:
             return align_table(empty_table(arrow_schema(fields)), fields, by_logical_name, unshredded)
         return pa.concat_tables(parts, promote_options="permissive")
@@ -175,7 +173,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
         return VariantArray(one_chunk(cls.read_table(current, [column], threads=threads)[column]))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {short_description(self.selection, self.predicate)} over {self.current!r}>"
+        return f"<{type(self).__name__} {self.question} over {self.current!r}>"
 
     # ---- provided by the format
 
@@ -242,7 +240,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
         return self._read(self._files())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self.selection, self.hidden, self.predicate, self.place, self.skipping, self.zone, self.threads
+        parts = self.question, self.place, self.skipping, self.zone, self.threads
         return type(self), (self.current.for_tasks(), *parts)
 
     # ---- one file
@@ -253,7 +251,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
         name = self.variant_in(file, opened)
         inside: list[Selected] = []
         missing: list[Selected] = []
-        for selected in self.every_column:
+        for selected in self.question.columns:
             if selected.path is not None:
                 if name is not None:
                     inside.append(selected)
@@ -278,8 +276,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
             (pushed if columns_of(condition) <= names and not positions else remaining).append(condition)
         scan = Scan(
             sources=(opened.source,),
-            selection=tuple(inside),
-            predicate=joined(And, pushed) if pushed else None,
+            question=Question(tuple(inside), predicate=joined(And, pushed) if pushed else None),
             column=name,
             skipping=self.skipping and not positions,
             zone=self.zone,
@@ -323,7 +320,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
             missing = {name: column.filter(mask) for name, column in missing.items()}
         read = {selected.name for selected in part.plan.scan.selection}
         columns: dict[str, pa.Array | pa.ChunkedArray] = {}
-        for selected in self.every_column:
+        for selected in self.question.columns:
             name, kind = selected.name, selected.field.type
             if name not in read:
                 column = missing[name] if name in missing else pa.nulls(len(rows), kind)
@@ -333,7 +330,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
                 columns[name] = pa.chunked_array(chunks, kind)
             else:
                 columns[name] = rows[name]
-        table = pa.table(columns, schema=pa.schema([selected.field for selected in self.every_column]))
+        table = pa.table(columns, schema=pa.schema([selected.field for selected in self.question.columns]))
         if part.plan.remaining is not None:
             table = table.filter(evaluate(part.plan.remaining, table))
         table = table.select([selected.name for selected in self.selection])

@@ -52,7 +52,7 @@ def schema(
 
     with queryable(path, column=column, version=version, at=at) as table:
         scan = table.typed(names=names)
-    paths = [None if selected.path is None else selected.path.shorthand for selected in scan.plan.every_column]
+    paths = [None if selected.path is None else selected.path.shorthand for selected in scan.plan.question.columns]
     rows = [(field.name, sql_type_name(field.type), path) for field, path in zip(scan.schema, paths, strict=True)]
     if as_json:
         print_json([{"name": name, "type": kind, "path": shown} for name, kind, shown in rows])
@@ -252,7 +252,7 @@ def _answer_paths(
 
         bound = bind_table(table, table.uri)
         variant = table.options.column or next(iter(bound.columns.variants), "")
-        hints += bound.path_hints(query.plan.every_column, variant)
+        hints += bound.path_hints(query.plan.question.columns, variant)
     for hint in hints:
         report_warning(hint)
 

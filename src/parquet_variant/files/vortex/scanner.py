@@ -220,9 +220,7 @@ _UNCAST_TYPES = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 class VortexScan(PlannedQuery, Record, repr=False):
     """A planned query over Vortex files; see `scan`."""
 
-    selection: tuple[Selected, ...]  # The output columns.
-    hidden: tuple[Selected, ...]  # The columns that only the filter reads.
-    predicate: Predicate | None  # The bound filter; None for all rows.
+    question: Question  # The request, bound to the types of all files.
     files: tuple[FileScan, ...]  # The plan of each file.
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
@@ -458,4 +456,4 @@ def scan(
             has_choice = column is not None or not file.layouts
             name = choose_variant(file, column, json=has_choice and bool(file.json_columns))
         planned.append(FileScan(file, bound, name, bound.predicate if skipping else None, cast, zone, threads))
-    return VortexScan(bound.selection, bound.hidden, bound.predicate, tuple(planned))
+    return VortexScan(bound, tuple(planned))

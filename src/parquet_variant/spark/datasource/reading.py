@@ -28,7 +28,7 @@ from parquet_variant.files.parquet.format.files import ParquetSource, locate, op
 from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.scanning.scan import Scan, types_in
 from parquet_variant.io.parallel import grouped
-from parquet_variant.query.selection import Selected, arrow_type, holds_variants
+from parquet_variant.query.selection import Question, Selected, arrow_type, holds_variants
 from parquet_variant.spark import arrow_variant
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
@@ -206,7 +206,8 @@ class BatchReader(DataSourceReader):
                 raise VariantFileError(problem, reason="no-such-column", file=source.path)
             fields = arrow_variant.to_arrow_schema(self.schema)
             types = dict(zip(names, fields.types, strict=True)) | types_in(file, [n for n in names if n in stored])
-        return Scan((source,), tuple(Selected(name, None, types[name], column=name) for name in names), threads=1)
+        columns = tuple(Selected(name, None, types[name], column=name) for name in names)
+        return Scan((source,), Question(columns), threads=1)
 
 
 def _packed(work: list[tuple[Any, Any]], size: int) -> list[InputPartition]:

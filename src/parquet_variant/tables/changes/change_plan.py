@@ -21,7 +21,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.query.predicate import And, Constant, In, Predicate, bind, columns_of
+from parquet_variant.query.predicate import And, Constant, In, Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
@@ -280,8 +280,7 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
             if len(variants) > 1:
                 continue  # A query reads the statistics of one Variant column.
             query = self.query(needed, next(iter(variants), None), zone)
-            types = {selected.name: selected.output for selected in query.selection}
-            files = self.prune(files, replace(query, predicate=bind(part, types, zone)))
+            files = self.prune(files, replace(query, question=replace(query.question, predicate=part).bound({}, zone)))
         return files
 
     @abstractmethod
@@ -300,7 +299,7 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
             return files
         values = values.take(pc.sort_indices(values))
         predicate = In(name, values) if len(values) else Constant(name, False)
-        return self.prune(files, replace(query, predicate=predicate))
+        return self.prune(files, replace(query, question=replace(query.question, predicate=predicate)))
 
     def filtered(self, files: FileSet, mask: Mask) -> FileSet:
         """Return the files for which a mask is True."""

@@ -21,7 +21,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_DEPTH
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.interop.tables import rows_of
-from parquet_variant.query.predicate import Predicate, evaluate
+from parquet_variant.query.predicate import evaluate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.fork_safety import cached_property
@@ -40,9 +40,7 @@ class MemoryScan(PlannedQuery, Record, repr=False):
     """A planned query over an Arrow table; `errors` and `zone` are as for `Table.scan`."""
 
     table: pa.Table
-    selection: tuple[Selected, ...]
-    hidden: tuple[Selected, ...]  # Columns that only the filter reads.
-    predicate: Predicate | None  # The bound filter; None for all rows.
+    question: Question  # The request, bound to the types of the columns.
     column: str  # The Variant column of the paths.
     errors: Errors = "null"
     zone: str = "UTC"
@@ -70,8 +68,7 @@ class MemoryScan(PlannedQuery, Record, repr=False):
         column_name = column or (variants[0] if len(variants) == 1 else "")
         if any(selected.path is not None and selected.column is None for selected in question.columns):
             column_name = chosen_variant(variants, column, VariantFileError, "no-such-column")
-        bound = question.bound(types, zone)
-        return cls(table, bound.selection, bound.hidden, bound.predicate, column_name, errors, zone)
+        return cls(table, question.bound(types, zone), column_name, errors, zone)
 
     @property
     def bytes_read(self) -> int:
@@ -93,7 +90,7 @@ class MemoryScan(PlannedQuery, Record, repr=False):
     def result_of(self, rows: pa.Table) -> pa.Table:
         """Return the result for some rows."""
         storage_of = cache(lambda column: known_versions(VariantArray.from_arrow(rows, column).storage))
-        columns = {selected.name: self._values(rows, selected, storage_of) for selected in self.every_column}
+        columns = {selected.name: self._values(rows, selected, storage_of) for selected in self.question.columns}
         result = pa.table([columns[selected.name] for selected in self.selection], schema=self.schema)
         return result if self.predicate is None else result.filter(evaluate(self.predicate, columns))
 

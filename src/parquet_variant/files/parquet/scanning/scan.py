@@ -36,9 +36,9 @@ from parquet_variant.files.parquet.scanning.scan_plan import (
 from parquet_variant.io.parallel import grouped, in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.similar_paths import missing_path_hint
-from parquet_variant.query.predicate import Predicate, columns_of, evaluate
+from parquet_variant.query.predicate import columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
-from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
+from parquet_variant.query.selection import PlannedQuery, Question
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.report_text import counted
 
@@ -111,12 +111,8 @@ class Scan(PlannedQuery):
     ----------
     sources
         The files.
-    selection
-        The output columns.
-    hidden
-        Columns that only the filter needs.
-    predicate
-        The bound filter, or None.
+    question
+        The request, bound to the types of the files.
     column
         The name of the Variant column, if there are several.
     skipping
@@ -137,9 +133,7 @@ class Scan(PlannedQuery):
     """
 
     sources: tuple[ParquetSource, ...]
-    selection: tuple[Selected, ...]
-    hidden: tuple[Selected, ...] = ()
-    predicate: Predicate | None = None
+    question: Question
     column: str | None = None
     skipping: bool = True
     errors: Errors = "null"
@@ -151,7 +145,7 @@ class Scan(PlannedQuery):
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     def __repr__(self) -> str:
-        return f"<Scan {short_description(self.selection, self.predicate)} over {counted(len(self.sources), 'file')}>"
+        return f"<Scan {self.question} over {counted(len(self.sources), 'file')}>"
 
     @property
     def schema(self) -> pa.Schema:
@@ -169,7 +163,7 @@ class Scan(PlannedQuery):
         # A skipped row cannot raise an error, so nothing is skipped with errors="raise".
         skipping = self.skipping and self.errors == "null"
         options = {"skipping": skipping, "only_bounds": self.only_bounds and self.predicate is None}
-        make = partial(plan_file, file, self.every_column, self.predicate, self.column, **options)
+        make = partial(plan_file, file, self.question.columns, self.predicate, self.column, **options)
         if self.predicate is not None:
             return make()
         return file.facts.plan((self.selection, self.column, *options.values(), file.source.partition), make)
@@ -179,7 +173,7 @@ class Scan(PlannedQuery):
         if self.predicate is None or not source.partition or not self.skipping or self.errors != "null":
             return True
         values, known = dict(source.partition), dict[str, PruningStatistics]()
-        for item in self.every_column:
+        for item in self.question.columns:
             if item.path is None and item.stored_name in values:
                 known[item.name] = constant_statistics(values[item.stored_name])
         return bool(may_match(self.predicate, lambda name: known.get(name, UNKNOWN)))
@@ -187,7 +181,7 @@ class Scan(PlannedQuery):
     def _outputs(self) -> tuple[list[int], list[int]]:
         """Return the numbers of the columns that the filter needs, and of the other output columns."""
         names = columns_of(self.predicate) if self.predicate is not None else set()
-        first = [number for number, item in enumerate(self.every_column) if item.name in names]
+        first = [number for number, item in enumerate(self.question.columns) if item.name in names]
         return first, [number for number in range(len(self.selection)) if number not in first]
 
     def strings_with_dictionary(self) -> frozenset[str]:
@@ -220,7 +214,7 @@ class Scan(PlannedQuery):
     def tasks(self, task_bytes: int = 128 << 20) -> list[ScanTask]:
         """Split the work into tasks of about `task_bytes` compressed bytes, without row groups that cannot match."""
         tasks: list[ScanTask] = []
-        outputs = range(len(self.every_column))
+        outputs = range(len(self.question.columns))
         for source in filter(self._may_match_partition, self.sources):
             with open_file(source) as file:
                 plan = self._plan(file)
@@ -239,7 +233,7 @@ class Scan(PlannedQuery):
     def to_arrow(self) -> pa.Table:
         """Return the whole result, and warn of a path that no row has and that is similar to a path of the rows."""
         table = super().to_arrow()
-        paths = [column.path for column in self.every_column if column.path is not None]
+        paths = [column.path for column in self.question.columns if column.path is not None]
         has_values = all(column.null_count < len(column) for column in table.columns)
         # The keys are read from the files, which takes requests to an object store.
         if has_values or not paths or is_remote(self.sources):
@@ -318,7 +312,7 @@ class Scan(PlannedQuery):
         mask: pa.BooleanArray | None = None
         if self.predicate is not None:
             columns = part.columns(filter_outputs)
-            named = {self.every_column[number].name: column for number, column in columns.items()}
+            named = {self.question.columns[number].name: column for number, column in columns.items()}
             mask = evaluate(self.predicate, named).fill_null(scalar(False, pa.bool_()))
             matches = mask.true_count
             if not matches:
@@ -350,9 +344,9 @@ def scan(
     question, (first, *others) = Question.of(columns, where), locate(source, filesystem)
     sources = [replace(first, kept=[]), *others]  # a small remote file is requested once
     bound = question.bound(types_in_files(sources, question.ordinary_names), zone)
-    has_paths = any(item.path is not None for item in (*bound.selection, *bound.hidden))
+    has_paths = any(item.path is not None for item in bound.columns)
     name = variant_of_files(sources, column).name if has_paths and (column is not None or others) else column
-    return Scan(tuple(sources), bound.selection, bound.hidden, bound.predicate, name, skipping, errors, zone, threads)
+    return Scan(tuple(sources), bound, name, skipping, errors, zone, threads)
 
 
 def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> pa.Schema:

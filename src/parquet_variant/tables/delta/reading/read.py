@@ -212,7 +212,7 @@ class DeltaScan(TableScan[Add], repr=False):
         if not self.skipping or predicate is None or not current.num_files:
             return pruned
         names, remaining = columns_of(predicate), []
-        selection = {column.name: column for column in self.every_column if column.name in names}
+        selection = {column.name: column for column in self.question.columns if column.name in names}
         for start in range(0, current.num_files, pruning.FILES_AT_ONCE):
             files = current.files.slice(start, pruning.FILES_AT_ONCE)
             by_name = {name: _partition_statistics(current, files, column) for name, column in selection.items()}

@@ -71,7 +71,7 @@ def field_ids(query: TableScan[Any]) -> frozenset[int]:
 def _filtered(query: TableScan[Any]) -> dict[str, Selected]:
     """Return the columns that the filter of a query names."""
     names = set() if query.predicate is None else columns_of(query.predicate)
-    return {column.name: column for column in query.every_column if column.name in names}
+    return {column.name: column for column in query.question.columns if column.name in names}
 
 
 def _field(query: TableScan[Any], selected: Selected) -> Field | None:
