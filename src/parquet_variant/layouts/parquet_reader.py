@@ -1,7 +1,7 @@
 """pyarrow's Parquet reader, opened the same way everywhere: schemas may be as deep as this library can read.
 
-Owns the limit on the depth of a file's schema and how the installed pyarrow is asked for it. Every module that needs a
-`pyarrow.parquet.ParquetFile` gets it here.
+Owns the limit on the depth of a file's schema and how the installed pyarrow is asked for it, and the unit of INT96.
+Every module that needs a `pyarrow.parquet.ParquetFile` gets it here.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _TOO_DEEP = "too deeply nested"
 
 
 @cache
-def depth_options() -> dict[str, Any]:
-    """Return the arguments that make pyarrow read deep schemas; none where pyarrow has no limit."""
+def reader_options() -> dict[str, Any]:
+    """Return the arguments that make pyarrow read deep schemas, if it has a limit, and INT96 of any year."""
     has_limit = "schema_depth_limit" in inspect.signature(pq.ParquetFile.__init__).parameters
-    return {"schema_depth_limit": MAX_SCHEMA_DEPTH} if has_limit else {}
+    # Nanoseconds, pyarrow's default for INT96, overflow silently outside the years 1677 to 2262.
+    return {"coerce_int96_timestamp_unit": "us"} | ({"schema_depth_limit": MAX_SCHEMA_DEPTH} if has_limit else {})
 
 
 def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
@@ -36,7 +37,7 @@ def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
     Raises `VariantFileError` with reason ``too-deep`` if the file's schema is deeper than `MAX_SCHEMA_DEPTH`.
     """
     try:
-        return pq.ParquetFile(source, **depth_options(), **options)
+        return pq.ParquetFile(source, **reader_options(), **options)
     except OSError as error:
         if _TOO_DEEP in str(error):
             raise too_deep(source if isinstance(source, str) else None) from None

@@ -260,7 +260,6 @@ def first_rows(
     try:
         opened = open_parquet(
             stream or file.stream, metadata=file.metadata, buffer_size=_BUFFER, pre_buffer=False, read_dictionary=names,
-            coerce_int96_timestamp_unit="us",
         )  # fmt: skip
         reader: Any = opened.reader
         chosen = sorted(leaves)

@@ -74,11 +74,7 @@ class DataFileColumns(ABC, Record):
     def opened(cls, current: Any, file: Any) -> Iterator[tuple[Self, pq.ParquetFile]]:
         """Open a data file to read whole rows; see `file_errors`."""
         storage, path, name = current.place(file)
-        with (
-            file_errors(name, cls.error),
-            # As nanoseconds, pyarrow's default for INT96, times outside of 1677 to 2262 would overflow silently.
-            open_parquet(storage.open(path), coerce_int96_timestamp_unit="us") as parquet,
-        ):
+        with file_errors(name, cls.error), open_parquet(storage.open(path)) as parquet:
             yield cls(parquet.schema_arrow, parquet.metadata.num_rows, current, file), parquet
 
     @classmethod

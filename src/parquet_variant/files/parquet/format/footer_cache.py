@@ -24,7 +24,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format import thrift
 from parquet_variant.files.parquet.format.footer import SchemaNode, schema_elements
 from parquet_variant.kernels.arrow_buffers import bitmap
-from parquet_variant.layouts.parquet_reader import depth_options
+from parquet_variant.layouts.parquet_reader import reader_options
 from parquet_variant.support.fork_safety import in_forked_child
 from parquet_variant.types.forms import chunks_in_form, plain_form, with_fields
 
@@ -162,9 +162,7 @@ class Reader(pq.ParquetFile):
             # Numbers, because pyarrow would search names in the paths of all columns.
             read_dictionary=list(dictionaries),
             pre_buffer=pre_buffer,
-            # Nanoseconds, pyarrow's default for INT96, overflow silently outside the years 1677 to 2262.
-            coerce_int96_timestamp_unit="us",
-            **depth_options(),
+            **reader_options(),
         )
 
     # A private name of pyarrow, used only here. In a pyarrow without it, the map is made: slower, but right.

@@ -214,8 +214,8 @@ class StoredFile(FileFacts):
                 elements.append(element if node.is_leaf else thrift.with_fields(element, 0, {_CHILDREN: children}))
         footer = encoded_footer(elements, [PlacedGroup(rows, chunks)], {}, "", len(leaves))
         body += footer + len(footer).to_bytes(4, "little") + MAGIC
-        # INT96 as in `Reader`; without threads, because types registered in Python must not be destroyed in one.
-        with open_parquet(pa.BufferReader(body), coerce_int96_timestamp_unit="us") as file:
+        with open_parquet(pa.BufferReader(body)) as file:
+            # Without threads, because types registered in Python must not be destroyed in one.
             return file.read(use_threads=False)
 
 

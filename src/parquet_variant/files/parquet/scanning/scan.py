@@ -105,42 +105,20 @@ def tables_of_parts(
 
 @dataclass(frozen=True, repr=False)
 class Scan(PlannedQuery):
-    """A query over Parquet files, made by `scan`: only footers are read until rows are requested.
-
-    Parameters
-    ----------
-    sources
-        The files.
-    question
-        The request, bound to the types of the files.
-    column
-        The name of the Variant column, if there are several.
-    skipping
-        Whether to skip row groups by their statistics.
-    errors
-        Action for a value that cannot be cast: ``"null"`` or ``"raise"``.
-    zone
-        The session time zone of casts.
-    threads
-        Number of row groups or columns that are read at the same time (default: one per CPU of this process).
-    coarse
-        Whether the result may contain rows that do not match the filter, where removing them costs more than it saves.
-    dictionaries
-        Names of string columns that are returned as dictionaries.
-    only_bounds
-        Whether the result of a scan without a filter only has to preserve the minimum and maximum of its columns, nulls
-        ignored: row groups with exact statistics are not read.
-    """
+    """A query over Parquet files, made by `scan`: only footers are read until rows are requested."""
 
     sources: tuple[ParquetSource, ...]
-    question: Question
-    column: str | None = None
-    skipping: bool = True
-    errors: Errors = "null"
-    zone: str = "UTC"
-    threads: int | None = None
+    question: Question  # The request, bound to the types of the files.
+    column: str | None = None  # The name of the Variant column, if there are several.
+    skipping: bool = True  # Whether to skip row groups by their statistics.
+    errors: Errors = "null"  # What a value that cannot be cast gives: null or an error.
+    zone: str = "UTC"  # The session time zone of casts.
+    threads: int | None = None  # Number of row groups or columns to read at the same time (default: one per CPU).
+    # Whether the result may contain rows that do not match the filter, where removing them costs more than it saves.
     coarse: bool = False
-    dictionaries: frozenset[str] = frozenset()
+    dictionaries: frozenset[str] = frozenset()  # Names of string columns that are returned as dictionaries.
+    # Whether the result of a scan without a filter only has to preserve the minimum and maximum of its columns, nulls
+    # ignored: row groups with exact statistics are not read.
     only_bounds: bool = False
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 

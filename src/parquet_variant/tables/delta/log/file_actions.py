@@ -163,7 +163,7 @@ def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, An
 
     These are as `FILE_SCHEMA`, with a column `stats_parsed` if statistics exist only in that form.
     """
-    with open_parquet(source, coerce_int96_timestamp_unit="us") as parquet:
+    with open_parquet(source) as parquet:
         present = parquet.schema_arrow
         other_actions: list[dict[str, Any]] = []
         names = [name for name in _OTHER_ACTIONS if name in present.names]
