@@ -25,7 +25,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.batches import ChunkResult, Pass
 from parquet_variant.ingestion.ingest import profile as profile_files
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, plan_splits
 from parquet_variant.ingestion.table_sources import find_tables
 from parquet_variant.ingestion.task import read_arrays
@@ -99,8 +99,8 @@ class DataSet(Record, eq=False):
 
     @property
     def text_bytes(self) -> int:
-        """Estimated bytes of the text in the JSON files: compressed text is about ten times as large as its files."""
-        return sum(file.size * (10 if file.codec else 1) for file in self.text_files)
+        """Estimated bytes of the text in the JSON files: see `COMPRESSION_RATIO`."""
+        return sum(file.size * (COMPRESSION_RATIO if file.codec else 1) for file in self.text_files)
 
     def text_results(
         self, text: TextOptions, work: Callable[[Tape], Result], threads: int, share: float = 1.0

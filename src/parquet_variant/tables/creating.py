@@ -13,8 +13,7 @@ from pyarrow import fs
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import bad_option, check_choice, strings_of
-from parquet_variant.files.parquet.writing.conform import FileKeywords
-from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
+from parquet_variant.files.parquet.writing.conform import WriterKeywords
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.ops.interop.tables import with_variant_columns
 from parquet_variant.support.choices import AnyLayout, OutputFormat, TableMode, VortexLayout
@@ -25,14 +24,9 @@ from parquet_variant.tables.table.base import accepted_keywords
 from parquet_variant.tables.table.table import Table
 
 
-class WriteKeywords(FileKeywords, total=False):
+class WriteKeywords(WriterKeywords, total=False):
     """The keywords of `write` that only some formats have."""
 
-    variants: Collection[str]
-    value_first: bool
-    filesystem: fs.FileSystem | None
-    threads: int
-    encodings: ColumnEncodings | None
     partition_by: Any
     properties: Mapping[str, Any] | None
     where: str | None

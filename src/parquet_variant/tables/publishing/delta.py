@@ -34,7 +34,7 @@ from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, phys
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, raw_values, to_bytes, type_name
-from parquet_variant.tables.iceberg.writing.write_plan import in_type, metric_leaves
+from parquet_variant.tables.iceberg.writing.write_plan import in_type
 from parquet_variant.tables.partitions import partition_array
 from parquet_variant.tables.pruning import bounds_to_bytes, double_bounds, shifted_times, without_inverted
 from parquet_variant.tables.publishing.source import (
@@ -131,7 +131,7 @@ class DeltaSource(Source):
         rows = statistics.with_json_stats(self.snapshot.files.filter(mask), schema)
         stats = statistics.read_stats(rows, schema)
         metrics = []
-        for way, (_, f) in zip(leaves(schema), metric_leaves(columns.schema.struct), strict=True):
+        for way, (*_, f) in zip(leaves(schema), leaves(columns.schema.struct), strict=True):
             nulls = stats.get("nullCount", physical_place(way)).to_pylist()
             metrics.append((f, nulls, *_bounds(stats, way, f.type)))
         for number, add in enumerate(iter_adds(rows)):
@@ -426,7 +426,7 @@ class _Writer:
     def stats(self, file: DataFile) -> dict[str, Any]:
         """Return the statistics of a file as the log's tree of objects."""
         columns: dict[tuple[str, ...], ColumnMetrics] = {}
-        for way, (_, f) in zip(leaves(self.schema), metric_leaves(self.columns.schema.struct), strict=True):
+        for way, (*_, f) in zip(leaves(self.schema), leaves(self.columns.schema.struct), strict=True):
             if f in self.columns.partition_fields:
                 continue
             metrics = column_metrics(file, f)

@@ -21,7 +21,6 @@ from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.tables.iceberg.locations import is_remote, normal_location
 from parquet_variant.tables.iceberg.reading.snapshot import PATH_ID, POSITION_ID
-from parquet_variant.tables.iceberg.writing.write_plan import metric_leaves
 from parquet_variant.tables.opening import PUBLISHED_FROM
 from parquet_variant.tables.publishing.ducklake_catalog import (
     ColumnRow,
@@ -43,6 +42,7 @@ from parquet_variant.tables.publishing.source import (
     cannot_publish,
     difference_from,
 )
+from parquet_variant.tables.schema import leaves
 from parquet_variant.tables.storage import open_storage
 
 _AUTHOR = "parquet-variant"
@@ -238,7 +238,7 @@ class _Publication:
             self.insert("name_mapping", [(mapping_id, *row) for row in mapping_rows(self.columns, partition)])
         root = normal_location(self.source.location).rstrip("/") + "/"
         (first_row,) = self.run("SELECT next_row_id FROM {table_stats} WHERE table_id = ?", self.table_id)[0]
-        leaves = [f for _, f in metric_leaves(self.columns.schema.struct)]
+        fields = [f for *_, f in leaves(self.columns.schema.struct)]
         files, column_stats, path_stats, partitions, vectors = [], [], [], [], []
         rows = size = 0
         for described in self.source.described(self.columns, listed):
@@ -251,8 +251,8 @@ class _Publication:
                  int.from_bytes(tail[:4], "little"), first_row + rows, partition_id, None, mapping_id, None)
             )  # fmt: skip
             rows, size = rows + described.record_count, size + described.size
-            column_stats += [(*key, *row) for row in column_statistics(described, leaves)]
-            path_stats += [(*key, *row) for f in leaves for row in path_statistics(described, f)]
+            column_stats += [(*key, *row) for row in column_statistics(described, fields)]
+            path_stats += [(*key, *row) for f in fields for row in path_statistics(described, f)]
             for index, (f, text) in enumerate(self.columns.partition_texts(described)):
                 if self.in_directories and f"/{self.columns.stored_name(f)}=" not in described.path:
                     raise cannot_publish(

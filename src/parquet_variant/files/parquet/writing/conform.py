@@ -33,7 +33,7 @@ from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.ops.validate import refuse_malformed
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort, FileMode
+from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form, in_form, plain_form, without_encoding
 from parquet_variant.types.path import VariantPath
@@ -66,7 +66,6 @@ class WriterKeywords(FileKeywords, total=False):
     filesystem: fs.FileSystem | None
     threads: int
     encodings: ColumnEncodings | None
-    mode: FileMode
 
 
 @dataclass(frozen=True, slots=True)

@@ -386,13 +386,14 @@ def write(
     column: str = "v",
     schema: SchemaLike | Mapping[str, SchemaLike] = None,
     layout: Layout = "final",
+    mode: FileMode = "error",
     **options: Unpack[conform.WriterKeywords],
 ) -> FileInfo:
     """Write a Parquet file with Variant columns; see `pv.write`."""
     check_choice("layout", layout, get_args(Layout))
     columns = {column: data} if isinstance(data, VariantArray) else data
     recover([path], options.get("filesystem"))
-    with VariantWriter(path, **options) as file:
+    with VariantWriter(path, mode=mode, **options) as file:
         if schema is not None or layout != "final":
             columns = with_layout(columns, schema, layout, frozenset(options.get("variants", ())))
         file.write_batch(columns)

@@ -169,7 +169,8 @@ def manifest_metrics(
     """Return the metrics of a written file, and its row groups' begins; `metrics`: those of its leaf columns."""
     result: dict[str, Any] = {name: {} for name in METRICS}
     file_leaves = info.facts.schema.leaves()
-    for position, (place, f) in enumerate(metric_leaves(schema.struct)):
+    for position, way in enumerate(leaves(schema.struct)):
+        place, f = tuple(f.name for f in way), way[-1]
         mode = properties.metrics_mode(".".join(place), position)
         limit = truncation(mode, ".".join(place))
         column = metrics.columns.get(place)
@@ -199,11 +200,6 @@ def manifest_metrics(
             result["column_sizes"][number] = size
     result["split_offsets"] = tuple(sorted(chunk_start_of(info.facts.chunk(0, group)) for group in info.facts.groups))
     return result
-
-
-def metric_leaves(struct: StructType) -> list[tuple[Place, Field]]:
-    """Return the columns that have metrics: leaves of structs; lists and maps, which have counts, whole."""
-    return [(tuple(f.name for f in way), way[-1]) for way in leaves(struct)]
 
 
 def _set_bounds(result: dict[str, Any], f: Field, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
