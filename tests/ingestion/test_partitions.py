@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.files.parquet.format import files
 from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.io.directories import partition_texts, typed_partitions
 from parquet_variant.tables import partitions
@@ -356,6 +357,17 @@ def test_rows_appended_to_a_partitioned_directory_go_to_its_partitions(tmp_path:
         assert caught.value.reason == reason
     assert pv.open(dest).read().to_pylist().count({"id": 4, "day": "2026-01-02"}) == 2
     assert len(pv.open(dest).read()) == 18
+
+
+def test_an_append_lists_the_directory_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, folder = tmp_path / "rows.json", tmp_path / "out"
+    rows.write_text('{"a": 1, "k": "x"}\n')
+    pv.ingest(rows, folder, partition_by="k=$.k")
+    listed, list_files = [], files.list_files
+    monkeypatch.setattr(files, "list_files", lambda source, *rest: listed.append(source) or list_files(source, *rest))
+    pv.ingest(rows, folder, mode="append")
+    assert listed == [str(folder)]
+    assert [file.rpartition("/")[0] for file in pv.open(folder).data_files()] == [f"{folder}/k=x"] * 2
 
 
 def test_tables_below_the_directory_are_kept(source, tmp_path):

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError, bad_option, strings_of
-from parquet_variant.files.parquet.format.files import locate
+from parquet_variant.errors import bad_option, strings_of
 from parquet_variant.io.directories import types_to_declare
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support.choices import Errors
@@ -116,14 +115,3 @@ class PartitionBy(Record):
         others = {**columns, **self.values(columns[variant])}
         for values, rows in rows_by_partition({name: others.pop(name) for name in self.names}):
             yield values, others if rows is None else {name: column.take(rows) for name, column in others.items()}
-
-
-def existing_partitions(dest: str) -> dict[str, pa.DataType] | None:
-    """Return the partition columns of a directory and their types; None if the directory contains no Parquet files."""
-    try:
-        sources = locate(dest)
-    except VariantFileError as error:
-        if error.reason in ("no-files", "no-such-file"):
-            return None
-        raise
-    return {name: value.type for name, value in sources[0].partition}

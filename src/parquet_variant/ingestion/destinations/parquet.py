@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, bad_option
-from parquet_variant.files.parquet.format.files import ParquetSource, locate
+from parquet_variant.files.parquet.format.files import ParquetSource, locate, locate_any
 from parquet_variant.files.parquet.scanning.scan import read_schema, schema_of_files
 from parquet_variant.files.parquet.writing.writer import VariantWriter, with_layout
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ingestion import destination
-from parquet_variant.ingestion.partition_by import PartitionBy, existing_partitions
+from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.io.directories import partition_texts
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging, open_staging, staged_job
@@ -100,18 +100,23 @@ class PartitionedFiles:
 class ParquetDirectory(destination.Destination):
     """A directory of Parquet files, which may be partitioned."""
 
+    held: Sequence[ParquetSource] = ()  # The files before an append.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "held": ()}  # Tasks do not need the list of all files.
+
     @property
     def holds_data(self) -> bool:
         """Whether the directory has Parquet files."""
-        return existing_partitions(self.dest) is not None
+        return bool(locate_any(self.dest))
 
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the files of the directory."""
-        return () if existing_partitions(self.dest) is None else locate(self.dest)
+        return self.held
 
     def columns(self) -> pa.Schema:
         """Return the columns of files that are spread over the directory."""
-        return schema_of_files(spread(self.data_files(), FILES_WITH_TYPES))
+        return schema_of_files(spread(self.held, FILES_WITH_TYPES))
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuse to append columns that the files of the directory lack: readers would not find their values."""
@@ -167,9 +172,10 @@ def open_parquet(request: destination.WriteRequest) -> destination.Destination |
         return None
     if request.mode == "append" and vortex_files(request.dest):
         raise bad_option(f"{request.dest} has Vortex files, which would hide Parquet files: use format='vortex'")
-    names = request.partition_by.names
-    existing = existing_partitions(request.dest) if request.mode == "append" else None
-    if existing is not None and names and names != tuple(existing):
+    names, opened = request.partition_by.names, ParquetDirectory(request, staging)
+    opened.held = locate_any(request.dest) if request.mode == "append" else ()
+    existing = {name: value.type for name, value in opened.held[0].partition} if opened.held else {}
+    if opened.held and names and names != tuple(existing):
         columns = f"partitioned by {', '.join(existing)}" if existing else "not partitioned"
         raise bad_option(
             f"the partition columns are {', '.join(names)}, but {request.dest} is {columns}: name the same columns, or "
@@ -178,8 +184,8 @@ def open_parquet(request: destination.WriteRequest) -> destination.Destination |
     if existing and not names:
         paths = {name: None if name in (request.columns or ()) else VariantPath((name,)) for name in existing}
         derived = (Selected(name, paths[name], kind) for name, kind in existing.items())
-        request = replace(request, partition_by=PartitionBy(tuple(derived), is_derived=True))
-    return ParquetDirectory(request, staging)
+        opened.request = replace(request, partition_by=PartitionBy(tuple(derived), is_derived=True))
+    return opened
 
 
 class DirectoryCommit(Record):

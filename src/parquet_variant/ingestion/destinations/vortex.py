@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import bad_option
+from parquet_variant.files.parquet.format.files import locate_any
 from parquet_variant.files.vortex.dtype import JsonColumn
 from parquet_variant.files.vortex.library import vortex
 from parquet_variant.files.vortex.paths import local_name
 from parquet_variant.files.vortex.writer import write
 from parquet_variant.ingestion import destination
-from parquet_variant.ingestion.partition_by import existing_partitions
 from parquet_variant.io.directories import VORTEX_SUFFIX
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, open_staging
@@ -62,6 +62,6 @@ def open_vortex(request: destination.WriteRequest) -> destination.Destination | 
     if dest.endswith(VORTEX_SUFFIX) and not Path(dest).is_dir():
         return VortexFile.open(request)
     staging = open_staging(dest, request.mode)
-    if request.mode == "append" and existing_partitions(dest) is not None:
+    if request.mode == "append" and locate_any(dest):
         raise bad_option(f"{dest} has Parquet files, which Vortex files would hide: use format='parquet'")
     return None if staging is None else VortexDirectory(request, staging)

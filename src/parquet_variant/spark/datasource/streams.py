@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from parquet_variant.errors import DeltaError, IcebergError, TableError, VariantFileError, bad_option
-from parquet_variant.files.parquet.format.files import ParquetSource, locate
+from parquet_variant.files.parquet.format.files import ParquetSource, locate_any
 from parquet_variant.io.staging import COMPACTED
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.reading import BatchReader
@@ -165,12 +165,7 @@ class DirectoryStreamReader(LimitedStreamReader):
         return self.reader.partitions_of_files([existing[path] for path in sorted(new)])
 
     def _existing_files(self) -> dict[str, ParquetSource]:
-        try:
-            return {source.path: source for source in locate(self.options.sources)}
-        except VariantFileError as error:
-            if error.reason != "no-files":
-                raise
-            return {}
+        return {source.path: source for source in locate_any(self.options.sources, ("no-files",))}
 
 
 def _offset(files: frozenset[str]) -> dict[str, Any]:

@@ -300,6 +300,16 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
     return [replace(file, partition=partition) for (file, _), partition in zip(files, partitions, strict=True)]
 
 
+def locate_any(source: Source, nothing: Sequence[str] = ("no-files", "no-such-file")) -> list[ParquetSource]:
+    """Return the Parquet files of a path; none if `locate` raises an error with one of these reasons."""
+    try:
+        return locate(source)
+    except VariantFileError as error:
+        if error.reason not in nothing:
+            raise
+        return []
+
+
 def data_files(source: Source, filesystem: fs.FileSystem | None = None) -> list[str]:
     """Return the paths of the Parquet files of a path, directory, glob or list; see `Table.data_files`."""
     return [file.path for file in locate(source, filesystem)]
