@@ -98,6 +98,21 @@ def test_rows_that_meet_a_condition_are_replaced_in_one_commit(table_format, tmp
 
 
 @FORMATS
+def test_new_values_and_rows_of_a_merge_are_cast_in_the_session_time_zone(table_format, tmp_path):
+    zone, local, instant = "Europe/Berlin", '{"k": "2024-07-01 14:00:00"}', '{"k": "2024-07-01 12:00:00Z"}'
+    noon = datetime(2024, 7, 1, 12, tzinfo=UTC)
+    pv.write(tmp_path, {"v": pv.parse_json([instant])}, format=table_format)
+    merge = pv.open(tmp_path).merge(
+        {"v": pv.parse_json([local])}, "target.v:k::timestamp = source.v:k::timestamp", zone=zone
+    )
+    assert merge.when_matched_update({"v:s": "source.v:k::timestamp"}).execute().rows_updated == 1
+    pv.open(tmp_path).overwrite({"v": pv.parse_json([local])}, where=f"v:k::timestamp = '{noon}'", zone=zone)
+    pv.open(tmp_path).update({"v:t": "v:k::timestamp", "v:u": "v:k::timestamp + INTERVAL 1 HOUR"}, zone=zone)
+    (value,) = pv.open(tmp_path).read().to_pylist()
+    assert value == {"k": "2024-07-01 14:00:00", "t": noon, "u": noon + timedelta(hours=1)}
+
+
+@FORMATS
 def test_messages_name_the_options_as_the_user_writes_them(table_format, tmp_path):
     pv.write(tmp_path, {"n": [1]}, format=table_format)
     table = pv.open(tmp_path)

@@ -18,8 +18,10 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import with_marks
 from parquet_variant.arrays.parts import empty_table
+from parquet_variant.arrays.variant_array import plain_storage
 from parquet_variant.errors import VariantError, VariantFileError, check_column_name, strings_of
 from parquet_variant.layouts.type_grammar import as_target, result_type, value_target
+from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import Computed, Predicate, all_of, bind, columns_of, conditions_of
 from parquet_variant.support.records import Record
@@ -72,6 +74,19 @@ class Selected(Record):
         if self.path is None or not self.path.has_wildcard:
             return self.type
         return result_type(VARIANT_STORAGE if self.type is None else self.type, self.path)
+
+    def values_in(
+        self, storage: pa.StructArray, *, safe: bool = False, zone: str = "UTC", group: Any = None
+    ) -> pa.Array:
+        """Return the values at the path in a Variant column, without a path the whole Variants; see `extract_path`.
+
+        `group`: the `storage_group` of the column, for several paths.
+        """
+        path = self.path or VariantPath()
+        if self.output is None:
+            return plain_storage(extract_variant(storage, path))
+        target, values = VARIANT_STORAGE if self.type is None else self.type, storage if group is None else group
+        return extract_path(values, path, target, safe=safe, zone=zone, lossless=self.lossless)
 
 
 def arrow_type(kind: object) -> pa.DataType | None:

@@ -26,7 +26,6 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.storage_shape import DDL_NAMES
 from parquet_variant.ops.columns.arguments import as_variant_array
-from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes, equal_forms, keys_of_number_texts, sort_keys
 from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.parse_json import parse_json
@@ -231,12 +230,8 @@ class CallContext(Record):
 
 def _value_at(values: VariantArray, path: str, type_name: str | None, tries: bool, context: CallContext) -> pa.Array:
     """Return the values at a path, cast to a type; Variants without one."""
-    parsed, kind = VariantPath.parse(path), arrow_type(type_name)
-    if kind is None and not parsed.has_wildcard:
-        return plain_storage(extract_variant(values.storage, parsed))
-    is_strict = context.errors == "raise" and not tries
-    target = VARIANT_STORAGE if kind is None else kind
-    return extract_path(values.storage, parsed, target, safe=is_strict, zone=context.zone)
+    selected = Selected("", VariantPath.parse(path), arrow_type(type_name))
+    return selected.values_in(values.storage, safe=context.errors == "raise" and not tries, zone=context.zone)
 
 
 def _sort_keys(values: VariantArray, *constants: Any) -> pa.Array:

@@ -67,29 +67,22 @@ def number_column(alias: str, table: pa.Table) -> str:
     return f"{quoted(alias)}.{quoted(table.column_names[0])}"
 
 
-def needed_table(rows: pa.Table, columns: Mapping[str, Selected]) -> pa.Table:
+def needed_table(rows: pa.Table, columns: Mapping[str, Selected], zone: str) -> pa.Table:
     """Return the columns that expressions need, by the names that they use, as a `numbered` table.
 
     `rows`: rows in the table's columns, Variants as storage structs.
+    `zone`: the session time zone of casts.
     """
-    extracted = {name: _extract_needed(rows, needed) for name, needed in columns.items()}
-    return numbered(extracted, len(rows))
 
+    def values(needed: Selected) -> pa.ChunkedArray:
+        name = needed.stored_name
+        column = column_at(rows, [name] if name in rows.column_names else name.split("."))
+        if needed.path is None:
+            return column
+        arrays = [needed.values_in(VariantArray(chunk).storage, zone=zone) for chunk in column.chunks]
+        return pa.chunked_array(arrays, None if arrays else needed.field.type)
 
-def _extract_needed(rows: pa.Table, needed: Selected) -> Any:
-    name = needed.stored_name
-    column = column_at(rows, [name] if name in rows.column_names else name.split("."))
-    if needed.path is None:
-        return column
-    chunks = [VariantArray(chunk) for chunk in column.chunks if len(chunk)]
-    output = Selected("", needed.path, needed.type).output
-    if not chunks:
-        return pa.nulls(0, output if output is not None else arrow_type(VARIANT))
-    values = [
-        variant_get(chunk, needed.path, output if output is not None else "variant", errors="null") for chunk in chunks
-    ]
-    arrays = [value.storage if isinstance(value, VariantArray) else value for value in values]
-    return pa.chunked_array(arrays) if len(arrays) > 1 else arrays[0]
+    return numbered({name: values(needed) for name, needed in columns.items()}, len(rows))
 
 
 def evaluate(texts: Mapping[str, str], tables: Mapping[str, pa.Table], zone: str) -> pa.Table:
@@ -218,7 +211,7 @@ def assigned(
     Raises `TableError`: reason ``"type-mismatch"`` for a value that does not fit its column.
     """
     needed = needed_columns(assignments)
-    inputs = {name: needed_table(table, needed.get(name, {})) for name, table in tables.items()}
+    inputs = {name: needed_table(table, needed.get(name, {}), zone) for name, table in tables.items()}
     result = rows
     for assignment, value in zip(assignments, new_values(assignments, inputs, zone), strict=True):
         field = schema.get(assignment.column)

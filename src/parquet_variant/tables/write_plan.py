@@ -107,7 +107,7 @@ def _evaluate(name: str, text: str, table: pa.Table) -> pa.Array:
 
     try:
         expression = read_expression(text, {"t": columns_of_data(table)}, engine="spark")
-        rows = needed_table(table, expression.columns["t"])
+        rows = needed_table(table, expression.columns["t"], "UTC")
         return one_chunk(evaluate({"answer": expression.text}, {"t": rows}, "UTC")["answer"])
     except TableError:
         raise

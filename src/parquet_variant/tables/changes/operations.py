@@ -158,9 +158,8 @@ def replace_where(table: ChangeableTable[Any], options: ChangeOptions, data: Any
         assert condition is not None
         new = [changes.write.with_generated_columns(part) for part in current.numbered(rows)]
         for part in new:
-            needed = needed_table(
-                align_table(part, current.schema, by_given_name, exact=True), condition.columns[TARGET]
-            )
+            aligned = align_table(part, current.schema, by_given_name, exact=True)
+            needed = needed_table(aligned, condition.columns[TARGET], deletes.context.zone)
             is_inside = is_true(condition, TARGET, needed, deletes.context)
             if not is_inside.all():
                 problem = (

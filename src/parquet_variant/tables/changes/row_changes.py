@@ -163,7 +163,7 @@ class RowChange(Record):
         change = cls(plan, parsed, columns, CallContext(zone=zone), dry_run, next(iter(tables)))
         if join is None:
             return change
-        source, keys = join.source_alias, expressions.needed_table(join.source, columns[join.source_alias])
+        source, keys = join.source_alias, expressions.needed_table(join.source, columns[join.source_alias], zone)
         return replace(change, source=source, condition=condition, rows=join.source, keys=keys)
 
     def of_kind(self, kind: RowKind) -> list[tuple[int, Clause]]:
@@ -222,7 +222,7 @@ class RowChange(Record):
 
         sides: dict[str, Callable[[str], frozenset[str] | None]] = {self.target: partial(_keys, table)}
         rows = arrow_schema(table.schema).empty_table()
-        needed = {self.target: expressions.needed_table(rows, self.columns[self.target])}
+        needed = {self.target: expressions.needed_table(rows, self.columns[self.target], self.context.zone)}
         if self.condition is not None:
             sides[self.source], needed[self.source] = keys_of_rows, self.keys
         of_merge = "" if self.condition is None else " of the merge"
@@ -373,7 +373,8 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
         tables = {target: expressions.numbered({}, count) if read is None else expressions.renumbered(read)}
         if updates[0].kind == "matched":
             partners = change.rows.take(from_numpy(source[updated]))
-            tables[change.source] = expressions.needed_table(partners, needed.get(change.source, {}))
+            of_source = needed.get(change.source, {})
+            tables[change.source] = expressions.needed_table(partners, of_source, change.context.zone)
         values = zip(assignments, expressions.new_values(assignments, tables, change.context.zone), strict=True)
         return [expressions.path_column(assignment, value, count) for assignment, value in values]
 

@@ -14,12 +14,11 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import chosen_variant, named_variants
 from parquet_variant.arrays.parts import known_versions, one_chunk
-from parquet_variant.arrays.variant_array import VariantArray, plain_storage
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_DEPTH
-from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.query.predicate import evaluate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
@@ -29,7 +28,6 @@ from parquet_variant.support.records import Record
 from parquet_variant.tables.table.base import OpenOptions, TableFormat
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath
-from parquet_variant.types.targets import VARIANT_STORAGE
 
 _BATCH_ROWS = 1 << 16
 # The requested types of which values are shredded while text is parsed, so that no bytes are read for them.
@@ -98,11 +96,7 @@ class MemoryScan(PlannedQuery, Record, repr=False):
         if selected.path is None and selected.type is not None:
             return one_chunk(rows[selected.stored_name])
         storage = storage_of(self.column if selected.column is None else selected.column)
-        if selected.path is None or selected.output is None:
-            return plain_storage(extract_variant(storage, selected.path or VariantPath()))
-        target = VARIANT_STORAGE if selected.type is None else selected.type
-        safe, lossless = self.errors == "raise", selected.lossless
-        return extract_path(storage, selected.path, target, safe=safe, zone=self.zone, lossless=lossless)
+        return selected.values_in(storage, safe=self.errors == "raise", zone=self.zone)
 
 
 def typed_paths(columns: Iterable[Selected]) -> ShreddingSchema | None:

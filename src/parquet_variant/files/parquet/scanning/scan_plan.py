@@ -18,7 +18,6 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.parts import nested_array
-from parquet_variant.arrays.variant_array import plain_storage
 from parquet_variant.files.parquet.format.columns import VariantColumn, top_column
 from parquet_variant.files.parquet.format.facts import OWN_WRITER, leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
@@ -34,7 +33,6 @@ from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report, counted
-from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.value_positions import ValuePositions
@@ -341,7 +339,7 @@ class FilePart(Record, frozen=False):
 
     def _columns_of_tables(self, outputs: list[int]) -> dict[int, pa.Array]:
         """Return some selected columns by number, from tables that pyarrow reads."""
-        from parquet_variant.ops.columns.extract_path import extract_path, extract_variant, storage_group
+        from parquet_variant.ops.columns.extract_path import storage_group
 
         file, plan, first = self.file, self.plan, self.groups[0]
         rows = file.facts.rows(group.number for group in self.groups)
@@ -375,13 +373,7 @@ class FilePart(Record, frozen=False):
                         group = spans(storage.field("metadata"))
                         group.look_up(path.segments for at in outputs if (path := selection[at].path) is not None)
                 assert group is not None
-                if selected.output is None and selected.type is None:
-                    columns[number] = plain_storage(extract_variant(storage, selected.path))
-                else:
-                    target = VARIANT_STORAGE if selected.type is None else selected.type
-                    columns[number] = extract_path(
-                        group, selected.path, target, safe=self.safe, zone=self.zone, lossless=selected.lossless
-                    )
+                columns[number] = selected.values_in(storage, safe=self.safe, zone=self.zone, group=group)
         return columns
 
     def _spans(self, selected: Sequence[Selected], leaves: list[int]) -> tuple[UnshreddedValues | None, list[int]]:
