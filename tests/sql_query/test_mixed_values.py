@@ -124,6 +124,50 @@ def test_variants_of_two_paths_are_compared_within_their_types():
     ]
 
 
+def test_a_value_of_another_class_is_distinct_from_null():
+    rows = pv.parse_json(['{"i": 1, "s": "x"}', '{"i": 2, "m": 3}', '{"m": "x"}', '{"s": null}'])
+    table = pa.table({"v": rows.storage, "k": pa.array([None, 3, None, None], pa.int64())})
+    expected = {
+        "v:i IS NOT DISTINCT FROM v:s": [False, False, True, True],
+        "v:i IS DISTINCT FROM v:s": [True, True, False, False],
+        "v:m IS NOT DISTINCT FROM v:i": [False, False, False, True],
+        "v:m IS NOT DISTINCT FROM k": [True, True, False, True],
+        "v:m IS DISTINCT FROM 3": [True, False, True, True],
+        "v:s IS DISTINCT FROM NULL": [True, False, False, False],
+    }
+    for condition, answers in expected.items():
+        assert pv.sql(f"SELECT {condition} AS c FROM t", t=table).to_arrow()["c"].to_pylist() == answers, condition
+
+
+_CLEAN = ['{"id": 1, "a": null, "b": "x"}', '{"id": 2, "a": "y", "n": null}', '{"id": 3, "a": "z", "n": 3}']
+_OTHER_TYPES = '{"id": -1, "a": [1], "b": {"q": 2}, "n": "s"}'
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("list(coalesce(v:a, v:b) ORDER BY v:id)", ["x", "y", "z"]),
+        ("list(ifnull(v:n, 0) ORDER BY v:id)", [0, 0, 3]),
+        ("any_value(v:a)", "y"),
+        ("arg_min(v:a, v:id)", "y"),
+        ("max_by(v:n, v:id)", 3),
+        ("list(v:a = v:n ORDER BY v:id)", [None, None, False]),
+        ("list(v:a IN (v:n, 'z') ORDER BY v:id)", [None, None, True]),
+        ("list(v:a IS NOT DISTINCT FROM v:n ORDER BY v:id)", [True, False, False]),
+    ],
+)
+def test_an_answer_does_not_depend_on_the_types_of_other_rows(expression, expected):
+    for rows in (_CLEAN, [*_CLEAN, _OTHER_TYPES]):
+        query = f"SELECT to_json({expression}) AS x FROM t WHERE v:id > 0"
+        assert json.loads(pv.sql(query, t=pv.parse_json(rows)).to_pylist()[0]["x"]) == expected
+
+
+def test_ignored_nulls_are_also_those_of_json():
+    query = "SELECT last_value(v:a IGNORE NULLS) OVER (ORDER BY v:id DESC) AS x FROM t QUALIFY v:id = 1"
+    for rows in (_CLEAN, [*_CLEAN, _OTHER_TYPES]):
+        assert pv.sql(query, t=pv.parse_json(rows)).to_arrow()["x"][0].as_py().strip('"') == "y"
+
+
 def test_between_is_two_comparisons_each_within_its_type():
     values = (1, 0, "x"), (5, 7, "x"), ("b", "a", "c")
     rows = pv.parse_json([json.dumps(dict(zip(("n", "lo", "hi"), row, strict=True))) for row in values])

@@ -17,7 +17,7 @@ from sqlglot import exp
 from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
-from parquet_variant.query.rewriting.scopes import KeysOf, Relation, Scope, TableUse, missing_path
+from parquet_variant.query.rewriting.scopes import Relation, Scope, TableUse, missing_path
 from parquet_variant.query.rewriting.values import QueryContext
 from parquet_variant.query.selection import Selected, TableColumns, TableFacts
 from parquet_variant.query.spark_meaning import SparkMeaning, with_earlier_instants
@@ -37,6 +37,7 @@ class SqlExpression(Record):
     # For each table, a predicate over those names that is true wherever the expression is true, if it is a condition.
     pushdown: Mapping[str, Predicate]
     returns_variant: bool = False  # Whether the value is a Variant, as the struct of its parts.
+    is_column: bool = False  # Whether it is a column, or a path, and nothing else.
     equivalent: Predicate | None = None  # The predicate that is the condition, if it has one table and there is one.
 
 
@@ -81,12 +82,13 @@ def read_expression(
         {alias: {n: c for n, c in use.needed.items() if (alias, n) in shown} for alias, use in uses.items()},
         {alias: predicate for alias, use in uses.items() if (predicate := use.predicate) is not None},
         value.is_variant,
+        isinstance(condition, exp.Column),
         use.pushdown(zone).exact(condition) if len(uses) == 1 else None,
     )
 
 
 def needed_path_hints(
-    keys_of: KeysOf, condition: SqlExpression, table: str, rows: Mapping[str, pa.Table], context: CallContext
+    facts: TableFacts, condition: SqlExpression, table: str, rows: Mapping[str, pa.Table], context: CallContext
 ) -> list[str]:
     """Return messages for missing paths of a table if the condition is true for no row without these paths.
 
@@ -94,7 +96,7 @@ def needed_path_hints(
 
     `rows`: the columns that the condition needs, by table; any number of rows, or none.
     """
-    keys_of = cache(keys_of)
+    keys_of = cache(facts.keys)
     hints = {
         name: hint
         for name, column in condition.columns.get(table, {}).items()

@@ -235,20 +235,23 @@ def _value_at(values: VariantArray, path: str, type_name: str | None, tries: boo
 
 
 def _sort_keys(values: VariantArray, *constants: Any) -> pa.Array:
-    """Return the sort keys of the values of some classes (of all without any), and count the values of each class.
+    """Return the sort keys of the values, and count the values of each class.
 
-    `constants`: the text of the Variant and the classes, or nothing, and the context.
+    `constants`: the text of the Variant, the classes, whether values of other classes have keys, and the context; or
+      only the context, without counting.
     """
     keys = sort_keys(values)
     if len(constants) == 1:
         return keys
-    text, classes, context = constants
+    text, classes, of_all, context = constants
     counts = context.classes.setdefault((text, tuple(classes)), Counter())
     codes = class_codes(keys)
     for code, number in zip(*np.unique(codes[codes > 0], return_counts=True), strict=True):
         counts[CLASS_NAMES[int(code)]] += int(number)
+    if of_all:
+        return keys
     compared = [code for code, name in CLASS_NAMES.items() if name in classes]
-    return pc.if_else(from_numpy(np.isin(codes, compared)), keys, pa.scalar(None, keys.type)) if classes else keys
+    return pc.if_else(from_numpy(np.isin(codes, compared)), keys, pa.scalar(None, keys.type))
 
 
 FUNCTIONS: dict[str, VariantFunction] = {

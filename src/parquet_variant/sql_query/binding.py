@@ -65,22 +65,20 @@ def _bound(source: Any, name: str) -> BoundTable:
     if not isinstance(source, (Table, VariantArray)) and hasattr(source, "__arrow_c_stream__"):
         return _arrow_table(rows_of(with_nested_as_variants(source)), name)
     table = open_source(source)
-    options = table.options
-    if table.format in ("delta", "iceberg"):
-        bound = _logged_table(table.snapshot, name, table.format)
-        is_path = options.catalog is None and isinstance(table.source, (str, os.PathLike))
-        path = table.source if is_path else table.snapshot if table.format == "iceberg" else None
-        return replace(bound, path=path, version=options.version, timestamp=options.at)
     if table.format == "memory":
         return _arrow_table(rows_of(table.source), name)
-    if table.format == "json":
-        return replace(_json_table(table.source, name, options.text), path=table.source)
-    if table.format == "vortex":
-        return replace(_vortex_table(os.fspath(table.source), name), path=table.source)
-    if table.format == "parquet":
-        return replace(_parquet_table(table.source, name, options.filesystem), path=table.source)
-    problem = f"the table {name} is a Spark DataFrame: give a path, a scan, a VariantArray or Arrow data"
-    raise VariantError(problem, reason="not-a-table")
+    if table.format in ("delta", "iceberg"):
+        bound = _logged_table(table.snapshot, name, table.format)
+    elif table.format == "json":
+        bound = _json_table(table.source, name, table.options.text)
+    elif table.format == "vortex":
+        bound = _vortex_table(os.fspath(table.source), name)
+    elif table.format == "parquet":
+        bound = _parquet_table(table.source, name, table.options.filesystem)
+    else:
+        problem = f"the table {name} is a Spark DataFrame: give a path, a scan, a VariantArray or Arrow data"
+        raise VariantError(problem, reason="not-a-table")
+    return replace(bound, opened=table)
 
 
 def with_common_types(

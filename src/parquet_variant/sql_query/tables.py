@@ -34,6 +34,7 @@ from parquet_variant.types.path import WILDCARD, VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
+    from parquet_variant.tables.table.table import Table
 
 
 _TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
@@ -74,9 +75,7 @@ class BoundTable(TableFacts, Record):
     scan_stored: Plan  # Plans a scan of stored columns, given by output name, with a filter over those names.
     skips: bool = True  # Whether its scans can use a filter to skip data.
     files: Sequence[str] = ()  # The files that a scan opens by name, which other processes can replace.
-    path: Any = field(default=None, kw_only=True)  # Its path, or the snapshot of an Iceberg table, if given as such.
-    version: int | None = field(default=None, kw_only=True)  # The requested version of a Delta table.
-    timestamp: Any = field(default=None, kw_only=True)
+    opened: Table | None = field(default=None, kw_only=True)  # The table, unless it is a scan, or rows in memory.
     # The Parquet files that hold its rows; empty for other formats and rows in memory.
     parquet_files: Callable[[], Sequence[ParquetSource]] = field(default=tuple, kw_only=True)
     values: pa.Table | None = field(default=None, kw_only=True)  # Its rows, if they are in memory.

@@ -133,11 +133,6 @@ class Assignment(Record):
     literal: object  # The Python value if there is no expression.
 
 
-def is_plain_column(expression: SqlExpression) -> bool:
-    """Return whether an expression is a column and nothing else."""
-    return isinstance(parse_sql(expression.text, "duckdb", what="expression"), exp.Column)
-
-
 def equal_columns(expression: SqlExpression, left: str, right: str) -> Sequence[tuple[str, str]]:
     """Return the pairs of columns of two tables that a condition requires to be equal."""
     tree = parse_sql(expression.text, "duckdb", what="expression")
@@ -176,7 +171,7 @@ def read_assignments(
         if column is None or (fields and pa.types.is_struct(target.ordinary.get(target.find(head) or "", pa.null()))):
             named = read_expression(name, {alias: target}, zone=zone)
             needed = list(named.columns[alias].values())
-            if len(needed) != 1 or not is_plain_column(named) or needed[0].type:
+            if len(needed) != 1 or not named.is_column or needed[0].type:
                 raise TableError(
                     f"cannot set {name!r}: name a column, or a path inside a Variant (v:a.b)", reason="bad-assignment"
                 )
@@ -251,7 +246,7 @@ def new_values(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table]
     texts = {
         f"c{index}": assignment.value.text
         for index, assignment in enumerate(assignments)
-        if assignment.value is not None and not is_plain_column(assignment.value)
+        if assignment.value is not None and not assignment.value.is_column
     }
     answers: Any = evaluate(texts, inputs, zone) if texts else {}
     values: list[Any] = []

@@ -85,3 +85,12 @@ def test_a_missing_path_that_the_condition_needs_is_reported(
         assert result.rows_deleted == 0
         assert any("no row has the path v:" in hint for hint in result.hints) == is_reported
     assert main(["delete", str(table), "--where", condition]) == int(is_reported)
+
+
+@pytest.mark.parametrize("package", ["delta", "iceberg"], ids=["delta", "iceberg"])
+def test_paths_of_a_table_without_rows_are_not_reported(package: Any, tmp_path: Path) -> None:
+    pv.write(tmp_path, {"v": pv.parse_json(['{"a": 1}'])}, format=package)
+    assert pv.open(tmp_path).delete("v:a = 1").rows_deleted == 1
+    assert pv.open(tmp_path).delete("v:b = 1").hints == ()
+    merge = pv.open(tmp_path).merge({"v": pv.parse_json(['{"a": 2}'])}, "target.v:a = source.v:a")
+    assert merge.when_not_matched_insert_all().execute().hints == ()

@@ -29,8 +29,9 @@ from parquet_variant.query.sql_pushdown import (
 )
 from parquet_variant.support.fork_safety import cached_property
 
-COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _BY_CLASS = (exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)  # NULL for values of different classes
+_NULL_SAFE = (exp.NullSafeEQ, exp.NullSafeNEQ)
+COMPARISONS = (exp.EQ, *_BY_CLASS, *_NULL_SAFE, exp.Between, exp.In)
 _OPERANDS = ("this", "expression", "low", "high")
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
 _FEW = 32
@@ -96,7 +97,10 @@ class ComparisonRewriter(NestedRewriter):
             of_sides = [side.key() for side in sides]
             template = "(CASE WHEN left(hex(_0), 2) = left(hex(_1), 2) THEN _2 END)"
             return value_of(node, from_template(template, [*of_sides, compared(of_sides)]))
-        result = compared([side.key(_classes_of_others(sides, side) if side.is_variant else ()) for side in sides])
+        # A value of another class is not equal to a Variant, and is distinct from NULL.
+        are_variants = isinstance(node, (exp.EQ, exp.In)) and all(side.is_variant for side in sides)
+        of_all = are_variants or isinstance(node, _NULL_SAFE)
+        result = compared([side.key(_classes_of_others(sides, side), of_all=of_all) for side in sides])
         if isinstance(result, exp.In) and isinstance(result.this, exp.Anonymous) and len(node.expressions) < _FEW:
             # The engine would write a short list as several comparisons, and count the values of each.
             result = bound_once(result.this, lambda key: exp.In(this=key.copy(), expressions=result.expressions))
@@ -145,11 +149,14 @@ class _Side:
             return None if self.literal is None else class_of_value(self.literal)
         return None if self.typed is None else class_of_type(self.typed.type)
 
-    def key(self, classes: tuple[str, ...] = ()) -> exp.Expr:
-        """Return the sort key of the operand; NULL for a Variant of a class that is not one of `classes`."""
+    def key(self, classes: tuple[str, ...] = (), *, of_all: bool = False) -> exp.Expr:
+        """Return the sort key of the operand; NULL for a Variant of a class that is not one of `classes`.
+
+        `of_all`: whether values of other classes have a key, too, and are only counted.
+        """
         rewriter, sql = self.rewriter, self.value.sql
         if self.is_variant:
-            constants = (rewriter.text(self.value.source), classes) if classes else ()
+            constants = (rewriter.text(self.value.source), classes, of_all) if classes else ()
             return rewriter.call("sort_key", sql, constants=constants)
         if self.literal is None:
             return exp.Null()

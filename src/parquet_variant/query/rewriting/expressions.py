@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from parquet_variant.query.rewriting.comparisons import ARITHMETIC, COMPARISONS, ComparisonRewriter
 from parquet_variant.query.rewriting.nested import FILTERS, GETTERS, LISTS, OF_FIRST_PART, STRUCTS, TESTS, TRANSFORMS
-from parquet_variant.query.rewriting.rules import MACROS, RULES, SPARK_RULES, TEXT_RULES, UNNESTS, Rule
+from parquet_variant.query.rewriting.rules import MACROS, RULES, SPARK_RULES, TEXT_RULES, UNNESTS, Rule, each
 from parquet_variant.query.rewriting.values import (
     Value,
     VariantTerm,
@@ -42,6 +42,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 # Functions that return a value of their first argument.
 _FIRST_ONLY = "any_value arbitrary first last first_value last_value nth_value lag lead"
 _EXTREMES_BY = "arg_min arg_max min_by max_by argmin argmax"  # whose third argument is the number of values
+_SKIP_NULLS = ("any_value", *_EXTREMES_BY.split())
 _TYPES: dict[Any, pa.DataType] = {
     **dict.fromkeys(["today", exp.CurrentDate], pa.date32()),
     **dict.fromkeys(["now", "get_current_timestamp", exp.CurrentTimestamp], pa.timestamp("us", "UTC")),
@@ -88,11 +89,8 @@ class ExpressionRewriter(ComparisonRewriter):
         if not arguments:
             return value_of(node, self.rebuild(node))
         values = [self.expression(part) for part in (arguments[:1] if rule.only_first else arguments)]
-        if values[0].is_variant and rule.takes == "inside":
-            text = self.text(values[0].source)
-            raise SqlError(
-                f"{text} is a Variant, not a list: write {text}::array<variant>, or another type of elements"
-            )
+        if rule.takes == "inside":
+            self.refuse_as_list(values[0])
         # With further arguments, such as recursive := true, unnest would split Variants into their bytes.
         allowed = [] if key in UNNESTS and len(arguments) > 1 else values
         rebuilt = self.rebuild(node, lambda value: value.sql if value in allowed else self.only_typed(value))
@@ -154,6 +152,8 @@ class ExpressionRewriter(ComparisonRewriter):
         first, *further = arguments
         by_key = self.by_key if self.engine == "duckdb" else None
         value, parts = self.expression(first), self.parts(further, by_key)
+        if isinstance(node, exp.IgnoreNulls) or name in _SKIP_NULLS:
+            value = self.without_nulls(value)
         result = chosen(value, node, lambda inner: self.with_arguments(node, [inner, *parts], by_key))
         if name in _EXTREMES_BY.split() and len(further) == 2 and value.kind is not None:
             typed = result.typed() if self.is_output(node) else None
@@ -274,7 +274,7 @@ class ExpressionRewriter(ComparisonRewriter):
         value = self.expression(argument)
         if not value.is_variant:
             return None
-        key = self.call("sort_key", value.sql, constants=(self.text(argument), ()))
+        key = self.call("sort_key", value.sql, constants=(self.text(argument), (), True))
         extreme = engine_call(f"arg_{name}", value.sql, key, *number)
         kind = pa.list_(VARIANT_STORAGE) if number else VARIANT_STORAGE
         typed = chosen(value, node, lambda inner: engine_call(name, inner, *copies(number)))
@@ -361,48 +361,44 @@ _Reader = Callable[[Any, Any, str], Value | None]
 _R = ExpressionRewriter
 
 
-def _each(reader: _Reader, names: str = "", *nodes: type[exp.Expr]) -> dict[Any, _Reader]:
-    return dict.fromkeys([*names.split(), *nodes], reader)
-
-
 # Readers by the name of a function in lower case, or the class of the expression; a reader returns None for what a rule
 # is enough for.
 _READERS: dict[Any, _Reader] = {
     exp.Column: lambda self, node, _: self.read_column(node),
     exp.Identifier: lambda self, node, _: value_of(node, node, self.scope.locals.get(node.name.lower())),
-    **_each(_R.read_cast, "", exp.Cast, exp.TryCast),
-    **_each(_R._read_chain, "", *ARITHMETIC),
-    **_each(_R.read_getter, " ".join(GETTERS)),
-    **_each(_R.read_extraction, "", exp.JSONExtract, exp.JSONExtractScalar),
-    **_each(_R.read_access, "", exp.Bracket, exp.Dot),
-    **_each(_R._read_query, "", exp.Select, exp.Union, exp.Except, exp.Intersect, exp.Subquery),
+    **each(_R.read_cast, nodes=[exp.Cast, exp.TryCast]),
+    **each(_R._read_chain, nodes=ARITHMETIC),
+    **each(_R.read_getter, " ".join(GETTERS)),
+    **each(_R.read_extraction, nodes=[exp.JSONExtract, exp.JSONExtractScalar]),
+    **each(_R.read_access, nodes=[exp.Bracket, exp.Dot]),
+    **each(_R._read_query, nodes=[exp.Select, exp.Union, exp.Except, exp.Intersect, exp.Subquery]),
     exp.Star: lambda self, node, _: value_of(node, node),
     exp.Columns: _R._read_columns,
-    **_each(_R._read_named, "", exp.Alias, exp.PropertyEQ),
-    **_each(_R._read_around, f"{_FIRST_ONLY} {_EXTREMES_BY}", exp.Paren, exp.Order, *OF_FIRST_PART),
-    **_each(_R._read_list_of_rows, "list array_agg collect_list", exp.ArrayAgg),
-    **_each(_R.read_one_of, "coalesce ifnull nvl if iff", exp.Coalesce, exp.If),
+    **each(_R._read_named, nodes=[exp.Alias, exp.PropertyEQ]),
+    **each(_R._read_around, f"{_FIRST_ONLY} {_EXTREMES_BY}", [exp.Paren, exp.Order, *OF_FIRST_PART]),
+    **each(_R._read_list_of_rows, "list array_agg collect_list", [exp.ArrayAgg]),
+    **each(_R.read_one_of, "coalesce ifnull nvl if iff", [exp.Coalesce, exp.If]),
     exp.Case: _R.read_case,
-    **_each(_R.read_lambda, "", exp.Lambda, exp.Comprehension),
-    **_each(_R.read_by_lambda, " ".join((*TRANSFORMS, *FILTERS, *TESTS)), exp.Transform),
-    **_each(_R.read_struct, " ".join(STRUCTS), exp.Struct, exp.Tuple),
-    **_each(_R.read_list, " ".join(LISTS), exp.Array),
-    **_each(_R.read_map, "", exp.ToMap, exp.Map),
+    **each(_R.read_lambda, nodes=[exp.Lambda, exp.Comprehension]),
+    **each(_R.read_by_lambda, " ".join((*TRANSFORMS, *FILTERS, *TESTS)), [exp.Transform]),
+    **each(_R.read_struct, " ".join(STRUCTS), [exp.Struct, exp.Tuple]),
+    **each(_R.read_list, " ".join(LISTS), [exp.Array]),
+    **each(_R.read_map, nodes=[exp.ToMap, exp.Map]),
     exp.DPipe: _R.read_joined_lists,
 }
 # Readers of what the engine alone computes.
 _DUCKDB_READERS: dict[Any, _Reader] = {
-    **_each(_R.read_comparison, "", *COMPARISONS),
+    **each(_R.read_comparison, nodes=COMPARISONS),
     exp.Is: _R._read_truth,
-    **_each(_R._read_macro, " ".join(MACROS)),
-    **_each(_R._read_function_of_variant, " ".join([*OF_ONE_VARIANT, *_EXTRACTS]), exp.ArraySize),
-    **_each(_R._read_function_of_variant, "variant_contains variant_exists to_json typeof"),
-    **_each(_R._read_variant_aggregate, " ".join(AGGREGATES)),
-    **_each(_R._read_extreme, "min max"),
+    **each(_R._read_macro, " ".join(MACROS)),
+    **each(_R._read_function_of_variant, " ".join([*OF_ONE_VARIANT, *_EXTRACTS]), [exp.ArraySize]),
+    **each(_R._read_function_of_variant, "variant_contains variant_exists to_json typeof"),
+    **each(_R._read_variant_aggregate, " ".join(AGGREGATES)),
+    **each(_R._read_extreme, "min max"),
     exp.WithinGroup: _R._read_ordered_set,
-    **_each(_R._read_by_equality, "mode list array_agg"),
-    **_each(_R._read_builder, " ".join([*PARSERS, "to_variant_object", "variant_from_arrays"])),
-    **_each(_R._read_edit, " ".join(EDIT_NAMES)),
+    **each(_R._read_by_equality, "mode list array_agg"),
+    **each(_R._read_builder, " ".join([*PARSERS, "to_variant_object", "variant_from_arrays"])),
+    **each(_R._read_edit, " ".join(EDIT_NAMES)),
 }
 
 

@@ -41,6 +41,7 @@ FILTERS = frozenset(["list_filter", "array_filter", "filter"])
 TESTS = frozenset(["exists", "forall"])
 # Callback: a Variant, and the type of its place in the target type -> what replaces it.
 _Leaf = Callable[[exp.Expr, pa.DataType | None], exp.Expr]
+_Around = Callable[[list[exp.Expr]], exp.Expr]  # Callback: rewritten parts -> the expression that has them.
 OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _NO_ELEMENTS = exp.Array(expressions=[])
 
@@ -254,7 +255,8 @@ class NestedRewriter(PathRewriter):
             return self.one_of(node, parts, lambda parts: self.rebuild(node, **dict(zip(keys, parts, strict=True))))
         arguments, start = arguments_of(node), int(name in ("if", "iff"))
         before = self.parts(arguments[:start])
-        return self.one_of(node, arguments[start:], lambda parts: self.with_arguments(node, [*before, *parts]))
+        around = lambda parts: self.with_arguments(node, [*before, *parts])  # noqa: E731
+        return self.one_of(node, arguments[start:], around, skips_nulls=not start)
 
     def read_case(self, node: exp.Expr, _: str) -> Value:
         """Rewrite CASE."""
@@ -275,12 +277,14 @@ class NestedRewriter(PathRewriter):
         parts = [branch.args["true"] for branch in branches]
         return self.one_of(node, parts if default is None else [*parts, default], around)
 
-    def one_of(self, node: exp.Expr, parts: Sequence[exp.Expr], around: Callable[[list[exp.Expr]], exp.Expr]) -> Value:
+    def one_of(self, node: exp.Expr, parts: Sequence[exp.Expr], around: _Around, *, skips_nulls: bool = False) -> Value:
         """Rewrite an expression that returns one of its parts, such as CASE.
 
         `around`: returns the expression with rewritten parts.
+        `skips_nulls`: whether it is the first part that is not NULL.
         """
         values, kind = self.alike(node, parts, mixes=True)
+        values = [*map(self.without_nulls, values[:-1]), *values[-1:]] if skips_nulls else values
 
         def as_typed() -> Value | None:
             forms, types = _typed_forms(values)
@@ -323,6 +327,18 @@ class NestedRewriter(PathRewriter):
             if None not in alike:
                 return [value for value in alike if value is not None]
         return [value if isinstance(value.source, exp.Null) else self.as_variant(value) for value in values]
+
+    def without_nulls(self, value: Value) -> Value:
+        """Return a value with NULL in place of Variant null, as typed values have it."""
+        if not value.is_variant or self.engine != "duckdb":
+            return value
+
+        def present(variant: exp.Expr) -> exp.Expr:
+            return from_template(
+                "CASE WHEN NOT _0 THEN _1 END", [self.call("is_variant_null", variant.copy()), variant]
+            )
+
+        return replace(value, make=lambda: bound_once(value.sql, present))
 
     # ---- casts
 

@@ -6,7 +6,7 @@ Owns the tables. Leaves rewriting to `expressions`, which has a reader for each 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -16,6 +16,7 @@ from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.support.records import Record
 from parquet_variant.types import DECIMAL_TYPES, INSTANT_TYPES, INTEGERS, LOCAL_TYPES, VariantType
 
+_Value = TypeVar("_Value")
 _KindOf = Callable[[list[Kind], exp.Expr], Kind]
 
 
@@ -51,8 +52,9 @@ def _with_fields(kinds: list[Kind], node: exp.Expr) -> Kind:
     return None
 
 
-def _each(rule: Rule, names: str = "", nodes: Iterable[type[exp.Expr]] = ()) -> dict[Any, Rule]:
-    return dict.fromkeys([*names.split(), *nodes], rule)
+def each(value: _Value, names: str = "", nodes: Iterable[type[exp.Expr]] = ()) -> dict[Any, _Value]:
+    """Return a table with one value for some names, which spaces separate, and some classes of expressions."""
+    return dict.fromkeys([*names.split(), *nodes], value)
 
 
 _ELEMENT: _KindOf = lambda kinds, _: element_of(kinds[0])  # noqa: E731
@@ -60,9 +62,9 @@ PREPENDS = "list_prepend array_prepend array_push_front"
 UNNESTS = frozenset(["unnest", "explode", "explode_outer", exp.Explode, exp.Unnest])
 RULES: dict[Any, Rule] = {
     # ---- values of all types
-    **_each(Rule("key"), "approx_count_distinct entropy grouping grouping_id", [exp.Ordered]),
-    **_each(Rule("presence"), "count", [exp.Is, exp.Exists]),
-    **_each(
+    **each(Rule("key"), "approx_count_distinct entropy grouping grouping_id", [exp.Ordered]),
+    **each(Rule("presence"), "count", [exp.Is, exp.Exists]),
+    **each(
         Rule("moment"),
         """date_trunc datetrunc date_part datepart date_diff datediff date_sub datesub date_add strftime time_bucket age
         epoch_ns epoch_us year month day hour minute second millisecond microsecond quarter week weekofyear dayofmonth
@@ -70,7 +72,7 @@ RULES: dict[Any, Rule] = {
         last_day""",
         [exp.Extract, exp.AtTimeZone, exp.TimeToStr, exp.TimeStrToTime, exp.TsOrDsToDate],
     ),
-    **_each(
+    **each(
         Rule("json"),
         """to_json json json_quote json_array json_object json_group_array json_group_object row_to_json array_to_json
         json_pretty json_structure json_type json_valid json_merge_patch json_each json_tree json_extract
@@ -78,24 +80,24 @@ RULES: dict[Any, Rule] = {
         [exp.JSONObject, exp.JSONArray, exp.JSONObjectAgg, exp.JSONArrayAgg, exp.JSONKeyValue],
     ),
     # ---- lists, maps and structs with Variants inside
-    **_each(
+    **each(
         Rule("inside", lambda kinds, _: kinds[0]),
         """list_slice array_slice list_reverse array_reverse reverse list_concat array_concat list_cat array_cat
         list_append array_append array_push_back list_where list_select list_resize array_resize map_concat""",
     ),
-    **_each(Rule("same", lambda kinds, _: kinds[-1]), PREPENDS),
-    **_each(
+    **each(Rule("same", lambda kinds, _: kinds[-1]), PREPENDS),
+    **each(
         Rule("inside", _ELEMENT, only_first=True),
         "flatten element_at list_extract list_element array_extract list_first list_last",
     ),
     **dict.fromkeys(UNNESTS, Rule("inside", _ELEMENT, only_first=True)),
-    **_each(
+    **each(
         Rule("inside", only_first=True),
         "len length array_length array_size size cardinality map_keys map_contains",
         [exp.ArraySize],
     ),
-    **_each(Rule("inside", _list_of_items, only_first=True), "map_values map_entries map_extract"),
-    **_each(Rule("same"), "variant_explode variant_explode_outer"),
+    **each(Rule("inside", _list_of_items, only_first=True), "map_values map_entries map_extract"),
+    **each(Rule("same"), "variant_explode variant_explode_outer"),
     "map_from_entries": Rule("inside", _map_of, only_first=True),
     "struct_extract": Rule(
         "inside", lambda kinds, node: field_of(kinds[0], node.expressions[-1].name), only_first=True
@@ -103,7 +105,7 @@ RULES: dict[Any, Rule] = {
     "struct_insert": Rule("inside", _with_fields),
 }
 # Of a Variant; some of these names are also those of functions of lists.
-TEXT_RULES = _each(
+TEXT_RULES = each(
     Rule("text"),
     """concat concat_ws format printf lower lcase upper ucase length len strlen char_length character_length substring
     substr trim ltrim rtrim replace left right lpad rpad repeat instr strpos position contains starts_with ends_with
@@ -116,7 +118,7 @@ TEXT_RULES = _each(
      exp.Upper],
 )  # fmt: skip
 # Functions of Spark that take Variants; `to_json` also takes values with Variants inside.
-SPARK_RULES = _each(Rule("same"), "to_json is_variant_null schema_of_variant schema_of_variant_agg")
+SPARK_RULES = each(Rule("same"), "to_json is_variant_null schema_of_variant schema_of_variant_agg")
 
 
 # ---- functions that are written as other SQL, in which _0, _1, … are the arguments

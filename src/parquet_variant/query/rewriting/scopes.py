@@ -207,15 +207,8 @@ class Scope(Record, frozen=False):
 
         Raises `SqlError` if a dot follows a Variant.
         """
-        parts = tuple(part.name for part in column.parts)
-        scope: Scope | None = self
-        while scope is not None:
-            if (hit := scope._resolve_here(parts)) is not None:
-                return hit
-            if any(relation.is_open for relation in scope.visible()):
-                return None
-            scope = scope.outer
-        return None
+        hit = self._resolve_here(tuple(part.name for part in column.parts))
+        return self.outer.resolve(column) if hit is None and self.outer is not None and not self.is_open else hit
 
     def _resolve_here(self, parts: tuple[str, ...]) -> ResolvedColumn | None:
         if len(parts) > 1:  # a qualified column goes before a field of a column, as in DuckDB and Spark
@@ -230,6 +223,11 @@ class Scope(Record, frozen=False):
         column = OutputColumn(hits[0].column.name, kinds[0]) if several and kinds else hits[0].column
         return ResolvedColumn(hits[0].relation, column, hits[0].fields, ambiguous=len(hits) > 1)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it can have columns that only the engine knows."""
+        return any(relation.is_open for relation in self.visible())
+
     def visible(self) -> list[Relation]:
         """Return the relations whose columns can be named."""
         return [relation for relation in self.relations if relation.is_visible]
@@ -240,16 +238,14 @@ class Scope(Record, frozen=False):
 
     def is_known(self, column: exp.Column) -> bool:
         """Return whether a name is an alias, a lambda parameter, or possibly a column that only the engine knows."""
-        name, scope = column.parts[0].name.lower(), self
-        while scope is not None:
-            relations = {relation.alias.lower(): relation for relation in scope.visible()}
-            if len(column.parts) > 1 and name in relations:
-                return relations[name].is_open
-            open_ones = any(relation.is_open for relation in scope.visible())
-            if open_ones or name in scope.aliases or name in scope.locals or name in relations:
-                return True
-            scope = scope.outer  # type: ignore[assignment]
-        return False
+        name, relations = (
+            column.parts[0].name.lower(),
+            {relation.alias.lower(): relation for relation in self.visible()},
+        )
+        if len(column.parts) > 1 and name in relations:
+            return relations[name].is_open
+        is_here = self.is_open or name in {*relations, *self.aliases, *self.locals}
+        return is_here or (self.outer is not None and self.outer.is_known(column))
 
     def names(self) -> list[str]:
         """Return the names of all columns in this scope."""

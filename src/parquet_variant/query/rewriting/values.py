@@ -258,7 +258,8 @@ class PathRewriter(ABC):
         """Refuse a Variant where a list is needed."""
         if value.is_variant:
             text = self.text(value.source.unnest())
-            raise SqlError(f"{text} is a Variant, not a list: write {text}::array<string>, or another type of elements")
+            types = f"{text}::array<variant>, {text}::array<string>, or another type of elements"
+            raise SqlError(f"{text} is a Variant, not a list: write {types}")
 
     def text(self, node: exp.Expr) -> str:
         """Return an expression as the user wrote it."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,7 +34,6 @@ from parquet_variant.sql_query.sql import SqlQuery, plan_sql
 from parquet_variant.tables.delta.log.snapshot import Snapshot as DeltaSnapshot
 from parquet_variant.tables.iceberg.catalogs.opening import catalog_properties
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
-from parquet_variant.tables.opening import open
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import WILDCARD, VariantPath, backquoted, split_type
 
@@ -145,7 +144,8 @@ def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
 
     for use in planned.rewritten.uses:
         columns, column = _data_source_columns(use)
-        table = open(use.table.path, version=use.table.version, at=use.table.timestamp, engine=spark)
+        opened = use.table.opened
+        table = type(opened)(opened.source, replace(opened.options, engine=spark))
         if len(_variants(use)) > 1:
             frame = read(table, columns).select(
                 *(_path_expression(needed).alias(name) for name, needed in use.needed.items())
@@ -165,13 +165,13 @@ def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
 def readers_of(use: TableUse) -> ReadPlan:
     """Return which reader reads each file of a table in a query: the JVM or the data source."""
     columns, column = _data_source_columns(use)
-    return readers(open(use.table.path, version=use.table.version, at=use.table.timestamp), columns, column=column)
+    return readers(use.table.opened, columns, column=column)
 
 
 def _data_source_columns(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]:
     """Return the columns of a table for the option ``columns``, and the Variant column of the paths."""
     table, variants = use.table, _variants(use)
-    if table.path is None:
+    if table.opened is None:
         raise bad_option(
             f"{table.name} is not a path, and Spark reads files and tables by their paths: write the table to files, "
             "or use the engine duckdb"

@@ -7,7 +7,7 @@ and files to `patching`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.final_columns import keys_of_storage
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import TableError, VariantError
-from parquet_variant.files.parquet.scanning.projection import keys_of_files
+from parquet_variant.errors import TableError
 from parquet_variant.io.engine import Engine
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
 from parquet_variant.query.path_dialect import with_steps
@@ -215,21 +213,17 @@ class RowChange(Record):
             return tuple(self.context.take_warnings())
         expression = self._expression if self.condition is None else self.condition
 
-        def keys_of_rows(column: str) -> frozenset[str] | None:
-            if column not in self.rows.column_names:
-                return None
-            return keys_of_storage(VariantArray.from_arrow(self.rows, column).to_unshredded().storage)
-
-        sides: dict[str, Callable[[str], frozenset[str] | None]] = {self.target: partial(_keys, table)}
+        facts_of = registered_method("Scan.facts")
+        sides = {self.target: facts_of(table.current, table.uri)} if len(table.files) else {}
         rows = arrow_schema(table.schema).empty_table()
         needed = {self.target: expressions.needed_table(rows, self.columns[self.target], self.context.zone)}
         if self.condition is not None:
-            sides[self.source], needed[self.source] = keys_of_rows, self.keys
+            sides[self.source], needed[self.source] = facts_of(self.rows, "the source"), self.keys
         of_merge = "" if self.condition is None else " of the merge"
         messages = self.context.take_warnings()
         mistakes = [text for text in messages if advice and "not compared" in text]
-        for name, keys_of in sides.items():
-            hints = [] if expression is None else needed_path_hints(keys_of, expression, name, needed, self.context)
+        for name, facts in sides.items():
+            hints = [] if expression is None else needed_path_hints(facts, expression, name, needed, self.context)
             mistakes += [f"in {name} {hint}" if of_merge else hint for hint in hints if "did you mean" in hint]
             messages += hints
         for mistake in mistakes:
@@ -331,14 +325,6 @@ class RowChange(Record):
             new = new.select([f.name for f in schema.fields if f.name in set_columns])
             parts += map(self.plan.write.with_generated_columns, table.numbered([new]))
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
-
-
-def _keys(table: ChangeableTable[Any], column: str) -> frozenset[str] | None:
-    """Return the keys of the objects in a Variant column; None if the files do not have the column by its name."""
-    try:
-        return keys_of_files(sources, column) if (sources := table.scan.parquet_files(table.current)) else None
-    except VariantError:
-        return None
 
 
 def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileChange[Any]:
