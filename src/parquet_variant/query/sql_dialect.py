@@ -14,6 +14,7 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -105,6 +106,7 @@ def _error(message: str) -> VariantError:
 
 
 _MAX_LENGTH = 1 << 20
+_MOST_REMEMBERED = 1 << 14  # Characters of a text whose tree is remembered.
 _MAX_DEPTH = 400
 _KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "AND", "UNION")
 _LONG_CHAIN = 16
@@ -155,6 +157,13 @@ def parse_sql(
         raise SqlError(f"the SQL has {len(text):,} characters: the limit is {_MAX_LENGTH:,}")
     if params is not None:
         text = with_values(text, engine, params)
+    parse = _parsed if len(text) <= _MOST_REMEMBERED else _parsed.__wrapped__
+    return parse(text, engine, what).copy()
+
+
+@lru_cache(maxsize=128)
+def _parsed(text: str, engine: SqlEngine, what: Literal["query", "expression"]) -> exp.Expr:
+    """Return the tree of `parse_sql`, which the caller copies: a query is often run again."""
     statements = list(filter(None, _parse(text, engine, exp.Condition if what == "expression" else None)))
     if len(statements) != 1:
         raise SqlError(f"the SQL has {len(statements)} statements: write a single query")

@@ -268,9 +268,9 @@ def _moment(node: exp.Cast, exact: bool) -> Any:
     if exact and re.search(r"[.,]\d{7}", text):
         raise PredicateError(f"{text!r} has more than six fractional digits: write the literal as a plain string")
     try:
-        if node.is_type("date"):
+        if node.is_type(exp.DataType.Type.DATE):
             return dt.date.fromisoformat(text)
-        if node.is_type("timestamptz", "timestampntz"):
+        if node.is_type(exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPNTZ):
             return dt.datetime.fromisoformat(text)
     except ValueError:
         if exact:
@@ -282,7 +282,7 @@ def literal_in_zone(node: exp.Expr, zone: str) -> Any:
     """Return the Python value of a literal; a timestamp without an offset is in the session's zone."""
     value = literal_value(node.unnest())
     if isinstance(value, dt.datetime) and isinstance(cast := node.unnest(), exp.Cast):
-        if cast.is_type("timestamptz"):
+        if cast.is_type(exp.DataType.Type.TIMESTAMPTZ):
             return value if value.tzinfo else value.replace(tzinfo=zone_of(zone))
         return value.replace(tzinfo=None)
     return value

@@ -208,12 +208,8 @@ class SqlQuery(Record, frozen=False):
             try:
                 if timer is not None:
                     timer.start()
-                for name, plan in self.plans.items():
-                    run(partial(connection.register, name, Stream(plan, failures)))
-                text = register_calls(connection, self.rewritten.text, failures, context)
-                relation = run(lambda: connection.sql(text))
+                relation, reader = run(partial(self._started, connection, failures, context))
                 self.wide_integers = [at for at, kind in enumerate(relation.types) if str(kind) == "HUGEINT"]
-                reader = run(lambda: relation.to_arrow_reader(_BATCH_ROWS))
                 read = partial(run, partial(next, reader, None))
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in iter(read, None))
                 names = unique_names(reader.schema.names)
@@ -247,6 +243,13 @@ class SqlQuery(Record, frozen=False):
             finally:
                 if timer is not None:
                     timer.cancel()
+
+    def _started(self, connection: Any, failures: list[Exception], context: CallContext) -> tuple[Any, Any]:
+        """Return the engine's relation of the result, and a reader of its rows."""
+        for name, plan in self.plans.items():
+            connection.register(name, Stream(plan, failures))
+        relation = connection.sql(register_calls(connection, self.rewritten.text, failures, context))
+        return relation, relation.to_arrow_reader(_BATCH_ROWS)
 
     def sources(self, tables: Mapping[str, Any]) -> list[Any]:
         """Return the paths of given tables, and of all tables that FROM names."""

@@ -273,7 +273,8 @@ def array_group(array: VariantArray) -> Group:
     storage = array.storage
     index = storage.type.get_field_index("metadata")
     is_encoded = index >= 0 and pa.types.is_dictionary(storage.type.field(index).type)
-    if array.layout != "final" or not is_encoded or len(storage.field(index).dictionary) > _MOST_REMEMBERED_METADATA:
+    is_draft = array.layout not in ("final", "unshredded")
+    if is_draft or not is_encoded or len(storage.field(index).dictionary) > _MOST_REMEMBERED_METADATA:
         return storage_group(storage)
     return remembered(array, "group", partial(Group.of_storage, is_checked=array.is_checked))
 

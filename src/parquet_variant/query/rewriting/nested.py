@@ -136,8 +136,8 @@ class NestedRewriter(PathRewriter):
 
     def read_cast(self, node: exp.Cast, _: str) -> Value:
         """Rewrite a cast."""
-        value, is_json = self.expression(node.this), node.is_type("json")
-        if node.is_type("variant") and self.engine == "duckdb" and not value.is_path:
+        value, is_json = self.expression(node.this), node.is_type(exp.DataType.Type.JSON)
+        if node.is_type(exp.DataType.Type.VARIANT) and self.engine == "duckdb" and not value.is_path:
             return replace(self.as_variant(value), source=node)
         if value.kind is None or (self.engine == "spark" and (is_json or not value.is_path)):
             return value_of(node, self.rebuild(node), _type_or_none(node.to))

@@ -247,10 +247,10 @@ class SelectList(ExpressionRewriter):
 
     def _fields(self, item: exp.Expr) -> list[exp.Expr]:
         """Return the items that ``v:a.*`` stands for: the known fields of objects; other items as is."""
-        variant, steps, text = item.this, [], self.text(item)
+        variant, steps = item.this, []
         path = item.expression if isinstance(item, exp.JSONExtract) else None
         if isinstance(path, exp.JSONPath) and isinstance(path.expressions[-1], exp.JSONPathWildcard):
-            steps = path.expressions[1:-1]
+            steps, text = path.expressions[1:-1], self.text(item)
         elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star) and item.table:  # v.*
             variant, text = exp.column(item.args["table"].copy()), f"{item.table}.*"
             if self._relations(item.table) or not self.expression(variant).is_variant:
