@@ -121,10 +121,15 @@ lint: $(DEV_STAMP) ## ruff, typos, mypy strict, and the layers' import contracts
 	$(say) 'lint-imports'
 	@$(BIN)/lint-imports --no-cache
 
-lines: ## lines and modules of each package
+# The core: values, arrays, kernels, inference, Parquet, tables without Iceberg and publishing, and Delta.
+CORE := errors.py support types encoding layouts kernels arrays ops inference io files/parquet tables
+
+lines: ## lines and modules of each package, and the lines of the core
 	@cd src/parquet_variant && for package in */; do \
 		printf '%7d lines %4d modules  %s\n' $$(find $$package -name '*.py' | xargs cat | wc -l) \
 			$$(find $$package -name '*.py' | wc -l) $$package; done | sort -rn; \
+	core() { find $(CORE) -name '*.py' | grep -v -e ^tables/iceberg -e ^tables/publishing; }; \
+	printf '%7d lines %4d modules  in the core\n' $$(core | xargs cat | wc -l) $$(core | wc -l); \
 	printf '%7d lines %4d modules  in all\n' $$(find . -name '*.py' | xargs cat | wc -l) $$(find . -name '*.py' | wc -l)
 
 snapshots: $(DEV_STAMP) ## write the generated files: stubs of public names, and the snapshot of error messages

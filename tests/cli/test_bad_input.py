@@ -191,6 +191,8 @@ def test_options_that_do_not_fit_are_named(variant: Run, tmp_path: Path, earthqu
         (["ingest", usgs_sample, out, "--policy", "nope"], 1, "unknown policy 'nope'"),
         (["ingest", usgs_sample, out, "--schema", "a nonsense"], 1, "nonsense"),
         (["ingest", usgs_sample, out, "--schema", "missing.ddl"], 1, "schema file missing.ddl"),
+        (["ingest", usgs_sample, out, "--schema", "a bigin"], 1, "--schema: unknown type 'bigin'"),
+        (["infer", usgs_sample, "--against", "$.id"], 1, "--against: unexpected '$' in a type"),
         (["ingest", usgs_sample, out, "--compression", "nope"], 1, "nope"),
         (["query", earthquakes, "-s", "mag=$.properties["], 1, "$.properties["),
         (["query", earthquakes, "-s", "mag=$.a:nope"], 1, "nope"),

@@ -60,7 +60,7 @@ def infer(
     from parquet_variant.ingestion.request import TextOptions
     from parquet_variant.ingestion.task import root_hints
 
-    shredding_policy, existing, reading = policy.read(), common.read_schema(against), json.read()
+    shredding_policy, existing, reading = policy.read(), common.read_schema(against, "--against"), json.read()
     with with_stdin(sources) as read, ShownProgress() as progress:
         if not json.json_column:
             read = [file for path in read for file in data_files(path, allow_outside=allow_outside)]

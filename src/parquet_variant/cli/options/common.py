@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _SUFFIXES = (".ddl", ".json", ".parquet", ".sql", ".txt")
 
 
-def read_schema(schema: str | None, *, keeps_ddl: bool = False) -> Any:
-    """Return the schema of ``--schema``; None is returned unchanged.
+def read_schema(schema: str | None, option: str = "--schema", *, keeps_ddl: bool = False) -> Any:
+    """Return the schema of an option; None is returned unchanged.
 
     `keeps_ddl`: whether DDL stays text, so that ``!`` can type strings in a command that parses JSON.
     Raises `VariantError` for text or a file that is not a schema.
@@ -39,11 +39,12 @@ def read_schema(schema: str | None, *, keeps_ddl: bool = False) -> Any:
     ('mag double, place string', 'at timestamp!')
     """
     from parquet_variant.errors import SchemaError
+    from parquet_variant.inference.typed_strings import schema_and_types
     from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
     if schema is None:
         return None
-    text = schema
+    text, file = schema, None
     if os.path.isdir(schema):  # noqa: PTH112 - as below
         from parquet_variant.sql_query.binding import bind_table
 
@@ -54,7 +55,7 @@ def read_schema(schema: str | None, *, keeps_ddl: bool = False) -> Any:
             )
         return table.schema_of(table.columns.variants[0]).limited_to()
     if os.path.isfile(schema):  # noqa: PTH113 - unlike Path.is_file it accepts text that is too long for a file name
-        raw, keeps_ddl = pathlib.Path(schema).read_bytes(), False
+        raw, file, keeps_ddl = pathlib.Path(schema).read_bytes(), schema, False
         if raw.startswith(b"PAR1"):
             return ShreddingSchema.from_parquet(schema).limited_to()
         try:
@@ -63,7 +64,14 @@ def read_schema(schema: str | None, *, keeps_ddl: bool = False) -> Any:
             raise SchemaError(f"{schema} is not a schema: give DDL, JSON, or a Parquet file", file=schema) from None
     elif schema.endswith(_SUFFIXES):
         raise SchemaError(f"schema file {schema} does not exist: check the path, or give DDL such as 'mag double'")
-    return schema if keeps_ddl and not text.lstrip().startswith("{") else ShreddingSchema.of(text.strip())
+    try:
+        if keeps_ddl and not text.lstrip().startswith("{"):
+            schema_and_types(text)
+            return text
+        return ShreddingSchema.of(text.strip())
+    except SchemaError as error:
+        error.message = f"{option}: {error.message}"
+        raise error.at(file=file) from None
 
 
 _NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)
