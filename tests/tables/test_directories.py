@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.cli.app import main
 
 
 def rows(*values, **columns):
@@ -201,3 +202,36 @@ def test_a_directory_with_files_of_two_formats_is_refused(tmp_path):
     assert len(pv.open(f"{tmp_path}/**/*.parquet")) == len(pv.open(f"{tmp_path}/*.vortex")) == 1
     (tmp_path / "b.vortex").unlink()
     assert pv.open(tmp_path).format == "parquet"
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda scan: [row for part in scan.batches() for row in part.to_pylist()],
+        lambda scan: scan.to_arrow().to_pylist(),
+        lambda scan: pa.table(scan).to_pylist(),
+    ],
+)
+def test_a_scan_is_planned_again_if_its_files_are_replaced_before_the_first_rows(read, tmp_path):
+    pv.write(tmp_path / "a.parquet", rows({"a": 1}), schema="a int")
+    scan = pv.open(tmp_path).scan({"a": "$.a:int"}, "v:b > 5")
+    everything = pv.open(tmp_path).scan({"a": "$.a:int"})
+    pv.open(tmp_path).overwrite(rows({"a": 2, "b": "5"}, {"a": 3, "b": 7}))
+    assert read(everything) == [{"a": 2}, {"a": 3}]
+    with pytest.warns(UserWarning) as caught:
+        read(scan)
+    assert len(caught) == 1
+
+
+def test_a_query_by_paths_lists_a_directory_again_if_it_is_overwritten(tmp_path, monkeypatch, capsys):
+    pv.write(tmp_path / "a.parquet", rows({"a": 1}), schema="a int")
+    begun = pv.Scan.begun
+
+    def overwritten(scan):
+        monkeypatch.undo()
+        pv.open(tmp_path).overwrite(rows({"a": 2}))
+        return begun(scan)
+
+    monkeypatch.setattr(pv.Scan, "begun", overwritten)
+    assert main(["query", str(tmp_path), "--select", "a=$.a:int", "--json"]) == 0
+    assert capsys.readouterr().out == '{"a":2}\n'

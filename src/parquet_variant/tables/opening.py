@@ -172,7 +172,8 @@ def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
 
 
 def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> TableFormat:
-    if options.filesystem is not None or _is_parquet(path):
+    # A local file named *.parquet needs no further check.
+    if options.filesystem is not None or (str(path).endswith(".parquet") and os.path.isfile(path)):  # noqa: PTH113
         return "parquet"
     table = format_of_table(path, options.storage_options)
     if table is not None:
@@ -243,8 +244,3 @@ def _has_table(path: str | os.PathLike[str], format: str, options: Mapping[str, 
         return any(True for _ in storage.list("_delta_log"))
     is_metadata = str(path).endswith(ICEBERG_METADATA)
     return is_metadata or any(file.path == "metadata/version-hint.text" for file in storage.list("metadata"))
-
-
-def _is_parquet(path: Any) -> bool:
-    """Return whether a path is a local file named ``*.parquet``, which needs no further check."""
-    return str(path).endswith(".parquet") and os.path.isfile(path)  # noqa: PTH113 - perhaps a URI

@@ -231,8 +231,10 @@ def _answer_paths(
         document = report.to_dict() | (plans[0].to_dict() if plans else {})
         print_result(document, [report, *plans], as_json=output.as_json)
         return
-    schema, parts = query.schema, query.plan.batches()
-    if output.on_spark:
+    if not output.on_spark:
+        parts = query.begun()
+        schema = query.schema
+    else:
         opened = {name: getattr(table.options, name) for name in ("catalog", "column", "version", "at")}
         answer = _with_spark(
             lambda session: open_table(table.source, engine=session, **opened).scan(selects, where).to_spark()

@@ -8,8 +8,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from html import escape
-from itertools import chain
-from typing import Any
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +19,8 @@ from parquet_variant.ops.interop.display import html_table, shown_columns
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import PlannedQuery
 from parquet_variant.support.fork_safety import cached_property
+
+_Result = TypeVar("_Result")
 
 
 class Scan(ArrowResult):
@@ -74,9 +76,13 @@ class Scan(ArrowResult):
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in tables of at least one row, in the order of files and rows; warns as `to_arrow`."""
-        self.plan.take_warnings()  # of a run that was not finished
-        yield from self.plan.batches()
+        yield from self.begun()
         self._warn()
+
+    def begun(self) -> Iterator[pa.Table]:
+        """Return the tables of `batches`, of which the first has been read; the warnings are those of `plan`."""
+        first, parts = self._of_current_plan(lambda plan: (list(islice(parts := plan.batches(), 1)), parts))
+        return chain(first, parts)
 
     def tasks(self, task_bytes: int = 128 << 20) -> list[Any]:
         """Split the work into tasks of about `task_bytes`, which other processes can `read`.
@@ -97,10 +103,20 @@ class Scan(ArrowResult):
 
         Warns of a path that no row has, if a similar one exists, and of values that the filter did not compare.
         """
-        plans = chain([self.plan], iter(self._make_plan, None))
-        table = of_current_files(lambda: next(plans).to_arrow())
+        table = self._of_current_plan(lambda plan: plan.to_arrow())
         self._warn()
         return table
+
+    def _of_current_plan(self, read: Callable[[PlannedQuery], _Result]) -> _Result:
+        """Return the result of `read` for the plan, which is made again if a commit replaced its files meanwhile."""
+        plans = chain([self.plan], iter(self._make_plan, None))
+
+        def run() -> _Result:
+            self.plan = next(plans)
+            self.plan.take_warnings()  # of a run that was not finished
+            return read(self.plan)
+
+        return of_current_files(run)
 
     def _warn(self) -> None:
         for text in self.plan.take_warnings():
