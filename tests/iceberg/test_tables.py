@@ -22,8 +22,10 @@ from pyiceberg.table.puffin import PuffinFile
 import parquet_variant as pv
 from chosen_steps import chosen_steps
 from parquet_variant.errors import IcebergError, TableError, VariantError
+from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.changes import changeable
 from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile
+from parquet_variant.tables.iceberg.reading import snapshot
 from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import PATH_ID, POSITION_ID
 from parquet_variant.tables.iceberg.writing.commit import SnapshotChange, commit_snapshot
@@ -103,6 +105,39 @@ def test_encrypted_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(VariantError, match="encrypted"):
         pv.open(tmp_path / "data").publish("delta")
     assert not (tmp_path / "data" / "_delta_log").exists()
+
+
+# ---- next to other writers
+
+
+def test_a_change_next_to_a_busy_writer_reads_only_new_manifests_and_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pv.write(tmp_path, events(range(3)), format="iceberg", properties={"commit.retry.min-wait-ms": "1"})
+    for number in range(3, 15):
+        pv.open(tmp_path).append(events([number]))
+    commit, read = LoadedTable.commit, snapshot.read_manifest
+    state = {"others": 12, "reads": 0, "is_other": False}
+    reads: list[int] = []
+
+    def commit_later(table: LoadedTable, change: Any) -> LoadedTable:
+        if not state["is_other"]:
+            reads.append(state["reads"])
+            if state["others"]:
+                state.update(others=state["others"] - 1, is_other=True)
+                pv.open(tmp_path).append(events([100 + state["others"]]))
+                state.update(reads=0, is_other=False)
+        return commit(table, change)
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        state["reads"] += 1
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(LoadedTable, "commit", commit_later)
+    monkeypatch.setattr(snapshot, "read_manifest", counted)
+    assert pv.open(tmp_path).update({"k": "'x'"}, "id = 1").rows_updated == 1
+    assert len(reads) == 13 and max(reads[1:]) == 1
+    assert ids(tmp_path) == [*range(15), *range(100, 112)]
 
 
 # ---- bounds and pruning

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -244,9 +244,11 @@ def _text(row: dict[str, Any]) -> str:
 
 
 @contextmanager
-def reproducible_history(seed: str, folder: Path, steps: int) -> Iterator[None]:
+def reproducible_history(
+    seed: str, folder: Path, steps: int, kind: Callable[[Path, str], History] | None = None
+) -> Iterator[None]:
     """Run a history; an error in it names the seed and the last operations."""
-    history = History(folder, seed)
+    history = (kind or History)(folder, seed)
     try:
         for _ in range(steps):
             history.step()

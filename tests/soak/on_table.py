@@ -97,7 +97,7 @@ def perform(op: Operation, table: str, columns: dict[str, str], **storage: Any) 
     **storage
         ``storage_options``.
     """
-    kind, opened = op["op"], pv.open(table, format="delta", **storage)
+    kind, opened = op["op"], pv.open(table, **storage)
     columns = columns | op.get("new", {})
     if kind in ("append", "overwrite"):
         rows = arrow_columns(op["rows"], columns)

@@ -8,12 +8,19 @@ import pytest
 
 from fuzz.seeds import SEED
 from soak.differential import History, reproducible_history
+from soak.iceberg_history import IcebergHistory
 from soak.plain_model import NULL, Model
 
 
 @pytest.mark.parametrize("number", range(5))
 def test_a_random_history_is_that_of_a_plain_model(tmp_path: Path, number: int) -> None:
     with reproducible_history(f"{SEED} {number}", tmp_path, 20):
+        pass
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_a_random_history_of_an_iceberg_table_is_that_of_a_plain_model(tmp_path: Path, number: int) -> None:
+    with reproducible_history(f"{SEED} {number}", tmp_path, 16, IcebergHistory):
         pass
 
 

@@ -197,24 +197,31 @@ def _check_unchanged(base: Snapshot, parent: Snapshot, change: SnapshotChange) -
     line = {info.id for info in parent.metadata.ancestors(parent.snapshot_id)}
     if base.snapshot_id is not None and base.snapshot_id not in line:
         raise IcebergError("the table was rolled back while the change was made", reason="conflict")
-    if touched:
+    # A manifest never changes, so files of manifests that both snapshots have are the same.
+    pairs = ((base, parent), (parent, base))
+    if touched and any(_manifests_of_one(*pair, deletes=True) for pair in pairs):
         former, now = DeleteIndex.of(base), DeleteIndex.of(parent)
         if changed := [path for path, entry in touched.items() if former.of_file(entry) != now.of_file(entry)]:
             raise IcebergError(f"another commit deleted rows of {changed[0]}", reason="conflict")
-        if missing := set(touched) - {entry.file.path for _, entry in parent.live_entries(deletes=False)}:
-            raise IcebergError(f"another commit removed the file {min(missing)}", reason="conflict")
+    gone, new = (_manifests_of_one(*pair, deletes=False) for pair in pairs)
+    before = {entry.file.path for manifest in gone for entry in base.entries(manifest, frozenset())}
+    entries = [entry for manifest in new for entry in parent.entries(manifest)]
+    if missing := (before & set(touched)) - {entry.file.path for entry in entries}:
+        raise IcebergError(f"another commit removed the file {min(missing)}", reason="conflict")
     if change.reads_added is not None:
-        listed = {manifest.path for manifest in base.manifests}
-        new = [manifest for manifest in parent.live_manifests(deletes=False) if manifest.path not in listed]
-        entries = [entry for manifest in new for entry in parent.entries(manifest)]
-        has_existing = any(entry.status == Status.EXISTING for entry in entries)
-        before = {e.file.path for _, e in base.live_entries(deletes=False)} if has_existing else set()
         added = [e for e in entries if e.status != Status.EXISTING or e.file.path not in before]
         if added and change.reads_added(added):
             raise IcebergError("another commit added rows that the change reads", reason="conflict")
 
 
-_METADATA_RETRIES = 9
+def _manifests_of_one(snapshot: Snapshot, other: Snapshot, *, deletes: bool) -> list[ManifestFile]:
+    """Return the manifests of data files, or of delete files, that the other snapshot does not have."""
+    listed = {manifest.path for manifest in other.manifests}
+    return [manifest for manifest in snapshot.live_manifests(deletes=deletes) if manifest.path not in listed]
+
+
+# More and shorter waits than the defaults of Iceberg's library, in which a change starves next to busy writers.
+_RETRIES, _LONGEST_WAIT = 100, 1000
 
 
 def check_writable(metadata: TableMetadata) -> None:
@@ -246,7 +253,7 @@ def commit_snapshot(base: Snapshot, change: SnapshotChange, written: Sequence[st
         base.table.files.delete([*written, *attempts.written])
 
     with commit_steps(base.table.name, discard) as steps:
-        retries = WriteProperties(base.metadata.properties).number("commit.retry.num-retries", 4)
+        retries = WriteProperties(base.metadata.properties).number("commit.retry.num-retries", _RETRIES)
         done = _retried(base.table, attempts.prepare, steps, retries, attempts.landed)
     # The manifests and lists of attempts that did not succeed.
     unused = [location for location in attempts.written if location not in attempts.needed]
@@ -268,7 +275,7 @@ def _retried(
     properties, table = WriteProperties(base.metadata.properties), base
     deadline = time.monotonic() + properties.number("commit.retry.total-timeout-ms", 1_800_000) / 1000
     shortest = properties.number("commit.retry.min-wait-ms", 100)
-    longest = properties.number("commit.retry.max-wait-ms", 60_000)
+    longest = properties.number("commit.retry.max-wait-ms", _LONGEST_WAIT)
     for attempt in range(retries + 1):
         change = prepare(table, attempt)
         if change is None:
@@ -281,8 +288,8 @@ def _retried(
             last = error
         if attempt == retries or time.monotonic() > deadline:
             break
-        # Longer after each attempt.
-        time.sleep(min(shortest * 2.0**attempt, longest) / 1000 * random.uniform(0.5, 1.0))
+        if attempt:  # Longer after each attempt, so that writers that lost the same race do not meet again.
+            time.sleep(random.uniform(0, min(shortest * 2.0 ** (attempt - 1), longest) / 1000))
         table = base.refreshed()
     problem = (
         f"{attempt + 1} attempts to commit found other commits first: try again when fewer writers are active (the "
@@ -325,6 +332,7 @@ class _Attempts:
             raise IcebergError(problem, reason="conflict", file=table.name)
         if parent.snapshot_id != base.snapshot_id and not change.removes_all:
             _check_unchanged(base, parent, change)
+        self.base = parent  # The next attempt checks only later commits.
         manifests = [*self._add(change.added, deletes=False), *self._add(change.vectors, deletes=True)]
         removed: list[DataFile] = []  # The data files and delete files that the new snapshot does not have.
         if not change.is_replacement:
@@ -468,4 +476,4 @@ def change_metadata(
             check_writable(newest.metadata)
         return make(newest.metadata)
 
-    return _retried(table, prepare, CommitSteps(table.name), _METADATA_RETRIES)
+    return _retried(table, prepare, CommitSteps(table.name), _RETRIES)
