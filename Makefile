@@ -187,13 +187,14 @@ fuzz: $(DEV_STAMP) ## hostile suites, SECONDS=30 each, and property tests, EXAMP
 	$(say) 'Property tests, $(EXAMPLES) examples each, different in every run'
 	@HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis $(TESTS)
 
-soak: $(DEV_STAMP) ## MINUTES=10 of Delta histories: all operations against a plain model, and by writers killed at random
+soak: $(DEV_STAMP) ## MINUTES=10 of Delta and Iceberg histories: all operations against a plain model, and by writers killed at random
 	$(say) 'Building the kernels that changed'
 	@$(build)
 	$(say) 'Writers that are killed at random, for $(MINUTES) minutes'
 	@PYTHONPATH=tests $(BIN)/python -m soak.history $(MINUTES) $(FUZZ_SEED)
 	$(say) 'Random histories of one writer, compared with a plain model, for $(MINUTES) minutes'
 	@PYTHONPATH=tests $(BIN)/python -m soak.differential $(MINUTES) $(FUZZ_SEED)
+	@PYTHONPATH=tests $(BIN)/python -m soak.iceberg_history $(MINUTES) $(FUZZ_SEED)
 
 test-cluster: $(DEV_STAMP) ## the pipeline on a cluster on loopback whose processes are killed; MB=32 of JSON
 	$(say) 'Building the kernels that changed'

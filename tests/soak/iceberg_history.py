@@ -1,8 +1,8 @@
 """Random histories of operations on one Iceberg table, each step compared with a plain dict of rows.
 
 Owns what Iceberg does in its own way: modes of changes, partition transforms, snapshot ids, rolling back, branches,
-expiry, erasure, repeated batches. `differential` has the comparison. ``python -m soak.iceberg_history COUNT [SEED]``
-runs more histories.
+expiry, erasure, repeated batches. `differential` has the comparison. ``python -m soak.iceberg_history MINUTES
+[SEED]`` runs new histories for that long (`make soak`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import copy
 import random
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -182,16 +183,17 @@ class IcebergHistory(History):
         assert not table.append(rows, batch=(batch["tag"], 1)).committed, f"{batch['tag']} was committed twice"
 
 
-def main(count: str, seed: str = "") -> None:
-    """Run new histories."""
-    chosen = seed or str(random.SystemRandom().randrange(2**32))
-    for number in range(int(count)):
+def main(minutes: str, seed: str = "") -> None:
+    """Run new histories for some minutes."""
+    chosen, number = seed or str(random.SystemRandom().randrange(2**32)), 0
+    stop = time.monotonic() + 60 * float(minutes)
+    while time.monotonic() < stop:
         with (
             tempfile.TemporaryDirectory() as folder,
             reproducible_history(f"{chosen} {number}", Path(folder), 25, IcebergHistory),
         ):
-            pass
-    print(f"seed {chosen}: {count} histories of Iceberg tables, 0 differences to a plain model")
+            number += 1
+    print(f"seed {chosen}: {number} histories of Iceberg tables, 0 differences to a plain model")
 
 
 if __name__ == "__main__":
