@@ -109,3 +109,10 @@ def test_errors_can_be_lost_with_their_descriptor(tmp_path: Path) -> None:
 def test_a_load_without_stderr_succeeds(rows: Path, tmp_path: Path) -> None:
     assert _run(f"variant ingest {rows} {tmp_path}/events 2>&-").returncode == 0
     assert len(_run(f"variant cat {tmp_path}/events 2>&-").stdout.splitlines()) == 2
+
+
+def test_warnings_of_python_are_one_line_without_the_place_in_the_code(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text('{"ts":1}\n' * 300)
+    done = _run(f"variant ingest {tmp_path}/a.ndjson {tmp_path}/t --format delta --partition-by day=$.ts:date")
+    assert "variant: warning: the partition column 'day' is null in all 300 rows" in done.stderr
+    assert "UserWarning" not in done.stderr

@@ -328,3 +328,16 @@ def test_every_column_of_json_is_shredded(tmp_path: Path, format: Any) -> None:
         assert schemas == {"a": "x bigint", "b": "y string", "m": "array<struct<c: struct<z: bigint>>>"}
     answer = pv.sql("SELECT count(b:y) AS n, sum(a:x) AS x FROM t", t=str(tmp_path / "t")).to_pylist()
     assert answer == [{"n": 1000, "x": 249500}]
+
+
+def test_quoted_empty_fields_of_csv_are_null_in_columns_of_json_and_of_other_types(tmp_path: Path) -> None:
+    """Some programs, such as Salesforce, quote all fields."""
+    lines = '"id","amount","name","payload"\n"1","2.5","","{""a"": 1}"\n"2","","x",""\n'
+    (tmp_path / "a.csv").write_text(lines)
+    pv.ingest(tmp_path / "a.csv", tmp_path / "t", json_column="payload", infer_types=True)
+    rows = pv.sql("SELECT id, amount, name, payload:a::int AS a FROM t", t=tmp_path / "t").to_pylist()
+    expected = {"id": [1, 2], "amount": [2.5, None], "name": ["", "x"], "a": [1, None]}
+    assert {name: [row[name] for row in rows] for name in expected} == expected
+    assert pv.sql("SELECT * EXCLUDE payload FROM t", t=tmp_path / "a.csv").to_pylist() == [
+        {name: row[name] for name in ("id", "amount", "name")} for row in rows
+    ]

@@ -11,11 +11,12 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from contextlib import suppress
 from typing import NoReturn
 
 from parquet_variant.cli.app import main
-from parquet_variant.cli.output import INTERRUPTED, StandardOutput, report_failure
+from parquet_variant.cli.output import INTERRUPTED, StandardOutput, report_failure, report_warning
 
 
 class _NoPandas:
@@ -33,6 +34,7 @@ def run() -> NoReturn:
     gc.set_threshold(200_000, 20, 20)
     sys.stdout = StandardOutput(sys.stdout)
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # print(file=None) uses stdout
+    warnings.showwarning = lambda message, *_: report_warning(str(message))
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
     try:

@@ -68,13 +68,15 @@ _FORMS: tuple[tuple[pa.DataType, str], ...] = (
 def inferred_types(tables: Iterable[pa.Table]) -> dict[str, pa.DataType]:
     """Return the first type whose form all strings of a column have, by column; columns without values have none.
 
+    Empty strings, which are quoted fields, have every form but that of a string.
+
     >>> inferred_types([pa.table({"a": ["1", None], "b": ["007", "1"]}), pa.table({"a": ["1.5"]})])
     {'a': DataType(double), 'b': DataType(string)}
     """
     possible: dict[str, Sequence[tuple[pa.DataType, str]]] = {}
     for table in tables:
         for name, column in zip(table.column_names, table.columns, strict=True):
-            if column.null_count < len(column):
+            if (column := _without_empty(column)).null_count < len(column):
                 forms = possible.get(name, _FORMS)
                 possible[name] = [(kind, form) for kind, form in forms if _have_form(column, kind, form)]
     return {name: forms[0][0] if forms else pa.string() for name, forms in possible.items()}
@@ -122,15 +124,20 @@ def read_csv(path: str | os.PathLike[str]) -> pa.Table:
 
 
 def with_types(table: pa.Table, types: Mapping[str, pa.DataType], file: str) -> pa.Table:
-    """Return a table of strings with the inferred types of some columns."""
+    """Return a table of strings with the inferred types of some columns, in which empty strings are null."""
     for index, name in enumerate(table.column_names):
         if (kind := types.get(name, pa.string())) != pa.string():
             try:
-                table = table.set_column(index, name, pc.cast(table.column(index), kind))
+                table = table.set_column(index, name, pc.cast(_without_empty(table.column(index)), kind))
             except pa.ArrowInvalid as error:
                 problem = f"the column {name} of {file} is not {kind}: {error}; ingest the file again"
                 raise VariantFileError(problem, reason="changed-file", file=file) from None
     return table
+
+
+def _without_empty(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return strings with null instead of empty strings: some programs quote all fields, also those without a value."""
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 
 def _have_form(values: pa.ChunkedArray, kind: pa.DataType, form: str) -> bool:
@@ -220,7 +227,7 @@ def open_rows(
         )
         raise VariantFileError(problem, reason="not-a-table", file=name)
     places = column, *more
-    for first_row, table in _numbered_tables(split, options):
+    for first_row, table in _numbered_tables(split, options, places):
         for place in places:
             table = _with_field_as_column(table, place)
             if place not in table.column_names:
@@ -309,11 +316,11 @@ def _taken_out(group: pa.Array, names: Sequence[str]) -> tuple[pa.Array | None, 
     return values, with_columns(group, others) if others else None
 
 
-def _numbered_tables(split: Split, options: CsvOptions) -> Iterator[tuple[int, pa.Table]]:
+def _numbered_tables(split: Split, options: CsvOptions, places: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
     """Yield the tables of a split with the number of their first row; of Parquet the row groups that begin in it."""
     first_row = 1
     if split.part is not None or not split.file.head.startswith(_PARQUET):
-        for table in _tables(split, options):
+        for table in _tables(split, options, places):
             yield first_row, table
             first_row += table.num_rows
         return
@@ -330,8 +337,8 @@ def _numbered_tables(split: Split, options: CsvOptions) -> Iterator[tuple[int, p
             first_row += opened.metadata.row_group(group).num_rows
 
 
-def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
-    """Yield the rows of a part of a table, or of an Arrow, Vortex or CSV file."""
+def _tables(split: Split, options: CsvOptions, places: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield the rows of a part of a table, or of an Arrow, Vortex or CSV file, whose JSON columns are `places`."""
     file, part = split.file, split.part
     if part is not None and part.rows is not None:
         yield part.rows
@@ -357,6 +364,9 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
             yield from iter_tables(file.name.removeprefix("file://"))
         else:
             for table in csv_tables(file, options):
+                for index, name in enumerate(table.column_names):
+                    if name in places:
+                        table = table.set_column(index, name, _without_empty(table.column(index)))
                 yield with_types(table, dict(options.types), file.name)
 
 

@@ -338,7 +338,8 @@ def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]])
         if values[column.name].null_count == rows:
             yield (
                 f"partition_by={column.name}: {column.path} has no value of type {column.type} in {rows:,} sampled "
-                "rows, so that these rows are in the null partition; check the path and the type"
+                "rows, so that these rows are in the null partition; check the path and the type (for numbers that count "
+                "milliseconds, make the values of the path timestamp_ms!)"
             )
     read_bytes = sum(min(_text_bytes(split), _SAMPLE_BYTES) for split in sample_splits)
     total_rows = rows * max(1.0, sum(map(_text_bytes, splits)) / max(read_bytes, 1))
