@@ -17,6 +17,7 @@ import parquet_variant as pv
 from parquet_variant.files.parquet.format import files
 from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.io.directories import partition_texts, typed_partitions
+from parquet_variant.support.choices import OutputFormat
 from parquet_variant.tables import partitions
 
 _ROWS = [
@@ -338,13 +339,14 @@ def test_the_number_of_partitions_is_estimated_from_a_sample(tmp_path: Path) -> 
                 pv.ingest(tmp_path / name, tmp_path / "out", partition_by="id=$.id:int")
 
 
-def test_rows_appended_to_a_partitioned_directory_go_to_its_partitions(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["parquet", "iceberg"])
+def test_rows_appended_to_a_partitioned_table_go_to_its_partitions(tmp_path: Path, format: OutputFormat) -> None:
     (tmp_path / "a.ndjson").write_text("".join(f'{{"id": {n}, "day": "2026-01-0{n % 3 + 1}"}}\n' for n in range(9)))
     dest = tmp_path / "table"
-    pv.ingest(tmp_path / "a.ndjson", dest, partition_by="day=$.day:date")
-    pv.ingest(tmp_path / "a.ndjson", dest, mode="append")
-    assert sorted(path.name for path in dest.iterdir() if path.is_dir()) == [f"day=2026-01-0{n}" for n in (1, 2, 3)]
-    assert not list(dest.glob("*.parquet"))
+    pv.ingest(tmp_path / "a.ndjson", dest, format=format, partition_by="day=$.day:date")
+    pv.ingest(tmp_path / "a.ndjson", dest, format=format, mode="append")
+    folders = {path.parent.name for path in dest.rglob("*.parquet")}
+    assert folders == {f"day=2026-01-0{n}" for n in (1, 2, 3)}
     (tmp_path / "b.ndjson").write_text('{"id": 1}\n')
     (tmp_path / "c.ndjson").write_text('{"id": 1, "day": "monday"}\n')
     for source, options, reason in [
@@ -353,7 +355,7 @@ def test_rows_appended_to_a_partitioned_directory_go_to_its_partitions(tmp_path:
         ("a.ndjson", {"partition_by": "id=$.id:int"}, "bad-option"),
     ]:
         with pytest.raises(pv.VariantError) as caught:
-            pv.ingest(tmp_path / source, dest, mode="append", **options)
+            pv.ingest(tmp_path / source, dest, format=format, mode="append", **options)
         assert caught.value.reason == reason
     assert pv.open(dest).read().to_pylist().count({"id": 4, "day": "2026-01-02"}) == 2
     assert len(pv.open(dest).read()) == 18
@@ -368,6 +370,18 @@ def test_an_append_lists_the_directory_once(tmp_path: Path, monkeypatch: pytest.
     pv.ingest(rows, folder, mode="append")
     assert listed == [str(folder)]
     assert [file.rpartition("/")[0] for file in pv.open(folder).data_files()] == [f"{folder}/k=x"] * 2
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
+def test_columns_next_to_json_are_partition_columns_of_the_table(tmp_path: Path, format: OutputFormat) -> None:
+    (tmp_path / "a.ndjson").write_text('{"n":1,"region":"EU"}\n{"n":2,"region":"US"}\n')
+    (tmp_path / "b.csv").write_text('region,payload\nEU,"{""n"":3}"\nAsia,"{""n"":4,""region"":""EU""}"\n')
+    dest = tmp_path / "table"
+    pv.ingest(tmp_path / "a.ndjson", dest, format=format, column="payload", partition_by="region=$.region")
+    pv.ingest(tmp_path / "b.csv", dest, format=format, json_column="payload", mode="append")
+    rows = pv.open(dest).scan({"region": "region", "n": ("$.n", "bigint")}).to_arrow().to_pylist()
+    found = sorted((row["n"], row["region"]) for row in rows)
+    assert found == [(1, "EU"), (2, "US"), (3, "EU"), (4, "Asia")]
 
 
 def test_tables_below_the_directory_are_kept(source, tmp_path):

@@ -170,7 +170,8 @@ class IngestJob:
 
     def _plan_files(self, engine: Engine, destination: Destination, tasks: list[list[Split]]) -> _FilesPlan:
         """Infer and check what the files will contain: with the types of the table that they are appended to."""
-        fields, request, kept = self._table_fields(tasks), self._request, dict[str, ShreddingSchema]()
+        fields = self._table_fields(tasks, destination)
+        request, kept = self._request, dict[str, ShreddingSchema]()
         keeps_paths = request.schema is None and request.schema_of == "table"
         held = destination.columns() if request.mode == "append" else pa.schema([])
         types = KeyColumns.of_columns(held, request.keys)
@@ -268,8 +269,11 @@ class IngestJob:
             return tasks
         return grouped(splits, attrgetter("size"), _MIN_THREADED_BYTES)
 
-    def _table_fields(self, tasks: list[list[Split]]) -> list[pa.Field]:
-        """Return the output columns if the JSON is a column of a table, under the name of the Variant column."""
+    def _table_fields(self, tasks: list[list[Split]], destination: Destination) -> list[pa.Field]:
+        """Return the output columns if the JSON is a column of a table, under the name of the Variant column.
+
+        Partition columns of the destination that are among them are no longer keys of the JSON.
+        """
         request, column = self._request, self._request.text.json_column
         if column is None:
             return []
@@ -279,8 +283,12 @@ class IngestJob:
             pa.field(field.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA) if field.name in more else field
             for field in next((rows.schema for _, rows in parts), ())
         ]
-        others = {field.name.lower() for field in fields if field.name != column}
-        names = request.column, *request.keys, *request.partition_by.names
+        by, others = request.partition_by, {field.name.lower() for field in fields if field.name != column}
+        if by.is_derived:
+            by = by.of_destination({c.name: c.type for c in by.columns}, [field.name for field in fields])
+            destination.request = replace(destination.request, partition_by=by)
+            self._request = replace(request, partition_by=by)
+        names = request.column, *request.keys, *(field.name for field in by.fields)
         if duplicates := [name for name in names if name.lower() in others]:
             raise bad_option(
                 f"the table already has a column {duplicates[0]}: choose another name with column= or partition_by=, "

@@ -6,18 +6,19 @@ This module parses the option (``day=$.ts:date``), extracts the columns, and spl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import bad_option, strings_of
+from parquet_variant.errors import VariantError, bad_option, strings_of
 from parquet_variant.io.directories import types_to_declare
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.records import Record
 from parquet_variant.tables.partitions import rows_by_partition
+from parquet_variant.types.path import VariantPath
 
 PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
 
@@ -72,6 +73,21 @@ class PartitionBy(Record):
         if duplicates := [name for name in names if names.count(name) > 1]:
             raise bad_option(f"partition_by= names the column {duplicates[0]!r} twice: remove one of the two")
         return cls(tuple(columns), declared=frozenset(column.name for column in selection if column.type is not None))
+
+    @classmethod
+    def of_destination(cls, types: Mapping[str, pa.DataType], columns: Sequence[str] | None) -> PartitionBy:
+        """Return the partition columns that a destination has; those that are not `columns` of the rows are keys."""
+        paths = {name: None if name in (columns or ()) else VariantPath((name,)) for name in types}
+        return cls(tuple(Selected(name, path, types[name]) for name, path in paths.items()), is_derived=True)
+
+    def check_derived(self, dest: str, missing: Container[Any]) -> None:
+        """Raise `VariantError` if no row has a key that is a partition column of the destination (missing-column)."""
+        for name in (field.name for field in self.fields if self.is_derived and field.name in missing):
+            problem = (
+                f"{dest} is partitioned by {name}, and no row has a value at $.{name}: name its path, as in "
+                f"partition_by={name}=$.path:type"
+            )
+            raise VariantError(problem, reason="missing-column", file=dest)
 
     @property
     def types_to_declare(self) -> dict[str, str]:

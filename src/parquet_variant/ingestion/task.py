@@ -338,8 +338,8 @@ def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]])
         if values[column.name].null_count == rows:
             yield (
                 f"partition_by={column.name}: {column.path} has no value of type {column.type} in {rows:,} sampled "
-                "rows, so that these rows are in the null partition; check the path and the type (for numbers that count "
-                "milliseconds, make the values of the path timestamp_ms!)"
+                "rows, so that these rows are in the null partition; check the path and the type, and make numbers "
+                "that count milliseconds timestamp_ms!"
             )
     read_bytes = sum(min(_text_bytes(split), _SAMPLE_BYTES) for split in sample_splits)
     total_rows = rows * max(1.0, sum(map(_text_bytes, splits)) / max(read_bytes, 1))
@@ -388,8 +388,7 @@ def option_paths(request: IngestRequest) -> dict[VariantPath, str]:
         keys = (texts,) if isinstance(texts, str) else tuple(texts)
         selection = read_selection({f"key{number}": key for number, key in enumerate(keys)})
         add(option, (selected.path for selected in selection))
-    if not request.partition_by.is_derived:
-        add("partition_by", (column.path for column in request.partition_by.columns))
+    add("partition_by", (column.path for column in request.partition_by.columns))
     add("json_column", request.text.json_paths)
     if request.schema is not None:
         add("schema", (path for path, _ in request.schema.leaves()))
@@ -412,6 +411,8 @@ def check_paths(
     for path, option in named.items():
         if path not in missing or (sampled and option != "bloom_filters"):
             continue
+        if option == "partition_by":
+            request.partition_by.check_derived(request.dest, path.segments)
         nearest = similar_path(path, other_paths)
         message = f"{option}= names {path.shorthand}, and no {'sampled ' * sampled}row has this path"
         if nearest is not None and nearest not in named:

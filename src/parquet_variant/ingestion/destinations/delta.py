@@ -84,7 +84,7 @@ def open_delta(request: WriteRequest) -> DeltaDestination | None:
             return None
         if names and names != current.partition_columns:
             columns = ", ".join(current.partition_columns) or "none"
-            problem = f"the table's partition columns are {columns}, not {', '.join(names)}: leave out partition_by"
+            problem = f"the table's partition columns are {columns}, not {', '.join(names)}: leave out partition_by="
             raise DeltaError(problem, reason="bad-option")
     return DeltaDestination(request, current)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest
+from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Staging, is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -25,7 +27,7 @@ from parquet_variant.tables.iceberg.writing.commit import LOAD_PROPERTY, check_w
 from parquet_variant.tables.iceberg.writing.write import TableDefinition, commit_files, new_table
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 from parquet_variant.tables.row_input import FILES_WITH_TYPES, Batch
-from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.schema import StructType, arrow_type
 from parquet_variant.tables.write_plan import refuse_files_in
 
 
@@ -97,20 +99,23 @@ def open_iceberg(request: WriteRequest) -> IcebergDestination | None:
             return None
         check_writable(table.metadata)
         names, metadata = request.partition_by.names, table.metadata
-        if names or request.columns == ():  # other columns may be those of the partition fields
-            stored = [f for f in metadata.spec.fields if names or f.transform.name == "identity"]
+        stored = [f for f in metadata.spec.fields if names or f.transform.name == "identity"]
+        if names:
             try:
                 asked = spec_of(names, metadata.schema).fields
             except IcebergError:
                 asked = ()
             fields = [sorted((f.source_id, str(f.transform)) for f in either) for either in (asked, stored)]
             if fields[0] != fields[1] or len(asked) != len(names):
-                fields_of_table = ", ".join(f.name for f in stored) or "none"
                 problem = (
-                    f"the table's partition fields are {fields_of_table}, not {', '.join(names) or 'none'}: give "
-                    "partition_by= for the same fields"
+                    f"the table's partition fields are {', '.join(f.name for f in stored) or 'none'}, not "
+                    f"{', '.join(names)}: leave out partition_by="
                 )
                 raise IcebergError(problem, reason="bad-option", file=table.name)
+        elif request.columns == ():  # other columns may be those of the partition fields
+            places = [metadata.schema.by_id[f.source_id] for f in stored]
+            types = {place[0]: arrow_type(column.type) for place, column in places if len(place) == 1}
+            request = replace(request, partition_by=PartitionBy.of_destination(types, request.columns))
     return IcebergDestination(request, table)
 
 

@@ -17,25 +17,22 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
-from parquet_variant.errors import SchemaError, VariantError, VariantFileError, bad_option
+from parquet_variant.errors import SchemaError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, locate_any
 from parquet_variant.files.parquet.scanning.scan import read_schema, schema_of_files
 from parquet_variant.files.parquet.writing.writer import VariantWriter, with_layout
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ingestion import destination
 from parquet_variant.ingestion.partition_by import PartitionBy
-from parquet_variant.io.directories import partition_texts
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging, open_staging, staged_job
 from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.ops.interop.tables import rows_of, table_of
-from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.records import Record
 from parquet_variant.tables.partitions import OpenFiles, partition_directory, rows_by_partition
-from parquet_variant.tables.row_input import FILES_WITH_TYPES, Batch, batches_of, kept_types, spread
+from parquet_variant.tables.row_input import FILES_WITH_TYPES, batches_of, kept_types, spread
 from parquet_variant.types.forms import is_json_type
-from parquet_variant.types.path import VariantPath
 
 _SHOWN_CHARACTERS = 60
 
@@ -142,22 +139,6 @@ class ParquetDirectory(destination.Destination):
             files.close()  # inside, so that an error of the disk is not replaced by that of an aborted writer
         return destination.Written(tuple(files.files), files.rows, files.bytes)
 
-    def commit(
-        self, files: Sequence[Any], quarantine: Sequence[StagedFile] = (), batch: Batch | None = None
-    ) -> list[str]:
-        """Make the files of all tasks visible, unless a partition column of the directory has no value in any row."""
-        partition_by = self.request.partition_by
-        derived = partition_by.fields if partition_by.is_derived else ()
-        values = [partition_texts(file.name.split("/")[:-1]) for file in files]
-        for name in (field.name for field in derived):
-            if values and all(partitions.get(name) is None for partitions in values):
-                problem = (
-                    f"{self.dest} is partitioned by {name}, and no row has a value at $.{name}: name its path, as in "
-                    f"partition_by={name}=$.path:type"
-                )
-                raise VariantError(problem, reason="missing-column", file=self.dest)
-        return super().commit(files, quarantine, batch)
-
 
 class ParquetFile(destination.FileDestination, ParquetDirectory):
     """One Parquet file."""
@@ -178,13 +159,10 @@ def open_parquet(request: destination.WriteRequest) -> destination.Destination |
     if opened.held and names and names != tuple(existing):
         columns = f"partitioned by {', '.join(existing)}" if existing else "not partitioned"
         raise bad_option(
-            f"the partition columns are {', '.join(names)}, but {request.dest} is {columns}: name the same columns, or "
-            "write to another directory"
+            f"the partition columns are {', '.join(names)}, but {request.dest} is {columns}: leave out partition_by="
         )
     if existing and not names:
-        paths = {name: None if name in (request.columns or ()) else VariantPath((name,)) for name in existing}
-        derived = (Selected(name, paths[name], kind) for name, kind in existing.items())
-        opened.request = replace(request, partition_by=PartitionBy(tuple(derived), is_derived=True))
+        opened.request = replace(request, partition_by=PartitionBy.of_destination(existing, request.columns))
     return opened
 
 

@@ -147,10 +147,12 @@ class _Writer:
         if not rows:
             empty = self._converted(arrow_variant.to_arrow_schema(self.schema).empty_table(), self.shredding, 0, 0)
             files = list(self.destination.write_no_rows(empty).files)
-        if batch is None and files and isinstance(files[0], StagedFile):
+        if files and isinstance(files[0], StagedFile):
             partitions = [partition_texts(file.name.split("/")[:-1]) for file in files]
             values = {name: [texts.get(name) for texts in partitions] for name in partition_by.names}
-            warn_of_null_partitions(values, rows)
+            partition_by.check_derived(self.destination.dest, [name for name in values if {*values[name]} == {None}])
+            if batch is None:
+                warn_of_null_partitions(values, rows)
         self.destination.commit(files, batch=batch)
 
     def abort(self, messages: Messages, batchId: int | None = None) -> None:  # noqa: N803 - the name in Spark's interface
