@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.support.choices import OutputFormat
 
 ROWS: list[Any] = [
     {"id": 1, "ts": "2026-01-02T00:00:00Z", "user": {"n": 1}, "price": 1.5, "kind": "a"},
@@ -189,3 +190,31 @@ def test_merges_name_the_path_of_a_key_in_the_source(tmp_path: Path) -> None:
     pv.open(table).merge(source, "target.id = source.data:id").when_matched_update_all().execute()
     answer = pv.sql("SELECT data:kind::string AS kind FROM t WHERE id = 1", t=str(table)).to_pylist()
     assert answer == [{"kind": "new"}]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_column_has_the_file_of_each_row(tmp_path: Path, format: OutputFormat, threads: int) -> None:
+    expected = list[tuple[str, int]]()
+    for number in range(9):  # small files, which are otherwise read together, and a larger one
+        rows = range(number, number + (50_000 if number == 4 else number))
+        path = tmp_path / "in" / f"{number}.ndjson"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f'{{"n":{n}}}\n' for n in rows))
+        expected += [(str(path), n) for n in rows]
+    dest = tmp_path / "table"
+    pv.ingest(tmp_path / "in", dest, format=format, file_column="file", threads=threads, split_bytes=100_000)
+    found = pv.open(dest).scan({"file": "file", "n": ("$.n", "bigint")}).to_arrow()
+    assert sorted(zip(found["file"].to_pylist(), found["n"].to_pylist(), strict=True)) == sorted(expected)
+
+
+def test_the_column_of_files_is_next_to_the_columns_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id,p\n1,"{""n"":1}"\n2,"{""n"":2}"\n')
+    pv.ingest(tmp_path / "a.csv", tmp_path / "t", json_column="p", file_column="file", on_error="null")
+    assert pv.open(tmp_path / "t").to_arrow(["id", "file"]).to_pylist() == [
+        {"id": number, "file": str(tmp_path / "a.csv")} for number in ("1", "2")
+    ]
+    for name in ("id", "p"):
+        with pytest.raises(pv.VariantError, match="file_column="):
+            pv.ingest(tmp_path / "a.csv", tmp_path / "u", json_column="p", file_column=name)
+    assert not (tmp_path / "u").exists()

@@ -132,7 +132,7 @@ INTERRUPTED = 130
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _PARAMETER = re.compile(
     r"\b(allow_outside|bloom_filters|columns?|format|infer_types|input_format|json_column|on_conflict|on_error"
-    r"|on_inexact|on_violation|exclude|errors|force"
+    r"|on_inexact|on_violation|exclude|errors|file_column|force"
     r"|only_new|partition_by|rest|root|row_group_bytes|schema|schema_of|mode|preview|exact|layout|sort_by|types|version)"
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2|('[^']+')|\[('[^]]+')\])"
 )

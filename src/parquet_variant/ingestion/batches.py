@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
-from parquet_variant.errors import ContractError, JsonError, VariantError
+from parquet_variant.errors import ContractError, JsonError, VariantError, without_secrets
 from parquet_variant.inference.contracts.report import ContractCounts
 from parquet_variant.inference.profile import StringCounts
 from parquet_variant.ingestion.formats.csv_rows import is_csv
@@ -54,20 +54,25 @@ _SHOWN_DIGITS = 50
 
 
 class ChunkResult(Generic[Result], Record):
-    """The outcome for a chunk: results for its valid rows in order, and the table with their JSON column, if any."""
+    """The outcome for a chunk: results for its valid rows in order, the table with their JSON column, and the file."""
 
     results: list[Result]
     bad: list[BadRecord] = field(default_factory=list)
     counts: ReadCounts = field(default_factory=ReadCounts)
     table: pa.Table | None = None
+    file: str | None = None  # None for small files that are read together.
 
 
 class Pass(Generic[Result], Record):
-    """A pass over an input: how its text is read, the work on the tape of some rows, and the share of the rows."""
+    """A pass over an input: how its text is read, the work on the tape of some rows, and the share of the rows.
+
+    `by_file`: whether small files are not read together.
+    """
 
     options: TextOptions
     work: Callable[[Tape], Result]
     sample: float = 1.0
+    by_file: bool = False
 
     def results(self, splits: Sequence[Split], threads: int) -> Iterator[ChunkResult[Result]]:
         """Run `steps` in threads, and yield their outcomes in order."""
@@ -82,11 +87,11 @@ class Pass(Generic[Result], Record):
             if len(group) > 1:
                 yield partial(self._of_group, group)
             else:
-                yield from self._steps_of(group[0])
+                yield from (partial(_in_file, group[0], step) for step in self._steps_of(group[0]))
 
     def _groups(self, splits: Sequence[Split]) -> list[list[Split]]:
         """Return the splits, small files in groups: a chunk of ten rows costs as much as one of ten thousand."""
-        limit = min(self.options.chunk_bytes, _GROUP_BYTES)
+        limit = 0 if self.by_file else min(self.options.chunk_bytes, _GROUP_BYTES)
 
         def size_of(split: Split) -> int:
             is_whole = split.end is None and split.part is None and self.options.json_column is None
@@ -297,6 +302,11 @@ class Pass(Generic[Result], Record):
         for row, reason in reasons.items():
             errors.setdefault(int(rows[row]), ContractError(reason))
         return counts, errors
+
+
+def _in_file(split: Split, step: Callable[[], ChunkResult[Result]]) -> ChunkResult[Result]:
+    """Run a step, and return its outcome with the name of its file."""
+    return replace(step(), file=without_secrets(split.file.name))
 
 
 def _null_rows(count: int) -> Tape:

@@ -91,6 +91,8 @@ def ingest(
         column, which `rest` names, too. The types are those of `schema`, or of most values in the sample (decimals with
         9 or 18 digits after the point), or of the table in an append; strings need `types` to become timestamps.
         Objects and arrays become Variants. A value of another type remains in the Variant, and the column is NULL.
+    file_column
+        Name of a column with the path of the file of each row.
     on_error
         ``"fail"``: the first invalid line raises `JsonError`, and nothing is written. ``"quarantine"``: invalid lines
         are counted and written to ``_bad_records`` in `dest`, with file, line number and reason. ``"null"``: invalid

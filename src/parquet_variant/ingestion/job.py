@@ -198,7 +198,7 @@ class IngestJob:
         check_bloom_paths(schema, strings_of("bloom_filters", self._request.write.get("bloom_filters") or ()))
         typed = {} if table is None else {path: leaf for path, leaf in schema.leaves() if leaf.kind == "primitive"}
         variant = pa.field(request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-        made = [*keys.fields, variant]
+        made = [*keys.fields, variant, *([pa.field(name, pa.string())] if (name := request.file_column) else ())]
         columns = [*chain(*(made if field.name == variant.name else [field] for field in fields))] or made
         names = pa.schema([*columns, *request.partition_by.fields]).names
         if len(held) and not set(names) <= set(held.names):
@@ -288,11 +288,11 @@ class IngestJob:
             by = by.of_destination({c.name: c.type for c in by.columns}, [field.name for field in fields])
             destination.request = replace(destination.request, partition_by=by)
             self._request = replace(request, partition_by=by)
-        names = request.column, *request.keys, *(field.name for field in by.fields)
+        names = request.column, request.file_column or "", *request.keys, *(field.name for field in by.fields)
         if duplicates := [name for name in names if name.lower() in others]:
             raise bad_option(
-                f"the table already has a column {duplicates[0]}: choose another name with column= or partition_by=, "
-                "or leave it out of columns="
+                f"the table already has a column {duplicates[0]}: choose another name with column=, partition_by= "
+                "or file_column=, or leave it out of columns="
             )
         return [field.with_name(request.column) if field.name == column else field for field in fields]
 

@@ -68,6 +68,7 @@ class IngestOptions(TextKeywords, FileKeywords, total=False):
     schema_of: choices.SchemaOf
     only_new: bool
     split_bytes: int | None
+    file_column: str | None
     preview: bool
     partition_by: PartitionColumns
     one_file: bool
@@ -187,6 +188,7 @@ class IngestRequest(WriteRequest):
     schema_of: choices.SchemaOf = "table"
     only_new: bool = False
     keys: tuple[str, ...] = ()
+    file_column: str | None = None
     split_bytes: int | None = None
     rows: pa.Table | None = field(default=None, repr=False)
 
@@ -220,10 +222,10 @@ class IngestRequest(WriteRequest):
         if self.one_file and self.partition_by:
             raise bad_option("one_file= cannot be combined with partition_by=: remove one of the two")
         made = (column.name for column in self.partition_by.fields)
-        names = [name.lower() for name in (self.column, *self.keys, *made)]
+        names = [name.lower() for name in (self.column, *self.keys, *made, self.file_column or "")]
         if repeated := [name for name in names if names.count(name) > 1]:
             raise bad_option(
-                f"columns=, partition_by= and the Variant column have the same name {repeated[0]!r} twice: choose "
+                f"columns=, partition_by=, file_column= and the Variant column share the name {repeated[0]!r}: choose "
                 "another name with rest="
             )
         file_options = dict(self.write)

@@ -90,11 +90,12 @@ class TaskPlan(Record):
         findings = Findings(set(self.missing), leaves=dict(self.kept))
         text, name = request.text, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}"
         with ExitStack() as stack:
+            reading = Pass(text, partial(self._columns_of, findings), by_file=request.file_column is not None)
 
             def batches() -> Generator[Columns]:
                 nonlocal total
                 bad_stream = None
-                for batch in Pass(text, partial(self._columns_of, findings)).results(splits, self.threads):
+                for batch in reading.results(splits, self.threads):
                     total = replace(total, bad=total.bad + len(batch.bad), counts=total.counts + batch.counts)
                     if batch.bad:
                         if bad_stream is None:
@@ -106,6 +107,8 @@ class TaskPlan(Record):
                             bad_stream = stack.enter_context(filesystem.open_output_stream(path))
                         bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
                     columns = {name: _joined([part[name] for part in batch.results]) for name in batch.results[0]}
+                    if request.file_column is not None and batch.file is not None:
+                        columns[request.file_column] = pa.repeat(batch.file, len(columns[request.column]))
                     if len(columns[request.column]):
                         yield self._next_to_others(columns, batch.table)
 

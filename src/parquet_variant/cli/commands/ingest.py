@@ -131,6 +131,7 @@ def ingest(
     columns: str | None = Option(
         None, metavar="KEY,KEY", help="Make these keys of the rows typed columns; the rest remains in the Variant."
     ),
+    file_column: str | None = Option(None, metavar="NAME", help="Also write the path of the file of each row."),
     partition_by: list[str] | None = Option(
         None,
         metavar="NAME=PATH:TYPE",
@@ -170,6 +171,7 @@ def ingest(
             mode=mode,
             only_new=only_new,
             columns=() if columns is None else tuple(map(str.strip, columns.split(","))),
+            file_column=file_column,
             preview=preview,
             partition_by=partition_by or (),
             one_file=_is_one_file(dest, into, mode) and not partition_by,
