@@ -63,6 +63,8 @@ def split_type(text: str) -> tuple[str, str | None]:
     match = _PATH_BEFORE_TYPE.match(text)
     assert match is not None
     kind = text[match.end() :].removeprefix(":").removeprefix(":").strip()  # also with two, as in SQL
+    if re.match(r"\w+:", kind):
+        raise PathError(f"{text} has two colons: write a key with a colon as in $.a['b:c']:int")
     return match[0], kind if match.end() < len(text) else None
 
 
