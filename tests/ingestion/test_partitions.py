@@ -179,7 +179,7 @@ def test_a_delta_table_keeps_its_partition_columns(source, tmp_path):
         ("day", "write NAME=PATH:TYPE"),
         ("=$.a", "write NAME=PATH:TYPE"),
         ({"day": "ts"}, "no path for day"),
-        ("v=$.a", "the same name"),
+        ("v=$.a", "share the name"),
         (["a=$.x", "A=$.y"], "twice"),
         ("a=$.x:array<int>", "partition by string"),
         ("a=$.x:double", "partition by string"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parquet_variant import VariantPath
 from parquet_variant.errors import PathError
-from parquet_variant.types.path import WILDCARD
+from parquet_variant.types.path import WILDCARD, split_type
 
 _SEGMENTS = st.lists(st.text(max_size=6) | st.integers(0, 2**53 - 1) | st.just(WILDCARD), max_size=5)
 
@@ -125,3 +125,10 @@ def test_child_parent_and_wildcards() -> None:
     assert VariantPath().parent == VariantPath()
     assert path.has_wildcard and not path.parent.has_wildcard
     assert len(path) == 3 and bool(VariantPath())
+
+
+def test_a_key_with_a_colon_needs_quotes() -> None:
+    assert split_type("$.a['eo:cover']:double") == ("$.a['eo:cover']", "double")
+    assert split_type("$.a:struct<x: int>") == ("$.a", "struct<x: int>")
+    with pytest.raises(PathError, match="two colons"):
+        split_type("$.a.eo:cover:double")
