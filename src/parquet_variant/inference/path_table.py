@@ -172,10 +172,6 @@ class PathTable(Record, eq=False):
         order, bounds, stops = self.children
         return order[bounds[number] : stops[number]]
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Without cached properties.
-        return {column.name: getattr(self, column.name) for column in fields(self)}
-
 
 def no_paths() -> PathTable:
     """Return an empty table."""

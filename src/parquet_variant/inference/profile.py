@@ -12,10 +12,10 @@ import zlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.inference import path_table
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import Record
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath, Wildcard
 
@@ -46,8 +47,7 @@ _VERSION = 3
 _NUMBERS = ("rows", "null_rows", "values", "max_paths")
 
 
-@dataclass(frozen=True, eq=False)
-class Profile:
+class Profile(Record, eq=False):
     """A summary of values by path.
 
     The profiles of parts of the data merge into the profile of all data, exactly and in any order: every figure is a
@@ -254,10 +254,6 @@ class Profile:
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Without cached properties.
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 class _Figure:

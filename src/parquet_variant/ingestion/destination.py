@@ -219,14 +219,14 @@ class Destination:
         return [record for records in loads.values() for record in records]
 
     def columns(self) -> pa.Schema:
-        """Return the columns that the destination has before an append, of a directory those of some files."""
+        """Return the columns that the destination has before an append, of a directory those of some files.
+
+        Raises `TableError` if a table has no such Variant column, or an option is invalid.
+        """
         return pa.schema([])
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise `SchemaError` if the destination has no place for a column of the rows; tables check it themselves."""
-
-    def check(self) -> None:
-        """Raise `TableError` if the Variants cannot be written to the column of a table, or an option is invalid."""
 
     def begin(
         self, schema: ShreddingSchema | None, columns: Fields | None = None, stream: str | None = None, **options: Any
@@ -372,10 +372,6 @@ class TableDestination(Destination):
     @abstractmethod
     def _delete_files(self, files: Iterable[Any]) -> None:
         """Delete files that no version of the table will contain."""
-
-    def check(self) -> None:
-        """Raise `TableError` if the table has no such Variant column, or an option is invalid."""
-        self.columns()
 
     def columns(self) -> pa.Schema:
         """Return the columns of the table without partition columns, which rows may lack."""

@@ -109,7 +109,7 @@ class IngestJob:
         self._loaded: dict[str, Any] = {}  # The files that are not read again, by fields of the result.
         self._has_unknown = False  # Whether the destination has rows of files that it does not remember.
         if self._destination is not None:
-            self._destination.check()
+            self._held = self._destination.columns()  # raises for a table without the Variant column
             if isinstance(self._destination, FileDestination):
                 self._destination.refuse_sources(self._files)
             self._request = replace(self._request, partition_by=self._destination.request.partition_by)
@@ -173,7 +173,7 @@ class IngestJob:
         fields = self._table_fields(tasks, destination)
         request, kept = self._request, dict[str, ShreddingSchema]()
         keeps_paths = request.schema is None and request.schema_of == "table"
-        held = destination.columns() if request.mode == "append" else pa.schema([])
+        held = self._held if request.mode == "append" else pa.schema([])
         types = KeyColumns.of_columns(held, request.keys)
         if keeps_paths and len(held):
             kept = kept_types(destination.data_files(), [request.column, *request.text.more_columns])

@@ -276,7 +276,7 @@ class PlannedQuery(ArrowResult):
 
     def read(self, task: Any) -> Iterator[pa.Table]:
         """Yield the part of the result that belongs to a task."""
-        raise NotImplementedError
+        return iter(self.tasks(0))
 
     def to_arrow(self) -> pa.Table:
         """Return the whole result."""

@@ -22,3 +22,7 @@ class Record:
     def __init_subclass__(cls, *, frozen: bool = True, **options: bool) -> None:
         super().__init_subclass__()
         dataclass(frozen=frozen, **options)(cls)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without cached properties, which may have addresses of this process.
+        return {name: value for name, value in vars(self).items() if name in self.__dataclass_fields__}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import partial, reduce
 from typing import Any, get_args
@@ -51,8 +50,7 @@ _RULE_OF_RESULT = np.array(
 _NUMBERS = (KIND.FLOAT, KIND.DOUBLE, *range(KIND.INT8, KIND.INT64 + 1), *range(KIND.DECIMAL4, KIND.DECIMAL16 + 1))
 
 
-@dataclass(frozen=True, eq=False)
-class ContractCheck:
+class ContractCheck(Record, eq=False):
     """A contract, and whether rows that break it fail the job, are quarantined, or are written and counted (``warn``).
 
     It can be pickled. `values`: whether reports contain values of the data, at most `examples` per rule.
@@ -72,10 +70,6 @@ class ContractCheck:
     @cached_property
     def _tables(self) -> _RuleTables:
         return _RuleTables(self.contract)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Without the tables, which have addresses of this process.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check(
         self, tapes: Iterable[Tape], row_number: Callable[[int], int], *, file: str | None = None, unit: str = "row"
