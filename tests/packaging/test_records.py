@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import pytest
 
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
 
 Value = TypeVar("Value")
@@ -33,6 +34,10 @@ class Identity(Record, eq=False, kw_only=True):
 
 class Counter(Record, frozen=False):
     count: int = 0
+
+    @cached_property
+    def half(self) -> float:
+        return self.count / 2
 
 
 @dataclass(frozen=True)
@@ -71,3 +76,11 @@ def test_a_record_inherits_fields_and_has_its_own_options() -> None:
         hash(counter)
     with pytest.raises(TypeError):
         Identity(1)  # type: ignore[call-arg,misc]
+
+
+def test_a_record_is_pickled_without_cached_properties() -> None:
+    counter = Counter(3)
+    assert (counter.half, list(vars(counter))) == (1.5, ["count", "half"])
+    loaded = pickle.loads(pickle.dumps(counter))
+    assert vars(loaded) == {"count": 3}
+    assert loaded.half == 1.5

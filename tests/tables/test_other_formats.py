@@ -130,3 +130,11 @@ def test_a_killed_creation_of_an_iceberg_table_does_not_hinder_the_next(tmp_path
     assert list(path.rglob("*.parquet"))
     pv.ingest(tmp_path / "rows.ndjson", path, format="iceberg")
     assert len(pv.open(path).read()) == 2
+
+
+def test_a_scan_that_is_not_divided_into_tasks_refuses_them_and_their_rows() -> None:
+    scan = pv.open({"v": pv.parse_json(['{"a": 1}'])}).scan({"a": "$.a:int"})
+    for use in (scan.tasks, lambda: scan.read(None)):
+        with pytest.raises(pv.VariantError, match="for the formats parquet, delta, iceberg only") as caught:
+            use()
+        assert caught.value.reason == "unsupported-operation"

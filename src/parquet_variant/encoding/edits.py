@@ -6,13 +6,13 @@ kernel for batches is `kernels.operations.edit`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import Node, encode_value, node_of_value
 from parquet_variant.errors import PathError, VariantError, check_count
+from parquet_variant.support.records import Record
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.path import VariantPath, Wildcard
 
@@ -38,8 +38,7 @@ class EditKind(IntEnum):
     """Strip nulls, but not from arrays."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Record):
     """A change."""
 
     kind: EditKind

@@ -37,13 +37,13 @@ too early.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from parquet_variant.encoding import scalars
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import Node, encode_value, put
 from parquet_variant.errors import JsonError, check_choice, check_count
+from parquet_variant.support.records import Record
 from parquet_variant.types import VariantType
 
 MAX_SIZE = 128 << 20
@@ -72,8 +72,7 @@ _REPLACEMENT = "\ufffd"
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class JsonOptions:
+class JsonOptions(Record):
     """The options of reading JSON text, as in `ops.parse_json`. Raises `VariantError` (``bad-option``)."""
 
     floats: Literal["decimal", "double"] = "decimal"

@@ -11,7 +11,6 @@ after the values of a container), ``trailing-bytes`` (bytes after the value or t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -19,13 +18,13 @@ from parquet_variant.encoding.header import Container, read_container, value_siz
 from parquet_variant.encoding.metadata import Dictionary
 from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.errors import MalformedVariantError
+from parquet_variant.support.records import Record
 from parquet_variant.types import DECIMAL_TYPES, TYPES
 
 Part = Literal["metadata", "value"]
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Record):
     """A fault of a Variant."""
 
     part: Part  # The part that the offset refers to.

@@ -15,7 +15,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -148,8 +148,7 @@ Columns: TypeAlias = "Mapping[str, Any]"
 JSON_TEXT = "/json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRequest:
+class WriteRequest(Record, kw_only=True):
     """The destination of rows, and the options of its files. It can be pickled.
 
     `column`: the Variant column, with the paths of `partition_by`.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import PurePath
 from typing import Any, TypeAlias, Unpack, get_args
 
@@ -46,6 +46,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.conversions import from_python, to_json
 from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, table_of
 from parquet_variant.support import choices
+from parquet_variant.support.records import Record
 from parquet_variant.tables.table.base import TextKeywords
 from parquet_variant.types.path import VariantPath
 
@@ -81,8 +82,7 @@ class IngestOptions(TextKeywords, FileKeywords, total=False):
     compact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TextOptions:
+class TextOptions(Record):
     """The options by which every task reads JSON text; see `pv.ingest`.
 
     `json_column`: the column of tables that contains JSON; None if the sources are text files.
@@ -172,8 +172,7 @@ class TextOptions:
         return cls(json=JsonOptions(**json_options), layout=layout, texts=texts, exclude=patterns, **options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestRequest(WriteRequest):
+class IngestRequest(WriteRequest, kw_only=True):
     """The sources, the destination and the options of an ingest, as documented in `pv.ingest`. It can be pickled.
 
     >>> request = IngestRequest.of("logs/*.ndjson", "logs.parquet", schema="id bigint", compression="snappy")

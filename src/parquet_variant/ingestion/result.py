@@ -6,7 +6,7 @@ import json
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from html import escape
 from typing import Any
 
@@ -22,8 +22,7 @@ from parquet_variant.support.report_text import counted
 _NOTED_PATHS = 3  # The other paths share a line.
 
 
-@dataclass(frozen=True, slots=True)
-class IngestResult:
+class IngestResult(Record):
     """The result of an ingest.
 
     Parameters
@@ -126,7 +125,7 @@ class IngestResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON can represent, with the schema as DDL and without the inference."""
-        fields = {name: getattr(self, name) for name in self.__slots__ if name != "inference"}
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "inference"}
         fields |= {name: list(getattr(self, name)) for name in ("files", "hints", "changed")}
         fields["typed_strings"] = [asdict(typed_text) for typed_text in self.typed_strings]
         suggested_types = () if self.inference is None else self.inference.suggested_types

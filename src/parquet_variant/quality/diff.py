@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from math import sqrt
 from typing import Any
@@ -328,8 +328,7 @@ def _length(old: PathSummary, new: PathSummary, factor: float) -> Finding | None
 # ---- the operation
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class DataDiff(Report):
+class DataDiff(Report, Record, repr=False):
     """The differences between two data sets.
 
     Parameters

@@ -7,7 +7,7 @@ data, and the values of residual columns, whose rows are known. Leaves finding d
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -57,8 +57,7 @@ class Example(Record):
         return f"{'-' if self.side == 'before' else '+'} {place}{'' if self.value is None else f': {self.value}'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """A difference at a path.
 
     Parameters
@@ -165,8 +164,7 @@ _EXAMPLES, _TEXT, _FINDINGS = 3, 80, 200
 _ROWS = 4096
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Record, frozen=False):
     """The examples that a finding still needs on a side; `needs_rows`: whole rows, because values lack a field."""
 
     side: Side

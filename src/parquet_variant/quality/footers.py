@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -190,8 +190,7 @@ def read_residuals(facts: VariantFacts, paths: Collection[VariantPath]) -> Itera
 # ---- samples of rows
 
 
-@dataclass(slots=True)
-class RowSample:
+class RowSample(Record, frozen=False):
     """Some rows of a data set."""
 
     batches: list[RowBatch] = field(default_factory=list)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial, reduce
 from typing import Any, TypeVar
 
@@ -55,8 +55,7 @@ class RowBatch(Record):
     first_row: int
 
 
-@dataclass(frozen=True, slots=True)
-class DataFile:
+class DataFile(Record):
     """A Parquet file of a data set."""
 
     source: ParquetSource

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from itertools import starmap
 from typing import Any, TypeAlias
@@ -39,8 +39,7 @@ _MAX_FILES = 4096
 _Paths: TypeAlias = frozenset[VariantPath]
 
 
-@dataclass(slots=True)
-class FooterFigures:
+class FooterFigures(Record, frozen=False):
     """The figures that footers and residual columns prove, for all files together."""
 
     figures: dict[VariantPath, PathSummary] = field(default_factory=dict)  # Incomplete unless `is_proved`.

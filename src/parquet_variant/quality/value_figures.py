@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from math import isfinite
 from typing import Any, Literal, TypeAlias
@@ -94,8 +94,7 @@ _PLAIN_FIGURES = (
 )
 
 
-@dataclass(slots=True)
-class PathSummary:
+class PathSummary(Record, frozen=False):
     """The figures of one path of a data set, which can be added up for parts of the data.
 
     Parameters
@@ -136,7 +135,7 @@ class PathSummary:
     array_range: tuple[int, int] | None = None
     elements: int = 0
     distinct: int | None = None
-    path: VariantPath = VariantPath()  # noqa: RUF009 - immutable
+    path: VariantPath = VariantPath()
     places: int = 0
     evidence: Evidence = "values"
     detail_evidence: Evidence = "values"

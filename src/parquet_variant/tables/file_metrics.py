@@ -7,7 +7,7 @@ Variants to `inference.statistics`, and the spelling of metrics in a log or mani
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from parquet_variant.inference.statistics import (
 )
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
+from parquet_variant.support.records import Record
 from parquet_variant.tables.schema import (
     VARIANT,
     ArrayType,
@@ -40,8 +41,7 @@ from parquet_variant.tables.schema import (
 from parquet_variant.types.path import VariantPath
 
 
-@dataclass(frozen=True)
-class ColumnMetrics:
+class ColumnMetrics(Record):
     """The metrics of one leaf column: a column or field of structs that is not a struct itself.
 
     `nulls`, `lower` and `upper` are None if unknown. `paths` holds the bounds of a Variant by path.
@@ -53,8 +53,7 @@ class ColumnMetrics:
     paths: Mapping[VariantPath, ValueBounds] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class FileMetrics:
+class FileMetrics(Record):
     """The metrics of one data file: its number of rows, and its leaf columns by physical names, in order."""
 
     rows: int

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial, reduce
 from typing import Any
@@ -137,8 +137,7 @@ _CUT = timedelta(microseconds=999)
 _FUNCTIONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 
 
-@dataclass(frozen=True)
-class FileStatistics:
+class FileStatistics(Record):
     """The statistics of one column in each of many files."""
 
     files: int

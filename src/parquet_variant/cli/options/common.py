@@ -12,7 +12,7 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
@@ -302,8 +302,7 @@ class JsonOptions(Record, kw_only=True):
         return options | {"types": dict(read_types(self.types)), "exclude": self.exclude or ()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriterOptions:
+class WriterOptions(Record, kw_only=True):
     """Options for writing Parquet files."""
 
     compression: str | None = Option(None, help="Codec of Parquet files (default: zstd, or that of the table).")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from dataclasses import field as dataclasses_field
 from functools import partial
 from itertools import chain
@@ -155,8 +155,7 @@ def choose_variant(file: OpenVortexFile, column: str | None, *, json: bool = Fal
     raise VariantFileError(f"{problem}: {remedy}", file=file.path, reason="no-such-column")
 
 
-@dataclass(slots=True)
-class VortexColumnReport:
+class VortexColumnReport(Record, frozen=False):
     """A Variant column of Vortex files.
 
     Parameters

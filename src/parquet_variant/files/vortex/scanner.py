@@ -9,7 +9,7 @@ applied again; and the ranges of rows that are skipped. `query.predicate` owns t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial, reduce
 from typing import Any, ClassVar, TypeAlias
 
@@ -256,8 +256,7 @@ class VortexScan(PlannedQuery, Record, repr=False):
         return report
 
 
-@dataclass
-class VortexScanReport(ScanReport):
+class VortexScanReport(ScanReport, frozen=False):
     """A `ScanReport` of Vortex files: row groups are ranges of rows with statistics, and bytes are those of files.
 
     Parameters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -144,8 +144,7 @@ class ContractCounts(Record):
         return tuple(violations)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ContractReport(Report):
+class ContractReport(Report, Record, repr=False):
     """The violations of a contract in some data. It is true if there are none.
 
     Parameters

@@ -20,7 +20,7 @@ look alike. Both signs are needed, because a union of event types also has many 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, log2
 from typing import ClassVar
 
@@ -124,8 +124,7 @@ _READERS = ("duckdb", "spark")
 _CONSIDERED_PER_COLUMN, _LEAST_CONSIDERED = 4, 1000
 
 
-@dataclass(frozen=True, slots=True)
-class AutoPolicy:
+class AutoPolicy(Record):
     """Shred frequent paths.
 
     Parameters

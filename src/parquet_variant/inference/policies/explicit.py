@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -29,14 +29,14 @@ from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
+from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath, is_within
 
 # A path as queries write it: in quotes, from the root.
 _QUOTED_PATH = re.compile(r"""'(\$(?:[^']|'')*)'|"(\$[^"]*)\"""")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadPolicy:
+class WorkloadPolicy(Record):
     """Shred queried paths first.
 
     Parameters
@@ -133,8 +133,7 @@ class WorkloadPolicy:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class HintsPolicy:
+class HintsPolicy(Record):
     """Shred paths with types of the user, and the most frequent other paths.
 
     Parameters
@@ -236,8 +235,7 @@ class HintsPolicy:
         return result_of(self, profile, leaves, reasons, outside_reason="nothing below it is shredded")
 
 
-@dataclass(frozen=True, slots=True)
-class ExplicitPolicy:
+class ExplicitPolicy(Record):
     """Shred what the user says, independent of the data.
 
     Parameters

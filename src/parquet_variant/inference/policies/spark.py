@@ -12,7 +12,7 @@ column, in the order of names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -35,8 +35,7 @@ _TYPES = frozenset({
 _LONG_DIGITS = 18
 
 
-@dataclass(frozen=True, slots=True)
-class SparkPolicy:
+class SparkPolicy(Record):
     """Shred what Apache Spark would shred.
 
     For an array, the policy uses the first rows, as Spark does. A profile has no order of rows, so all of it is used.

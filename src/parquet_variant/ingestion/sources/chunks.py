@@ -8,7 +8,7 @@ so that the sample is the same for any splits and chunks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, Literal, TypeAlias
@@ -75,8 +75,7 @@ class RowTexts(Record, eq=False):
         return text.rstrip(text_layout.WHITESPACE), error
 
 
-@dataclass(eq=False)
-class Chunk:
+class Chunk(Record, frozen=False, eq=False):
     """Whole lines of one file, in UTF-8 that is not yet checked. The last line of a file may lack its newline.
 
     `line_in_range`: 1-based number of the first line, counted from the start of the byte range.

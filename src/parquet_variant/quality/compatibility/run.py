@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -280,8 +280,7 @@ def _predictions(table: Table, require: Mapping[str, str] | None) -> Iterator[En
             yield EngineResult(f"{engine} {f'{first} to {others[-1]}' if others else first}", result, detail)
 
 
-@dataclass
-class Trial:
+class Trial(Record, frozen=False):
     """Runs engines on a subject."""
 
     subject: Subject

@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -40,6 +40,7 @@ from parquet_variant.quality.explorer.report import Footers, read_footers
 from parquet_variant.quality.footers import SAMPLE_ROW_GROUPS, SAMPLE_ROWS, evenly, first_rows
 from parquet_variant.quality.sources import DataFile, DataSet, data_of
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import shortened
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.table import Table
@@ -95,8 +96,7 @@ _METRICS = (
 _MAX_PATHS = 12_000
 
 
-@dataclass(slots=True)
-class Sample:
+class Sample(Record, frozen=False):
     """Figures of a sample of the rows."""
 
     profile: Profile
@@ -176,8 +176,7 @@ _NOT_SAMPLED: dict[str, Any] = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class Exploration:
+class Exploration(Record, frozen=False):
     """A page about a table, or about JSON before it is ingested; notebooks display it, and `save` writes a file."""
 
     source: str  # The path, as the user wrote it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -112,8 +112,7 @@ class PublishedFile(NamedTuple, Generic[Entry]):
     vector: str | None  # The name of its deletion vector; None if it has none.
 
 
-@dataclass
-class Difference(Generic[Entry]):
+class Difference(Generic[Entry], Record, frozen=False):
     """What must change for the published table to have the files of the source."""
 
     added: list[ListedFile] = field(default_factory=list)
@@ -218,8 +217,7 @@ def column_metrics(file: DataFile, f: Field) -> ColumnMetrics:
         return ColumnMetrics(nulls)
 
 
-@dataclass(frozen=True, slots=True)
-class PublishResult:
+class PublishResult(Record):
     """The result of publishing a table.
 
     Parameters

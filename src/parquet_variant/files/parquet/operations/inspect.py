@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from pyarrow import fs
@@ -21,12 +21,12 @@ from parquet_variant.files.parquet.format.columns import (
 )
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.support.choices import PathOrder
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report, counted, grid, human_bytes
 from parquet_variant.types.path import VariantPath
 
 
-@dataclass(slots=True)
-class PathReport:
+class PathReport(Record, frozen=False):
     """The report of a path of a Variant column.
 
     Parameters
@@ -73,8 +73,7 @@ class PathReport:
         return (self.entries - self.typed - self.residual) / self.entries
 
 
-@dataclass(slots=True)
-class ColumnReport:
+class ColumnReport(Record, frozen=False):
     """The report of a Variant column."""
 
     name: str
@@ -122,8 +121,7 @@ def share_text(share: float | None) -> str | None:
     return None if share is None else f"{share:.1%}"
 
 
-@dataclass(slots=True)
-class FilesReport(Report):
+class FilesReport(Report, Record, frozen=False):
     """The report of files with Variant columns."""
 
     files: int = 0

@@ -10,7 +10,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeVar, get_args
 
@@ -40,6 +40,7 @@ from parquet_variant.query.predicate import columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question
 from parquet_variant.support.choices import Errors
+from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted
 
 # Number of footers of remote files that are requested at the same time.
@@ -103,8 +104,7 @@ def tables_of_parts(
             part.file.close()
 
 
-@dataclass(frozen=True, repr=False)
-class Scan(PlannedQuery):
+class Scan(PlannedQuery, Record, repr=False):
     """A query over Parquet files, made by `scan`: only footers are read until rows are requested."""
 
     sources: tuple[ParquetSource, ...]

@@ -10,7 +10,7 @@ of reading to `scan`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -218,8 +218,7 @@ class ScanTask(Record):
     bytes: int  # Compressed bytes of the column chunks that are read.
 
 
-@dataclass(slots=True)
-class ScanReport(Report):
+class ScanReport(Report, Record, frozen=False):
     """Files, row groups, rows, columns and bytes that a scan reads, and their totals.
 
     Parameters

@@ -6,7 +6,7 @@ specification to `rules`, and what engines do, which is not a fault of a file, t
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 
 import pyarrow as pa
 from pyarrow import fs
@@ -41,8 +41,7 @@ class EngineNote(Report, Record):
         return f"{self.engine}: {self.why} ({counted(self.files, 'file')}, such as {self.example}; {self.source})"
 
 
-@dataclass(slots=True, repr=False)
-class ValidationReport(Report):
+class ValidationReport(Report, Record, frozen=False, repr=False):
     """The result of a validation.
 
     Parameters

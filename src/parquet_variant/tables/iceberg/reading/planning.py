@@ -8,7 +8,7 @@ files is planned one manifest at a time; memory holds only files that may match.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import compress, islice
 from typing import Any, TypeAlias
@@ -38,7 +38,6 @@ from parquet_variant.tables.table_scan import TableScan
 _UNORDERED = {"boolean", "binary", "fixed", "uuid", "void", "geometry", "geography"}
 
 
-@dataclass(frozen=True)
 class BucketStatistics(FileStatistics):
     """Statistics of a column whose bucket is known in each file: it holds no value of another bucket."""
 
