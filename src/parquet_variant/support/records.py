@@ -25,4 +25,5 @@ class Record:
 
     def __getstate__(self) -> dict[str, Any]:
         # Without cached properties, which may have addresses of this process.
-        return {name: value for name, value in vars(self).items() if name in self.__dataclass_fields__}
+        state, names = vars(self), self.__dataclass_fields__
+        return state if state.keys() <= names.keys() else {name: state[name] for name in state if name in names}
