@@ -297,9 +297,8 @@ class JsonOptions(Record, kw_only=True):
 
     def read(self) -> dict[str, Any]:
         """Return the keywords of `ingest` and `profile`."""
-        options = {field.name: getattr(self, field.name) for field in fields(self)}
-        options["parse"] = read_settings(self.parse, "--parse")
-        return options | {"types": dict(read_types(self.types)), "exclude": self.exclude or ()}
+        read = {"parse": read_settings(self.parse, "--parse"), "types": dict(read_types(self.types))}
+        return vars(self) | read | {"exclude": self.exclude or ()}
 
 
 class WriterOptions(Record, kw_only=True):

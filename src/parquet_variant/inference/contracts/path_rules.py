@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from decimal import Context, Decimal
 from functools import cache
 from typing import Any, TypeAlias
@@ -20,6 +20,7 @@ from parquet_variant.errors import VariantError, check_choice, check_names, choi
 from parquet_variant.kernels.arrow_buffers import from_bytes
 from parquet_variant.kernels.json.string_forms import FORM
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.records import Record
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath
 
@@ -76,8 +77,7 @@ def _set(rules: PathRules, **values: Any) -> None:
         object.__setattr__(rules, name, value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathRules:
+class PathRules(Record, kw_only=True):
     """The rules for the values at one path. A rule on strings does not apply to numbers, and so on, as in JSON Schema.
 
     Parameters
@@ -195,8 +195,7 @@ class PathRules:
 
     def rules(self) -> dict[str, Any]:
         """Return the rules that are set, by the names of the parameters."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value != _DEFAULTS[name]}
+        return {name: value for name, value in vars(self).items() if value != _DEFAULTS[name]}
 
     @property
     def active(self) -> tuple[str, ...]:

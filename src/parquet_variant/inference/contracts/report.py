@@ -95,8 +95,7 @@ class Violation(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the violation in types that JSON can represent."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return fields | {"path": self.path.shorthand, "examples": [one.to_dict() for one in self.examples]}
+        return vars(self) | {"path": self.path.shorthand, "examples": [one.to_dict() for one in self.examples]}
 
 
 class RuleCount(Record):
@@ -192,9 +191,8 @@ class ContractReport(Report, Record, repr=False):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report in types that JSON can represent."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         violations = [violation.to_dict() for violation in self.violations]
-        return {"source": self.source, "ok": bool(self)} | fields | {"violations": violations}
+        return {"source": self.source, "ok": bool(self)} | vars(self) | {"violations": violations}
 
     def __str__(self) -> str:
         """Return the report as text."""
