@@ -25,8 +25,6 @@ class Printed(ABC):
 class Report(Printed):
     """A result with a text form for people and a dictionary for programs."""
 
-    __slots__ = ()
-
     def to_dict(self) -> dict[str, object]:
         """Return the report as a dictionary."""
         record: Any = self  # every report is a dataclass
