@@ -235,3 +235,17 @@ def test_a_query_by_paths_lists_a_directory_again_if_it_is_overwritten(tmp_path,
     monkeypatch.setattr(pv.Scan, "begun", overwritten)
     assert main(["query", str(tmp_path), "--select", "a=$.a:int", "--json"]) == 0
     assert capsys.readouterr().out == '{"a":2}\n'
+
+
+@pytest.mark.parametrize("kinds", [("parquet", "vortex"), ("vortex", "parquet")])
+def test_files_are_not_rewritten_into_a_directory_with_files_of_the_other_format(kinds, tmp_path):
+    source, dest = (tmp_path / kind for kind in kinds)
+    for folder in (source, dest):
+        pv.write(folder / f"a.{folder.name}", rows({"a": 1}))
+    with pytest.raises(pv.VariantError, match=r"Parquet files .* and Vortex files") as caught:
+        pv.open(source).rewrite(dest, format=kinds[0], mode="overwrite")
+    assert caught.value.reason == "two-formats" and len(list(dest.iterdir())) == 1
+    with pytest.raises(pv.VariantError, match=r"Parquet files .* and Vortex files"):
+        pv.open(source).rewrite(source, format=kinds[1])
+    pv.open(source).rewrite(dest, format=kinds[1], mode="overwrite")
+    assert pv.open(dest).read().to_pylist() == [{"a": 1}]

@@ -39,8 +39,8 @@ from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, V
 from parquet_variant.inference.infer import DriftReport, find_drift_of_files, infer
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
-from parquet_variant.io.commit_journal import Journal
-from parquet_variant.io.directories import partition_texts, types_to_declare
+from parquet_variant.io.commit_journal import Journal, visible_files
+from parquet_variant.io.directories import data_file_names, partition_texts, types_to_declare
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, read_errors, write_errors
 from parquet_variant.io.parallel import grouped, in_order
@@ -218,6 +218,8 @@ def plan_rewrite(
         names = [posixpath.relpath(file.path, base) if base else file.path for file in sources]
         names = [name if suffix is None else posixpath.splitext(name)[0] + suffix for name in names]
         targets = [f"{str(dest).rstrip('/')}/{name}" for name in names]
+        listed = [posixpath.relpath(info.path, root) for info in visible_files(system, root)]
+        data_file_names([*listed, *names], place=root)  # refuses the directory if it has files of the other format
     for target in targets:
         check_target(*filesystem_of(target, filesystem), mode)
     return list(zip(sources, targets, strict=True))

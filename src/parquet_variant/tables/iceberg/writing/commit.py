@@ -253,8 +253,7 @@ def commit_snapshot(base: Snapshot, change: SnapshotChange, written: Sequence[st
         base.table.files.delete([*written, *attempts.written])
 
     with commit_steps(base.table.name, discard) as steps:
-        retries = WriteProperties(base.metadata.properties).number("commit.retry.num-retries", _RETRIES)
-        done = _retried(base.table, attempts.prepare, steps, retries, attempts.landed)
+        done = _retried(base.table, attempts.prepare, steps, attempts.landed)
     # The manifests and lists of attempts that did not succeed.
     unused = [location for location in attempts.written if location not in attempts.needed]
     best_effort(partial(base.table.files.delete, unused))
@@ -265,7 +264,6 @@ def _retried(
     base: LoadedTable,
     prepare: Callable[[LoadedTable, int], updates.TableChange | None],
     steps: CommitSteps,
-    retries: int,
     landed: Callable[[], LoadedTable | None] | None = None,
 ) -> LoadedTable:
     """Commit to the newest metadata until no other commit comes first, and return the table.
@@ -274,6 +272,7 @@ def _retried(
     """
     properties, table = WriteProperties(base.metadata.properties), base
     deadline = time.monotonic() + properties.number("commit.retry.total-timeout-ms", 1_800_000) / 1000
+    retries = properties.number("commit.retry.num-retries", _RETRIES)
     shortest = properties.number("commit.retry.min-wait-ms", 100)
     longest = properties.number("commit.retry.max-wait-ms", _LONGEST_WAIT)
     for attempt in range(retries + 1):
@@ -476,4 +475,4 @@ def change_metadata(
             check_writable(newest.metadata)
         return make(newest.metadata)
 
-    return _retried(table, prepare, CommitSteps(table.name), _RETRIES)
+    return _retried(table, prepare, CommitSteps(table.name))
