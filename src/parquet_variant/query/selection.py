@@ -53,11 +53,6 @@ class Selected(Record):
         return self.path is not None and self.type is None
 
     @property
-    def lossless(self) -> Literal[False, "numbers"]:
-        """The option of `extract_path` for an exact column."""
-        return "numbers" if self.exact else False
-
-    @property
     def stored_name(self) -> str:
         """The name of the column in the data: `column`, which may be empty, or the output name."""
         return self.name if self.column is None else self.column
@@ -75,18 +70,16 @@ class Selected(Record):
             return self.type
         return result_type(VARIANT_STORAGE if self.type is None else self.type, self.path)
 
-    def values_in(
-        self, storage: pa.StructArray, *, safe: bool = False, zone: str = "UTC", group: Any = None
-    ) -> pa.Array:
+    def values_in(self, values: Any, *, safe: bool = False, lossless: bool = False, zone: str = "UTC") -> pa.Array:
         """Return the values at the path in a Variant column, without a path the whole Variants; see `extract_path`.
 
-        `group`: the `storage_group` of the column, for several paths.
+        `values`: the storage of the column, or for typed values its `storage_group`.
         """
         path = self.path or VariantPath()
         if self.output is None:
-            return plain_storage(extract_variant(storage, path))
-        target, values = VARIANT_STORAGE if self.type is None else self.type, storage if group is None else group
-        return extract_path(values, path, target, safe=safe, zone=zone, lossless=self.lossless)
+            return plain_storage(extract_variant(values, path))
+        target = VARIANT_STORAGE if self.type is None else self.type
+        return extract_path(values, path, target, safe=safe, zone=zone, lossless="numbers" if self.exact else lossless)
 
 
 def arrow_type(kind: object) -> pa.DataType | None:

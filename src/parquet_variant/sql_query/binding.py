@@ -17,11 +17,11 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import PredicateError, VariantError, VariantFileError, strings_of
+from parquet_variant.errors import PredicateError, VariantError, strings_of
 from parquet_variant.ops.interop.tables import rows_of, with_json_as_variants, with_nested_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, TableColumns, read_filter
-from parquet_variant.sql_query.scans import ScanOptions, side_by_side
+from parquet_variant.sql_query.scans import ScanOptions, TextScan, has_casts, side_by_side
 from parquet_variant.sql_query.tables import BoundTable, Plan
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.files import MemoryScan
@@ -179,7 +179,7 @@ def _logged_table(snapshot: Any, name: str, table_format: str) -> BoundTable:
 
         schema, plan, files = snapshot.schema.struct, IcebergScan.plan, partial(planning.parquet_files, snapshot)
     columns, order = columns_of_table(schema), tuple(column.name for column in schema.fields)
-    scan = _plan_of_paths(f"{table_format.capitalize()} tables", partial(plan, snapshot), columns)
+    scan = _plan_of_paths(partial(plan, snapshot), columns)
     return BoundTable(name, columns, order, scan, parquet_files=cache(files))
 
 
@@ -190,17 +190,17 @@ def _vortex_table(path: str, name: str) -> BoundTable:
     schema = read_schema(path)
     variants = [field.name for field in schema if is_variant_field(field) or is_json_type(field.type)]
     columns = TableColumns(variants, {field.name: field.type for field in schema if field.name not in variants})
-    scan = _plan_of_paths("Vortex files", partial(scan_files, path), columns)
+    scan = _plan_of_paths(partial(scan_files, path), columns)
     return BoundTable(name, columns, tuple(schema.names), scan)
 
 
-def _plan_of_paths(formats: str, scan: Callable[..., PlannedQuery], columns: TableColumns) -> Plan:
+def _plan_of_paths(scan: Callable[..., PlannedQuery], columns: TableColumns) -> Plan:
     """Return the function that plans scans of a format whose public ``scan`` takes paths and types."""
 
     def plan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
-        if options.errors == "raise":
-            problem = f"strict casts are supported for Parquet files, not for {formats}"
-            raise VariantFileError(problem, reason="bad-option")
+        if options.errors == "raise" and has_casts(needed):
+            later = replace(options, errors="null")
+            return TextScan.with_casts(needed, lambda stored: plan(stored, None, later), options)
         if not needed:  # the cheapest column, for a query that needs rows but no column
             names = sorted(columns.ordinary, key=lambda name: not pa.types.is_primitive(columns.ordinary[name]))
             needed = {names[0]: Selected.of(names[0])} if names else {"": _any_row(columns.variants[0])}
@@ -219,7 +219,13 @@ def _any_row(variant: str) -> Selected:
 
 
 def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Any:
-    """Return a scan with other output columns: paths are appended to its own paths, and its filter is kept."""
+    """Return a scan with other output columns: paths are appended to its own paths, and its filter is kept.
+
+    Where the query has another zone, or other errors, the casts of the query are not left to the scan.
+    """
+    has_own_errors = options.errors == getattr(plan, "errors", "null")
+    if has_casts(needed, in_zone=has_own_errors) and not (has_own_errors and options.zone == plan.zone):
+        return TextScan.with_casts(needed, lambda stored: _scan_again(plan, stored, None, options), options)
     first = plan.selection[0].name
     by_name = {column.name: column for column in plan.selection}
     outputs = []
@@ -237,7 +243,7 @@ def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate 
     hidden = tuple(replace(column, name=hidden_names[column.name]) for column in of_filter)
     filter_of_scan = None if plan.predicate is None else renamed(plan.predicate, hidden_names)
     types = {column.name: column.output for column in outputs}
-    filter_of_query = None if predicate is None else bind(predicate, types, plan.zone)
+    filter_of_query = None if predicate is None else bind(predicate, types, options.zone)
     filters = [part for part in (filter_of_scan, filter_of_query) if part is not None]
     both = joined(And, filters) if filters else None
     scan = replace(plan, question=Question(tuple(outputs), hidden, both))

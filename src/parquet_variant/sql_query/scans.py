@@ -25,6 +25,7 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
 from parquet_variant.tables.table.files import MemoryScan, typed_paths
 from parquet_variant.types.forms import is_json_type
+from parquet_variant.types.path import VariantPath
 
 
 class ScanOptions(Record):
@@ -94,12 +95,19 @@ class _SideBySide(PlannedQuery, Record, repr=False):
             waiting = [part.slice(rows) for part in parts]
 
 
+_WITHOUT_ZONE = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 # Bytes of the columns that a thread parses at a time.
 _PART_BYTES = 4 << 20
 
 
+def has_casts(needed: Mapping[str, Selected], *, in_zone: bool = False) -> bool:
+    """Return whether paths are cast, with `in_zone` to a type for which the time zone may matter."""
+    types = [column.type for column in needed.values() if column.path is not None and column.type is not None]
+    return any(not (in_zone and any(test(kind) for test in _WITHOUT_ZONE)) for kind in types)
+
+
 class TextScan(PlannedQuery, Record, repr=False):
-    """A scan with columns of JSON text, and the query over each part of its result."""
+    """A scan with columns of JSON text, or of Variants, and the query over each part of its result."""
 
     stored: PlannedQuery  # The scan of the columns as they are stored.
     rows: MemoryScan  # The query over these columns, and those that are made of text.
@@ -138,6 +146,24 @@ class TextScan(PlannedQuery, Record, repr=False):
         rows = MemoryScan.plan(empty_table(parts), outputs, errors=options.errors, zone=options.zone)
         named = {inputs[text]: columns for text, columns in made.items()}
         return cls(plan, rows, named, options.threads, rows.question)
+
+    @classmethod
+    def with_casts(
+        cls, needed: Mapping[str, Selected], scan: Callable[..., PlannedQuery], options: ScanOptions
+    ) -> TextScan:
+        """Return a scan that casts values as the query casts them: the stored columns are Variants.
+
+        `scan`: plans the scan of stored columns, given by output name.
+        """
+        stored, outputs = dict(needed), {name: Selected.of(name) for name in needed}
+        for name, column in needed.items():
+            if column.path is not None and column.type is not None:
+                is_whole = column.path.has_wildcard
+                stored[name] = Selected.of(column.stored_name, VariantPath() if is_whole else column.path)
+                outputs[name] = replace(column, path=column.path if is_whole else VariantPath(), column=name)
+        plan = scan(stored)
+        rows = MemoryScan.plan(empty_table(plan.schema), outputs, errors=options.errors, zone=options.zone)
+        return cls(plan, rows, {}, options.threads, rows.question)
 
     @property
     def bytes_read(self) -> int:

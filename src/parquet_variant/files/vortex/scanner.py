@@ -9,7 +9,7 @@ applied again; and the ranges of rows that are skipped. `query.predicate` owns t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial, reduce
 from typing import Any, ClassVar, TypeAlias
 
@@ -27,7 +27,7 @@ from parquet_variant.files.vortex.reader import choose_variant, files_with_varia
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.layout import Step, next_group, walk_path
 from parquet_variant.layouts.storages import ArrowGroup
-from parquet_variant.ops.columns.extract_path import columns_of_path, extract_path
+from parquet_variant.ops.columns.extract_path import columns_of_path
 from parquet_variant.query.predicate import And, Compare, In, Or, Predicate, evaluate, joined
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
@@ -36,7 +36,6 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
 from parquet_variant.types.forms import in_form
 from parquet_variant.types.path import VariantPath
-from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 class TypedPart(Record):
@@ -410,16 +409,8 @@ class FileScan(Record):
                 # No row of a file with JSON text is skipped, so that the number of the row is right.
                 with json_errors(str(self.column), self.file.path, start=start):
                     by_part[part] = known_versions(part.column(array))
-            target = VARIANT_STORAGE if selected.type is None else selected.type
-            path = VariantPath() if isinstance(part, TypedPart) else selected.path
-            columns[selected.name] = extract_path(
-                by_part[part],
-                path,
-                target,
-                safe=False,
-                zone=self.zone,
-                lossless="numbers" if selected.exact else not self.cast,
-            )
+            inner = replace(selected, path=VariantPath()) if isinstance(part, TypedPart) else selected
+            columns[selected.name] = inner.values_in(by_part[part], lossless=not self.cast, zone=self.zone)
         schema = pa.schema([selected.field for selected in self.question.selection])
         table = pa.table([columns[name] for name in schema.names], schema=schema)
         if self.question.predicate is None:

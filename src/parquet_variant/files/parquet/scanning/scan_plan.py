@@ -372,7 +372,8 @@ class FilePart(Record, frozen=False):
                         group = spans(storage.field("metadata"))
                         group.look_up(path.segments for at in outputs if (path := selection[at].path) is not None)
                 assert group is not None
-                columns[number] = selected.values_in(storage, safe=self.safe, zone=self.zone, group=group)
+                values = storage if selected.output is None else group
+                columns[number] = selected.values_in(values, safe=self.safe, zone=self.zone)
         return columns
 
     def _spans(self, selected: Sequence[Selected], leaves: list[int]) -> tuple[UnshreddedValues | None, list[int]]:
