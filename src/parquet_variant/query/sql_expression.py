@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -96,11 +96,10 @@ def needed_path_hints(
 
     `rows`: the columns that the condition needs, by table; any number of rows, or none.
     """
-    keys_of = cache(facts.keys)
     hints = {
         name: hint
         for name, column in condition.columns.get(table, {}).items()
-        if column.path is not None and (hint := missing_path(keys_of, column.stored_name, column.path)) is not None
+        if column.path is not None and (hint := missing_path(facts, column.stored_name, column.path)) is not None
     }
 
     def are_needed(names: Collection[str]) -> bool:

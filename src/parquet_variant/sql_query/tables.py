@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cache, reduce
+from functools import reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +205,9 @@ class BoundTable(TableFacts, Record):
 
     def keys(self, variant: str) -> frozenset[str] | None:
         """See `TableFacts.keys`."""
+        return self._once(("keys", variant), lambda: self._keys(variant))
+
+    def _keys(self, variant: str) -> frozenset[str] | None:
         from parquet_variant.files.parquet.scanning.projection import keys_of_files
 
         stored, _ = self._stored_place(variant, VariantPath())
@@ -226,9 +229,8 @@ class BoundTable(TableFacts, Record):
         """Return hints about paths that no row has; with a `variant`, paths into it are written as ``$.a.b``."""
         from parquet_variant.query.rewriting.scopes import missing_path
 
-        keys_of = cache(self.keys)
         paths = [(variant or c.stored_name, c.path) for c in columns if c.path is not None]
-        hints = (missing_path(keys_of, *path, as_path=variant is not None, table=self) for path in paths)
+        hints = (missing_path(self, *path, elsewhere=True, as_path=variant is not None) for path in paths)
         return list(dict.fromkeys(filter(None, hints)))
 
     def path_elsewhere(self, variant: str, path: VariantPath) -> VariantPath | None:

@@ -5,7 +5,7 @@ Owns relations, scopes, looking up names, and hints for paths that no row has. L
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Literal, TypeAlias
@@ -354,24 +354,23 @@ def merge_columns(join: exp.Join, scope: Scope, start: int, zone: str) -> None:
 
 # ---- hints for paths that no row has
 
-KeysOf = Callable[[str], "frozenset[str] | None"]
-
 
 def missing_path(
-    keys_of: KeysOf, column: str, path: VariantPath, *, as_path: bool = False, table: TableFacts | None = None
+    table: TableFacts, column: str, path: VariantPath, *, elsewhere: bool = False, as_path: bool = False
 ) -> str | None:
     """Return a message for a path with a key that no object of its Variant column has; None for other paths.
 
-    `keys_of`: returns the keys of the objects in a column; None if they are unknown.
+    `elsewhere`: whether other paths with the last key are looked for, also if objects have all keys.
     `as_path`: write paths as ``$.a.b``, not as in SQL.
-    `table`: the table in which other paths with the last key are looked for, also if objects have all keys.
 
-    >>> missing_path(lambda column: frozenset(["user", "id"]), "v", VariantPath.parse("$.usr.id"))
+    >>> table = TableFacts()
+    >>> table.keys = lambda column: frozenset(["user", "id"])
+    >>> missing_path(table, "v", VariantPath.parse("$.usr.id"))
     'no row has the path v:usr.id: did you mean v:user.id?'
     """
-    keys = keys_of(column)
-    if keys is None and table is None:
+    keys = table.keys(column)
+    if keys is None and not elsewhere:
         return None
     shown = None if as_path else (lambda path: with_steps(column, path.segments))
     known = [step for step in path.segments if isinstance(step, str)] if keys is None else keys
-    return missing_path_hint(path, known, shown, lambda: None if table is None else table.path_elsewhere(column, path))
+    return missing_path_hint(path, known, shown, lambda: table.path_elsewhere(column, path) if elsewhere else None)

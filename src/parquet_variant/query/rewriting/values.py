@@ -99,8 +99,7 @@ class Value(scopes.HoldsVariants):
         place = self.place or self.origin
         if place is None or place.inside or not place.path.segments:
             return None
-        table = place.table if elsewhere else None
-        return scopes.missing_path(place.table.keys, place.column, place.path, table=table)
+        return scopes.missing_path(place.table, place.column, place.path, elsewhere=elsewhere)
 
     def typed_or_null(self) -> Value | None:
         """Return the Variant as `typed` does, and NULL for a path that no row has."""
