@@ -14,7 +14,7 @@ import struct
 from decimal import Decimal, DecimalException
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def text_to_float32(text: str) -> float | None:
     if double is None or not np.isfinite(double):
         return double
     exact = text_to_decimal(text.strip(JAVA_BLANKS).rstrip("dDfF"))
-    return float(_to_float32(double)) if exact is None or double == 0 else nearest_float32(Fraction(exact))
+    return narrow_float(double) if exact is None or double == 0 else nearest_float32(Fraction(exact))
 
 
 def nearest_float32(exact: Fraction) -> float:
@@ -114,12 +114,13 @@ def nearest_float32(exact: Fraction) -> float:
     if error and not struct.unpack("<q", struct.pack("<d", double))[0] & 1:
         # An odd last bit, as "more or less than this", so that rounding again does not meet a tie.
         double = math.nextafter(double, math.inf if error > 0 else -math.inf)
-    return float(_to_float32(double))
+    return narrow_float(double)
 
 
-def _to_float32(double: float) -> np.float32:
+def narrow_float(double: float, to: type[np.floating[Any]] = np.float32) -> float:
+    """Return a double rounded to a narrower type, as the equal double."""
     with np.errstate(over="ignore", under="ignore"):
-        return np.float32(double)
+        return float(to(double))
 
 
 def integer_of_float(number: float, low: int, high: int) -> int | None:

@@ -117,10 +117,7 @@ def _float32(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> fl
 
 
 def _narrow_float(double: float | None, to: type[np.floating[Any]]) -> float | None:
-    if double is None:
-        return None
-    with np.errstate(over="ignore", under="ignore"):
-        return float(to(double))
+    return None if double is None else texts.narrow_float(double, to)
 
 
 def _ratio(unscaled: int, scale: int) -> float:
