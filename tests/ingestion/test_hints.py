@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.cli.app import main
 from parquet_variant.ingestion.sources.input_files import find_input_files
 
 ROWS = [{"id": number, "name": "x"} for number in range(50)]
@@ -97,3 +98,11 @@ def test_patterns_are_checked(folder: Path) -> None:
     for exclude in (5, [""], [None], ""):
         with pytest.raises((pv.VariantError, TypeError)):
             pv.ingest(folder, "out", exclude=exclude)
+
+
+def test_a_row_of_a_parquet_file_is_not_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"items": ROWS}))
+    pv.ingest(tmp_path / "a.json", tmp_path / "a.parquet", one_file=True)
+    for name, hints in (("a.json", 1), ("a.parquet", 0)):
+        assert main(["infer", str(tmp_path / name)]) == 0
+        assert capsys.readouterr().err.count("--root") == hints

@@ -364,10 +364,8 @@ def _tables(split: Split, options: CsvOptions, places: Sequence[str]) -> Iterato
             yield from iter_tables(file.name.removeprefix("file://"))
         else:
             for table in csv_tables(file, options):
-                for index, name in enumerate(table.column_names):
-                    if name in places:
-                        table = table.set_column(index, name, _without_empty(table.column(index)))
-                yield with_types(table, dict(options.types), file.name)
+                # Of JSON, too, an empty string is null.
+                yield with_types(table, dict(options.types) | dict.fromkeys(places, pa.binary()), file.name)
 
 
 # Values of some rows; the rows with text that is not JSON, in order, or with a number that is not kept exactly.

@@ -17,7 +17,8 @@ from parquet_variant.errors import bad_option
 from parquet_variant.files.parquet.format.files import locate_any
 from parquet_variant.files.vortex.dtype import JsonColumn
 from parquet_variant.files.vortex.library import vortex
-from parquet_variant.files.vortex.paths import local_name
+from parquet_variant.files.vortex.paths import local_name, vortex_files
+from parquet_variant.files.vortex.reader import read_schema
 from parquet_variant.files.vortex.writer import write
 from parquet_variant.ingestion import destination
 from parquet_variant.io.directories import VORTEX_SUFFIX
@@ -28,6 +29,10 @@ from parquet_variant.ops.columns.arguments import as_arrow
 
 class VortexDirectory(destination.Destination):
     """A directory of Vortex files, one per task."""
+
+    def columns(self) -> pa.Schema:
+        """Return the columns of the files."""
+        return read_schema(self.dest) if vortex_files(self.dest) else pa.schema([])
 
     def write(self, batches: Iterable[destination.Columns], task: int, attempt: int | str) -> destination.Written:
         """Stage the file of a task."""
