@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -70,3 +71,16 @@ def test_dates_and_timestamps_in_quotes_skip_files(days: str, condition: str, ro
 def test_an_impossible_date_in_quotes_is_refused(days: str) -> None:
     with pytest.raises(pv.VariantError, match="2026-02-30"):
         pv.sql("SELECT n FROM t WHERE day = '2026-02-30'", t=days).to_arrow()
+
+
+def test_milliseconds_that_are_read_as_seconds_are_reported(tmp_path: Path) -> None:
+    file = tmp_path / "a.ndjson"
+    file.write_text('{"ts":1700000000000}\n{"ts":1700000000}\n')
+    text = "times after the year 9999"
+    result = pv.sql("SELECT date_trunc('day', v:ts::timestamp) AS day FROM t", t=file)
+    assert [text in warning for warning in result.warnings] == [True]
+    assert not pv.sql("SELECT timestamp_millis(v:ts::bigint) AS ts FROM t", t=file).warnings
+    pv.ingest(file, tmp_path / "t")
+    for source in (file, tmp_path / "t"):
+        with pytest.warns(UserWarning, match=text):
+            pv.open(source).scan({"at": ("$.ts", "timestamp")}).to_arrow()

@@ -24,6 +24,7 @@ from parquet_variant.layouts.type_grammar import as_target, result_type, value_t
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import Computed, Predicate, all_of, bind, columns_of, conditions_of
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import VariantPath, split_type
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -275,6 +276,20 @@ class PlannedQuery(ArrowResult):
         """Return the whole result."""
         parts = list(self.batches())
         return pa.concat_tables(parts) if parts else empty_table(self.schema)
+
+
+_LAST_MICROSECOND = 253_402_300_799_999_999  # Of the year 9999.
+
+
+def late_time_hints(table: pa.Table) -> list[str]:
+    """Return warnings about columns with times after the year 9999, which come from numbers of another unit."""
+    return [
+        f"{name} has times after the year 9999, because numbers become timestamps as seconds since 1970: for "
+        "milliseconds use timestamp_millis(n::bigint) in SQL, or ingest the path with the type timestamp_ms!"
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if pa.types.is_timestamp(column.type) and column.type.unit == "us"
+        if (pc.max(pc.cast(column, pa.int64())).as_py() or 0) > _LAST_MICROSECOND
+    ]
 
 
 # The type of the values of an expression, in which null stands for unknown types; None for a type that is not known.

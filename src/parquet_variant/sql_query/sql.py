@@ -29,7 +29,7 @@ from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, unique_names
-from parquet_variant.query.selection import PlannedQuery, Selected
+from parquet_variant.query.selection import PlannedQuery, Selected, late_time_hints
 from parquet_variant.query.sql_dialect import SqlError, sql_type_name
 from parquet_variant.query.sql_expression import ENGINE_STORAGE, engine_message
 from parquet_variant.query.variant_functions import CallContext, register_calls
@@ -213,17 +213,19 @@ class SqlQuery(Record, frozen=False):
                 read = partial(run, partial(next, reader, None))
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in iter(read, None))
                 names = unique_names(reader.schema.names)
-                has_values = [False] * len(names)
+                has_values, late = [False] * len(names), list[str]()
                 for part in chain([next(parts, empty_table(reader.schema))], parts):
                     has_values = [
                         seen or _has_values(column) for seen, column in zip(has_values, part.columns, strict=True)
                     ]
                     part = part.rename_columns(names)
+                    late += late_time_hints(part)
                     if self.rewritten.describes:
                         kinds = [kind.replace(ENGINE_STORAGE, "VARIANT") for kind in part["column_type"].to_pylist()]
                         yield part.set_column(1, "column_type", pa.array(kinds, pa.string()))
                     else:
                         yield with_json(part) if as_text else with_variants(part)
+                self.warnings += dict.fromkeys(late)
                 self.warnings += chain(context.take_warnings(), *(plan.take_warnings() for plan in self.plans.values()))
                 if not all(has_values):  # a column without values, or an empty result
                     uses = ((use.table, use.needed.values()) for use in self.rewritten.uses)

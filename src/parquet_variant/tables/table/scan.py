@@ -6,7 +6,7 @@ Owns the methods. Leaves planning and reading to the plan of the format.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.ops.interop.display import html_table, shown_columns
 from parquet_variant.ops.interop.tables import ArrowResult
-from parquet_variant.query.selection import PlannedQuery
+from parquet_variant.query.selection import PlannedQuery, late_time_hints
 from parquet_variant.support.fork_safety import cached_property
 
 _Result = TypeVar("_Result")
@@ -104,7 +104,7 @@ class Scan(ArrowResult):
         Warns of a path that no row has, if a similar one exists, and of values that the filter did not compare.
         """
         table = self._of_current_plan(lambda plan: plan.to_arrow())
-        self._warn()
+        self._warn(late_time_hints(table))
         return table
 
     def _of_current_plan(self, read: Callable[[PlannedQuery], _Result]) -> _Result:
@@ -118,8 +118,8 @@ class Scan(ArrowResult):
 
         return of_current_files(run)
 
-    def _warn(self) -> None:
-        for text in self.plan.take_warnings():
+    def _warn(self, hints: Iterable[str] = ()) -> None:
+        for text in (*hints, *self.plan.take_warnings()):
             warnings.warn(text, UserWarning, stacklevel=3)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
