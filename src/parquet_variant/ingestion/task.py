@@ -294,8 +294,7 @@ def root_hints(profile: Profile, text: TextOptions, files: int) -> Iterator[str]
             f"the value at {path.shorthand} is an array, and each row is such an array: for one row per element, use "
             f"root='{path.shorthand}[*]'"
         )
-    is_text = profile.data.text_bytes and text.json_column is None
-    if root is None or path is not None or not is_text or profile.rows > files:
+    if root is None or path is not None or text.json_column or not profile.data.text_bytes or profile.rows > files:
         return
     largest = max(_arrays_of_objects(root, _MAX_DEPTH), key=lambda array: array.element_count, default=None)
     if largest is not None and largest.element_count >= _MIN_ELEMENTS * profile.rows:

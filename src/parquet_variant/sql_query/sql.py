@@ -213,19 +213,18 @@ class SqlQuery(Record, frozen=False):
                 read = partial(run, partial(next, reader, None))
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in iter(read, None))
                 names = unique_names(reader.schema.names)
-                has_values, late = [False] * len(names), list[str]()
+                has_values = [False] * len(names)
                 for part in chain([next(parts, empty_table(reader.schema))], parts):
                     has_values = [
                         seen or _has_values(column) for seen, column in zip(has_values, part.columns, strict=True)
                     ]
                     part = part.rename_columns(names)
-                    late += late_time_hints(part)
+                    self.warnings += [hint for hint in late_time_hints(part) if hint not in self.warnings]
                     if self.rewritten.describes:
                         kinds = [kind.replace(ENGINE_STORAGE, "VARIANT") for kind in part["column_type"].to_pylist()]
                         yield part.set_column(1, "column_type", pa.array(kinds, pa.string()))
                     else:
                         yield with_json(part) if as_text else with_variants(part)
-                self.warnings += dict.fromkeys(late)
                 self.warnings += chain(context.take_warnings(), *(plan.take_warnings() for plan in self.plans.values()))
                 if not all(has_values):  # a column without values, or an empty result
                     uses = ((use.table, use.needed.values()) for use in self.rewritten.uses)

@@ -17,7 +17,6 @@ from parquet_variant.cli.output import print_result, report_warning
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.lazy_names import registered_method
-from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted, human_bytes
 
 if TYPE_CHECKING:
@@ -92,15 +91,6 @@ def infer(
 _SHOWN_COLUMNS = 8
 
 
-class VortexOptions(Record, kw_only=True):
-    """Options for writing Vortex files."""
-
-    layout: VortexLayout = Option(
-        "auto", help="Vortex files: the Variant type, a struct of typed columns, or one column per path and type."
-    )
-    exact: bool = Option(False, help="Vortex files: also keep the exact text of --json-column.")
-
-
 def ingest(
     sources: list[str] = Argument(
         ..., metavar="SRC...", help="JSON files, directories, globs or URIs; - for standard input."
@@ -137,7 +127,10 @@ def ingest(
         metavar="NAME=PATH:TYPE",
         help="Partition the rows by a column made of a path, such as day=$.ts:date; repeatable.",
     ),
-    files: VortexOptions,
+    layout: VortexLayout = Option(
+        "auto", help="Vortex files: the Variant type, a struct of typed columns, or one column per path and type."
+    ),
+    exact: bool = Option(False, help="Vortex files: also keep the exact text of --json-column."),
     writer: common.WriterOptions,
     json: common.JsonOptions,
     threads: common.Threads = None,
@@ -155,7 +148,8 @@ def ingest(
     if preview and into != "delta":
         raise BadParameter("--preview is for --format delta")
     options: dict[str, Any] = {"schema": common.read_schema(schema, keeps_ddl=True), "policy": policy.read()}
-    options |= json.read() | _of_files(into, writer, files) | ({} if column is None else {"column": column})
+    options |= json.read() | _of_files(into, writer, {"layout": layout, "exact": exact})
+    options |= {} if column is None else {"column": column}
     if engine == "spark":  # its workers can run in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
         dest = absolute(dest) if dest and catalog is None else dest
@@ -206,12 +200,12 @@ def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:
     return kind is pafs.FileType.File or (kind is pafs.FileType.NotFound and mode != "append")
 
 
-def _of_files(into: OutputFormat, writer: common.WriterOptions, vortex: VortexOptions) -> dict[str, Any]:
+def _of_files(into: OutputFormat, writer: common.WriterOptions, vortex: dict[str, Any]) -> dict[str, Any]:
     """Return the options for the files; those of the Parquet writer do not apply to Vortex."""
     if into == "vortex":
         common.refuse(writer.read(), "Parquet files, not to Vortex")
-        return asdict(vortex)
-    given = {name: value for name, value in asdict(vortex).items() if value not in (False, "auto")}
+        return vortex
+    given = {name: value for name, value in vortex.items() if value not in (False, "auto")}
     common.refuse(given, "Vortex files")
     return writer.read()
 

@@ -32,7 +32,7 @@ class VortexDirectory(destination.Destination):
 
     def columns(self) -> pa.Schema:
         """Return the columns of the files."""
-        return read_schema(self.dest) if vortex_files(self.dest) else pa.schema([])
+        return read_schema(self.dest) if self.holds_data and vortex_files(self.dest) else pa.schema([])
 
     def write(self, batches: Iterable[destination.Columns], task: int, attempt: int | str) -> destination.Written:
         """Stage the file of a task."""
