@@ -96,6 +96,26 @@ def test_clauses_of_a_merge_have_conditions_and_a_dry_run_changes_nothing(tmp_pa
     assert main([*words[:5], "--matched-where", "TRUE"]) == 2
 
 
+def test_a_merge_of_json_fills_columns_from_keys(variant: Run, tmp_path: Path) -> None:
+    """As every night: rows of an export into a table whose keys are columns."""
+    first, news = tmp_path / "a.ndjson", tmp_path / "b.ndjson"
+    first.write_text('{"id":1,"at":"2026-01-01T00:00:00Z","s":"x"}\n{"id":2,"at":"2026-01-01T00:00:00Z","s":"x"}\n')
+    news.write_text('{"id":2,"at":"2026-01-02T00:00:00Z","s":"y"}\n{"id":3,"at":"no time","s":"z"}\n')
+    table, types = tmp_path / "t", {"$.at": "timestamp!"}
+    pv.ingest(first, table, format="delta", columns=["id", "at"], types=types)
+    words = ["merge", table, news, "--on", "id", "--matched", "update", "--insert"]
+    assert "inserted rows of JSON have NULL in id, at: use --columns" in variant(*words).err
+    done = variant(*words, "--columns", "id, at", "--matched-where", "source.at > target.at", "--json")
+    assert (done.code, done.json["rows_updated"], done.json["rows_inserted"]) == (0, 1, 1), done.err
+    rows = pv.sql("SELECT id, day(at) AS day, v FROM t ORDER BY id", t=table).to_pylist()
+    assert [(row["id"], row["day"], row["v"]) for row in rows] == [
+        (1, 1, '{"s":"x"}'), (2, 2, '{"s":"y"}'), (3, None, '{"at":"no time","s":"z"}'),
+    ]  # fmt: skip
+    news.write_text('{"Id":7}\n')
+    assert "did you mean Id?" in variant(*words, "--columns", "id").error
+    assert len(pv.open(table).read()) == 3
+
+
 def test_a_merge_reads_standard_input_and_pipes(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ kernels to `machine_code`.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -154,12 +154,9 @@ def explore(
         return
     from parquet_variant.quality.explorer.serve import ExploreServer
 
-    server = ExploreServer(report, port)
-    print(f"{server.url}\nread-only, for this machine only; Ctrl-C stops it", flush=True)
-    try:
+    with closing(ExploreServer(report, port)) as server:
+        print(f"{server.url}\nread-only, for this machine only; Ctrl-C stops it", flush=True)
         server.serve_forever()
-    finally:
-        server.close()
 
 
 _PACKAGES = (
@@ -190,10 +187,9 @@ def doctor(as_json: common.AsJson = False) -> int:
         kernels = f"{machine_code().mode}, for {machine_code().level}"
     except VariantError as error:
         kernels = f"error: {error.message}"
-    try:
-        java: str | None = f"{find_java().version}, {find_java().java}"
-    except VariantError:
-        java = None
+    java: str | None = None
+    with suppress(VariantError):
+        java = f"{find_java().version}, {find_java().java}"
     versions: dict[str, str | None] = dict.fromkeys(_PACKAGES)
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
@@ -209,7 +205,6 @@ def doctor(as_json: common.AsJson = False) -> int:
         **versions,
         "Java": java,
     }
-    works = not str(state["kernels"]).startswith("error")
     missing = {
         need: {"missing": absent, "run": f"pip install 'parquet-variant[{extra}]'"}
         for need, (names, extra) in _NEEDS.items()
@@ -224,7 +219,7 @@ def doctor(as_json: common.AsJson = False) -> int:
             print(f"{need}: {' and '.join(remedy['missing'])} missing: {run}")
         if not missing:
             print("nothing is missing: all commands are available")
-    return 0 if works else DATA_PROBLEM
+    return DATA_PROBLEM if kernels.startswith("error") else 0
 
 
 def warmup(as_json: common.AsJson = False) -> None:

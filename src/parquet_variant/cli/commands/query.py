@@ -232,8 +232,7 @@ def _answer_paths(
         print_result(document, [report, *plans], as_json=output.as_json)
         return
     if not output.on_spark:
-        parts = query.begun()
-        schema = query.schema
+        parts, schema = query.begun(), query.schema
     else:
         opened = {name: getattr(table.options, name) for name in ("catalog", "column", "version", "at")}
         answer = _with_spark(

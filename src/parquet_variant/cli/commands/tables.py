@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import typer
@@ -43,7 +44,6 @@ def vacuum(
     except (ValueError, OverflowError) as error:
         raise BadParameter(f"invalid --hours {hours}: {error}") from None
     opened = open_table(table, catalog)
-    verb = "would be deleted" if dry_run else "deleted"
     document: dict[str, Any] = {}
     if opened.format != "iceberg":
         files = opened.vacuum(retention=retention, dry_run=dry_run, force=force)
@@ -54,7 +54,7 @@ def vacuum(
         files = [*result.files, *iceberg.remove_orphan_files(older_than=older_than if force else None, dry_run=dry_run)]
         document["snapshots"], shown = list(result.snapshots), files if dry_run else []
         expired = f"{counted(len(result.snapshots), 'snapshot')} {'would expire' if dry_run else 'expired'}, "
-    lines = [*shown, f"{expired}{counted(len(files), 'file')} {verb}"]
+    lines = [*shown, f"{expired}{counted(len(files), 'file')} {'would be deleted' if dry_run else 'deleted'}"]
     print_result(document | {"files": files, "deleted": not dry_run}, lines, as_json=as_json)
 
 
@@ -189,12 +189,16 @@ def merge(
     matched_where: ClauseWhere = None,
     insert_where: ClauseWhere = None,
     not_matched_by_source_where: ClauseWhere = None,
+    columns: str | None = Option(None, metavar="KEY,KEY", help="Fill these columns from keys of the rows of JSON."),
     dry_run: bool = Option(False, help="Only count the rows to change, and the files that hold them."),
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
     from parquet_variant.arrays.capsules import is_variant_field
+    from parquet_variant.ingestion.ingest import ingest
+    from parquet_variant.ingestion.key_columns import KeyColumns
+    from parquet_variant.ingestion.task import string_types
 
     if set_ and matched != "update":
         raise BadParameter("--set needs --matched update")
@@ -205,12 +209,17 @@ def merge(
     ):
         if condition and not clause:
             raise BadParameter(f"{option}-where needs {option}")
-    with with_stdin([source]) as (file,):
-        target, rows = open_table(table, catalog), open_table(file)
+    with with_stdin([source]) as (file,), TemporaryDirectory() as folder:
+        target = open_table(table, catalog)
+        if columns:
+            keys = [name.strip() for name in columns.split(",")]
+            rest = next(f.name for f in target.schema if is_variant_field(f) and f.name not in keys)
+            types = string_types(KeyColumns.of_columns(target.schema, keys).typed.items())
+            ingest(file, folder, columns=keys, rest=rest, types=types)
+        rows = open_table(folder if columns else file)
         others = [field.name for field in target.schema if not is_variant_field(field)]
         if insert and others and rows.format == "json":
-            shown = f"inserted rows of JSON have NULL in {', '.join(others)}: to fill columns from keys, run"
-            report_warning(f"{shown} `variant ingest {source} NEW --columns {','.join(others)}` and merge NEW", "hint")
+            report_warning(f"inserted rows of JSON have NULL in {', '.join(others)}: use --columns", "hint")
         plan = target.merge(rows, on)
         if matched == "update":
             updates = plan.when_matched_update_all(matched_where)
