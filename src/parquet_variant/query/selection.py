@@ -278,17 +278,17 @@ class PlannedQuery(ArrowResult):
         return pa.concat_tables(parts) if parts else empty_table(self.schema)
 
 
-_LAST_MICROSECOND = 253_402_300_799_999_999  # Of the year 9999.
+_FIRST_LATE, _LAST_LATE = 631_152 * 10**12, 4_102_445 * 10**12  # Milliseconds of 1990 to 2100, taken as seconds.
 
 
 def late_time_hints(table: pa.Table) -> list[str]:
-    """Return warnings about columns with times after the year 9999, which come from numbers of another unit."""
+    """Return warnings about columns with times that are probably numbers of another unit, not the end of all time."""
     return [
         f"{name} has times after the year 9999, because numbers become timestamps as seconds since 1970: for "
         "milliseconds use timestamp_millis(n::bigint) in SQL, or ingest the path with the type timestamp_ms!"
         for name, column in zip(table.column_names, table.columns, strict=True)
         if pa.types.is_timestamp(column.type) and column.type.unit == "us"
-        if (pc.max(pc.cast(column, pa.int64())).as_py() or 0) > _LAST_MICROSECOND
+        if _FIRST_LATE <= (pc.max(pc.cast(column, pa.int64())).as_py() or 0) <= _LAST_LATE
     ]
 
 
