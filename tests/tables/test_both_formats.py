@@ -508,3 +508,15 @@ def test_a_missing_data_file_is_missing_in_every_operation(table_format, read, t
     with pytest.raises(TableError) as caught:
         reads[read]()
     assert caught.value.reason == "missing-file" and file.name in str(caught.value)
+
+
+@FORMATS
+def test_clauses_of_a_merge_set_whole_variants_and_paths_in_one_file(table_format, tmp_path):
+    pv.write(tmp_path, {"k": [1, 2, 3], "v": pv.parse_json(['{"a":1}', '{"b":2}', "3"])}, format=table_format)
+    source = {"k": [1, 4], "v": pv.parse_json(['{"a":5}', '{"c":1}'])}
+    merge = pv.open(tmp_path).merge(source, "target.k = source.k")
+    merge = merge.when_matched_update_all().when_not_matched_insert_all()
+    merge.when_not_matched_by_source_update({"v:d": "k"}, "target.k < 3").execute()
+    rows = pv.open(tmp_path).scan({"k": "k", "v": "v"}).to_arrow()
+    values = dict(zip(rows["k"].to_pylist(), pv.VariantArray.from_arrow(rows, "v").to_pylist(), strict=True))
+    assert values == {1: {"a": 5}, 2: {"b": 2, "d": 2}, 3: 3, 4: {"c": 1}}

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.arrays.parts import column_at, one_chunk
-from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
@@ -216,7 +216,7 @@ def assigned(
             # Whether the expression needs the value that the assignment sets.
             columns = {} if assignment.value is None else assignment.value.columns.get(next(iter(tables)), {})
             reads_itself = any((c.column, c.path) == (assignment.column, assignment.path) for c in columns.values())
-            column = _variant_column(assignment, value, result[field.name], reads_itself)
+            column = plain_storage(_variant_column(assignment, value, result[field.name], reads_itself))
             arrow = pa.field(field.name, column.type, field.nullable, EXTENSION_METADATA)
         else:
             column = _typed_column(value, field, assignment, zone)
@@ -264,12 +264,12 @@ def new_values(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table]
     return values
 
 
-def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray, reads_itself: bool) -> pa.Array:
+def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray, reads_itself: bool) -> VariantArray:
     if assignment.path is not None:
         variants = VariantArray(one_chunk(before))
         values = path_column(assignment, value, len(before))
         if not reads_itself:
-            return variant_set(variants, assignment.path, values).storage
+            return variant_set(variants, assignment.path, values)
         is_null = one_chunk((value.storage if isinstance(value, VariantArray) else value).is_null())
         # The path is not created where the new value is NULL.
         parts, positions = [], []
@@ -278,10 +278,10 @@ def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray,
             changed, new = (VariantArray(array.storage.take(rows)) for array in (variants, values))
             parts.append(variant_set(changed, assignment.path, new, creates).storage)
             positions.append(rows)
-        return pa.concat_arrays(parts).take(pc.sort_indices(pa.concat_arrays(positions)))
+        return VariantArray(pa.concat_arrays(parts).take(pc.sort_indices(pa.concat_arrays(positions))))
     if assignment.value is None and value is None:
-        return pa.nulls(len(before), arrow_type(VARIANT))
-    return _variants(assignment, value, len(before)).to_unshredded().storage
+        return VariantArray(pa.nulls(len(before), arrow_type(VARIANT)))
+    return _variants(assignment, value, len(before))
 
 
 def path_column(assignment: Assignment, value: Any, rows: int) -> VariantArray:

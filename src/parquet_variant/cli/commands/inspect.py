@@ -154,8 +154,9 @@ def explore(
         return
     from parquet_variant.quality.explorer.serve import ExploreServer
 
-    with closing(ExploreServer(report, port)) as server:
-        print(f"{server.url}\nread-only, for this machine only; Ctrl-C stops it", flush=True)
+    server = ExploreServer(report, port)
+    print(f"{server.url}\nread-only, for this machine only; Ctrl-C stops it", flush=True)
+    with closing(server):  # not before it serves: closing waits for the end of serving
         server.serve_forever()
 
 

@@ -231,7 +231,7 @@ def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:
 
 # A column with more metadata than this is not remembered, nor the id of each key in them.
 _MOST_REMEMBERED_METADATA = 1024
-_DRAFT_GROUPS = ("paths", "untyped_value", "object", "array")
+_DRAFTS, _DRAFT_GROUPS = ("draft-paths", "draft-object"), ("paths", "untyped_value", "object", "array")
 
 
 def extract_path(
@@ -271,10 +271,9 @@ def storage_group(storage: pa.StructArray) -> Group:
 def array_group(array: VariantArray) -> Group:
     """Return the top-level values of an array, which remembers them: a column on several paths is checked once."""
     storage = array.storage
-    index = storage.type.get_field_index("metadata")
-    is_encoded = index >= 0 and pa.types.is_dictionary(storage.type.field(index).type)
-    is_draft = array.layout not in ("final", "unshredded")
-    if is_draft or not is_encoded or len(storage.field(index).dictionary) > _MOST_REMEMBERED_METADATA:
+    at = storage.type.get_field_index("metadata")
+    is_encoded = at >= 0 and pa.types.is_dictionary(storage.type.field(at).type)
+    if array.layout in _DRAFTS or not is_encoded or len(storage.field(at).dictionary) > _MOST_REMEMBERED_METADATA:
         return storage_group(storage)
     return remembered(array, "group", partial(Group.of_storage, is_checked=array.is_checked))
 
