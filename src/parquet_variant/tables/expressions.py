@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.arrays.parts import column_at, one_chunk
-from parquet_variant.arrays.variant_array import VariantArray, plain_storage
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
@@ -31,6 +31,7 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.columns import Alignment, by_given_name, by_logical_name, check_known
 from parquet_variant.tables.schema import VARIANT, Field, StructType, arrow_type, reachable_variants
+from parquet_variant.types.forms import in_form
 from parquet_variant.types.path import VariantPath, quoted
 
 
@@ -216,7 +217,8 @@ def assigned(
             # Whether the expression needs the value that the assignment sets.
             columns = {} if assignment.value is None else assignment.value.columns.get(next(iter(tables)), {})
             reads_itself = any((c.column, c.path) == (assignment.column, assignment.path) for c in columns.values())
-            column = plain_storage(_variant_column(assignment, value, result[field.name], reads_itself))
+            variants = _variant_column(assignment, value, result[field.name], reads_itself)
+            column = in_form(variants.to_unshredded().storage, result[field.name].type)  # the form that others keep
             arrow = pa.field(field.name, column.type, field.nullable, EXTENSION_METADATA)
         else:
             column = _typed_column(value, field, assignment, zone)

@@ -316,11 +316,9 @@ class RowChange(Record):
             if not len(positions):
                 continue
             fields = [f.with_nullable(True) for f in arrow_schema(schema)]
-            nulls = [pa.nulls(len(positions), f.type) for f in fields]
+            nulls = pa.table([pa.nulls(len(positions), f.type) for f in fields], pa.schema(fields))
             tables = {self.source: self.rows.take(from_numpy(positions))}
-            new = expressions.assigned(
-                pa.table(nulls, pa.schema(fields)), schema, clause.assignments, tables, self.context.zone
-            )
+            new = expressions.assigned(nulls, schema, clause.assignments, tables, self.context.zone)
             set_columns = {assignment.column for assignment in clause.assignments}
             new = new.select([f.name for f in schema.fields if f.name in set_columns])
             parts += map(self.plan.write.with_generated_columns, table.numbered([new]))
