@@ -20,7 +20,7 @@ import parquet_variant as pv
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from soak.on_table import arrow_columns, perform, plain, rows_of, sql_condition
-from soak.plain_model import Model, Operation, choose, condition, new_rows, truth
+from soak.plain_model import Model, Operation, choose, condition, new_rows, truth, widening_append
 
 __all__ = ["History"]
 
@@ -112,11 +112,7 @@ class History:
             op = choose(chance, kind, columns, list(self.model.rows), self.fresh(6), tag)
             return op | ({"file_bytes": 2000} if kind == "append" and chance.random() < 0.2 else {})
         if kind == "merge_schema":
-            op = choose(chance, "append", columns, [], self.fresh(6), tag)
-            new = {f"new{len(self.operations)}": chance.choice(["int", "string", "variant", "bigint"])}
-            for row, more in zip(op["rows"], new_rows(chance, [0] * len(op["rows"]), new, tag), strict=True):
-                row |= more
-            return op | {"new": new}
+            return widening_append(chance, columns, self.fresh(6), tag, f"new{len(self.operations)}")
         if kind == "restore":
             return {"op": kind, "version": chance.randrange(self.model.readable, len(self.model.versions))}
         if kind == "vacuum":

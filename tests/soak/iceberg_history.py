@@ -18,7 +18,7 @@ from typing import Any
 import parquet_variant as pv
 from soak.differential import History, reproducible_history
 from soak.on_table import arrow_columns, perform, sql_condition
-from soak.plain_model import Model, Operation, choose, new_rows
+from soak.plain_model import Model, Operation, choose, new_rows, widening_append
 
 __all__ = ["IcebergHistory"]
 
@@ -89,11 +89,7 @@ class IcebergHistory(History):
         if kind in _ROWS:
             return choose(chance, kind, columns, list(self.model.rows), self.fresh(6), tag)
         if kind == "merge_schema":
-            op = choose(chance, "append", columns, [], self.fresh(6), tag)
-            new = {f"new{len(self.operations)}": chance.choice(["int", "string", "variant", "bigint"])}
-            for row, more in zip(op["rows"], new_rows(chance, [0] * len(op["rows"]), new, tag), strict=True):
-                row |= more
-            return op | {"new": new}
+            return widening_append(chance, columns, self.fresh(6), tag, f"new{len(self.operations)}")
         op = {"op": kind, "tag": tag}
         names = [name for name in columns if name not in ("k", "p", "t", "v")]
         restorable = range(max(self.first_restorable, self.model.readable), len(self.line))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["NULL", "Model", "Operation", "Rows", "choose", "new_rows"]
+__all__ = ["NULL", "Model", "Operation", "Rows", "choose", "new_rows", "widening_append"]
 
 Operation = dict[str, Any]
 Row = dict[str, Any]
@@ -397,3 +397,12 @@ def choose(chance: random.Random, kind: str, columns: dict[str, str], keys: list
     rows = new_rows(chance, some, {name: columns[name] for name in given}, tag)
     return {"op": kind, "rows": rows, "columns": given, "on": on, "tag": tag,
             "clauses": clauses(chance, columns, given, tag)}  # fmt: skip
+
+
+def widening_append(chance: random.Random, columns: dict[str, str], fresh: list[int], tag: str, name: str) -> Operation:
+    """An append of rows with one more column, `name`; the other parameters are those of `choose`."""
+    op = choose(chance, "append", columns, [], fresh, tag)
+    new = {name: chance.choice(["int", "string", "variant", "bigint"])}
+    for row, more in zip(op["rows"], new_rows(chance, [0] * len(op["rows"]), new, tag), strict=True):
+        row |= more
+    return op | {"new": new}

@@ -16,7 +16,7 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantFileError, bad_option, check_choice, check_names, without_secrets
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.files.vortex.paths import directory_files, vortex_files
+from parquet_variant.files.vortex.paths import local_files
 from parquet_variant.io.directories import ICEBERG_METADATA, VORTEX_SUFFIX, has_delta_log, has_iceberg_metadata
 from parquet_variant.io.filesystems import filesystem_of, read_errors
 from parquet_variant.ops.interop.tables import is_rows
@@ -184,7 +184,7 @@ def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> Table
             "storage_options=, which files do not have",
             reason="not-a-table",
         )
-    if files := directory_files(path) or vortex_files(path):
+    if files := local_files(path):
         return "vortex" if files[0].lower().endswith(VORTEX_SUFFIX) else "parquet"
     if registered_method("Table.is_csv")(path):
         return "json" if options.text else "memory"

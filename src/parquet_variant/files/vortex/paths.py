@@ -19,27 +19,16 @@ from parquet_variant.io.staging import check_target
 from parquet_variant.support.choices import FileMode
 
 
-def directory_files(path: str | os.PathLike[str]) -> list[str]:
-    """Return the data files of a local directory, Parquet or Vortex files; nothing if the path is not a directory.
+def local_files(path: str | os.PathLike[str]) -> list[str]:
+    """Return the data files of a local directory, Parquet or Vortex files, or the Vortex files of a name or a glob.
 
-    Raises `VariantFileError`, reason ``"two-formats"``.
+    The list is empty if the path names neither. Raises `VariantFileError`, reason ``"two-formats"``.
     """
     name = path_text(path).removeprefix("file://")
-    if not os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
-        return []
-    infos = visible_files(*filesystem_of(name))  # "a:b" is written "./a:b" for pyarrow
-    paths = {os.path.relpath(info.path, name): info.path for info in infos}
-    return [paths[file] for file in data_file_names(paths, place=name)]
-
-
-def vortex_files(path: str | os.PathLike[str]) -> list[str]:
-    """Return the Vortex files that a path names: a file, the matches of a glob, or the files of a directory.
-
-    The list is empty if the path names no Vortex file.
-    """
-    name = path_text(path).removeprefix("file://")
-    if os.path.isdir(name):  # noqa: PTH112
-        return [file for file in directory_files(name) if file.lower().endswith(VORTEX_SUFFIX)]
+    if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
+        infos = visible_files(*filesystem_of(name))  # "a:b" is written "./a:b" for pyarrow
+        paths = {os.path.relpath(info.path, name): info.path for info in infos}
+        return [paths[file] for file in data_file_names(paths, place=name)]
     if not name.endswith(VORTEX_SUFFIX):
         return []
     if any(character in name for character in "*?[") and not Path(name).exists():
@@ -47,6 +36,14 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
         return [os.path.normpath(info.path) for info in infos if info.is_file]
     # A missing file is returned too, so that opening it raises the error for a missing Vortex file.
     return [name]
+
+
+def vortex_files(path: str | os.PathLike[str]) -> list[str]:
+    """Return the Vortex files that a path names: a file, the matches of a glob, or the files of a directory.
+
+    The list is empty if the path names no Vortex file.
+    """
+    return [file for file in local_files(path) if file.lower().endswith(VORTEX_SUFFIX)]
 
 
 def local_name(path: str) -> str:
