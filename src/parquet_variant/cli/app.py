@@ -78,10 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except typer.Exit as stop:
         return int(stop.exit_code)
-    except (typer.Abort, KeyboardInterrupt) as stop:
-        if isinstance(stop.__context__, EOFError):  # instead of an answer to a question
-            problem = "standard input is empty and cannot confirm: add --yes"
-            return output.report_failure(problem, output.USAGE_PROBLEM, as_json=as_json)
+    except (typer.Abort, KeyboardInterrupt):
         return output.report_failure("interrupted", output.INTERRUPTED, as_json=as_json)
     except usage_error as error:
         context, message = getattr(error, "ctx", None), error.format_message()
@@ -92,25 +89,15 @@ def main(arguments: list[str] | None = None) -> int:
                 message = f"write {' '.join(argument.human_readable_name for argument in named)}"
         command = getattr(context, "command_path", "variant")
         return output.report_failure(f"{message} (see {command} --help)", output.USAGE_PROBLEM, as_json=as_json)
-    except BrokenPipeError:
-        return _reader_left()
-    except SystemExit as stop:
-        # Click exits so after a broken pipe, and after shell completion.
-        if isinstance(stop.__context__, BrokenPipeError):
-            return _reader_left()
-        raise
+    except output.ReaderLeftError:
+        # Python flushes again at exit, which would fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
+        return 0
     except Exception as error:
         if debug:
             raise
         return output.report_failure(error, output.DATA_PROBLEM, as_json=as_json)
     return int(code or 0)
-
-
-def _reader_left() -> int:
-    """Succeed when the reader of a pipe, such as `head`, stops reading."""
-    # Python flushes again at exit, which would fail.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
-    return 0
 
 
 def build(commands: tuple[str, ...] = COMMANDS) -> Any:

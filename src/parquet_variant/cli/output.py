@@ -30,6 +30,10 @@ class OutputError(OSError):
     """Standard output cannot be written, for example to a full disk or a closed descriptor."""
 
 
+class ReaderLeftError(Exception):
+    """The reader of a pipe, such as `head`, stopped reading; for a `BrokenPipeError`, Click would end the process."""
+
+
 def printable(text: str) -> str:
     r"""Return a text with the characters that control terminals as escapes.
 
@@ -86,7 +90,7 @@ class StandardOutput:
         try:
             getattr(self._open(), method)(*arguments)
         except BrokenPipeError:
-            raise
+            raise ReaderLeftError from None
         except OSError as error:
             raise OutputError(*error.args) from None
 

@@ -150,7 +150,12 @@ def erase(
     opened = open_table(table, catalog)
     if not (dry_run or yes):
         print(opened.erase(where, dry_run=True))
-        typer.confirm("Erase these rows and all older versions? This cannot be undone.", abort=True)
+        try:
+            answer = input("Erase these rows and all older versions? This cannot be undone. [y/N]: ")
+        except EOFError:
+            raise BadParameter("standard input is empty and cannot confirm: add --yes") from None
+        if answer.strip().lower() not in ("y", "yes"):
+            raise typer.Abort
     report = opened.erase(where, dry_run=dry_run, force=force)
     print_result(report.to_dict(), [report], as_json=as_json)
 

@@ -147,10 +147,10 @@ class CheckedSource:
                 file.seek(offset)
                 return file.read(length)
         except VariantFileError as error:
-            if isinstance(error.__context__, FileNotFoundError):
-                error = VariantFileError(f"file not found: {self.path}", reason="no-such-file", file=self.path)
             self.failed = error
-            raise error from None
+            if not os.path.exists(self.path):  # noqa: PTH110 - no path object
+                self.failed = VariantFileError(f"file not found: {self.path}", reason="no-such-file", file=self.path)
+            raise self.failed from None
 
     def _read_trailer(self) -> _Trailer | None:
         """Return the trailer; None for files of other writers."""
