@@ -129,6 +129,84 @@ def test_a_column_of_the_type_null_has_the_type_of_another_file(tmp_path: Path, 
     assert sorted(map(str, table.to_arrow()["n"].to_pylist())) == sorted(map(str, expected + values))
 
 
+NULLS_INSIDE = {
+    "a struct": ([{"k": None, "z": "a"}], [{"k": 3, "z": "b"}]),
+    "a list": ([[None], []], [[1, 2], [3]]),
+    "a list of structs": ([[{"k": None}]], [[{"k": {"a": [5]}}]]),
+    "a map": ([[("p", None)]], [[("q", 2)]]),
+}
+
+
+@pytest.mark.parametrize("extension", ["parquet", "vortex"])
+@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize("kind", NULLS_INSIDE)
+def test_a_type_null_inside_a_column_is_that_of_another_file(
+    tmp_path: Path, kind: str, order: str, extension: str
+) -> None:
+    if extension == "vortex":
+        pytest.importorskip("vortex")
+    nulls, values = NULLS_INSIDE[kind]
+    map_type = pa.map_(pa.string(), pa.int64())
+    typed = pa.array(values, map_type if kind == "a map" else None)
+    empty = pa.array(nulls, pa.map_(pa.string(), pa.null()) if kind == "a map" else None)
+    place = tmp_path / "t"
+    place.mkdir()
+    for name, rows in zip(order, (empty, typed), strict=True):
+        rows_of_file = pa.table({"x": rows, "id": range(len(rows))}).append_column(
+            pa.field(
+                "v", pv.parse_json(["1"]).storage.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"}
+            ),
+            pv.parse_json(["1"] * len(rows)).storage,
+        )
+        pv.write(place / f"{name}.{extension}", rows_of_file)
+    table, expected = pv.open(place), [*nulls, *values] if order == "ab" else [*values, *nulls]
+    assert table.schema.field("x").type == table.to_arrow()["x"].type
+    assert table.to_arrow()["x"].to_pylist() == table.to_arrow(["x"])["x"].to_pylist() == expected
+    assert table.scan(["x"]).to_arrow()["x"].to_pylist() == expected
+    assert table.scan(["x", "id"], "id = 0").to_arrow()["x"].to_pylist() == [
+        (nulls if name == "a" else values)[0] for name in order
+    ]
+    assert pv.sql("SELECT x FROM t ORDER BY id", t=table).to_arrow()["x"].type == table.schema.field("x").type
+    table.rewrite(tmp_path / "again")
+    assert pv.open(tmp_path / "again").to_arrow()["x"].to_pylist() == expected
+    for rows in (empty, typed):
+        table.append({"x": rows, "id": range(len(rows)), "v": pv.parse_json(["1"] * len(rows))})
+    assert sorted(map(str, table.to_arrow()["x"].to_pylist())) == sorted(map(str, expected * 2))
+    if extension == "parquet":
+        table.publish("delta")
+        assert sorted(map(str, pv.open(place).to_arrow()["x"].to_pylist())) == sorted(map(str, expected * 2))
+
+
+@pytest.mark.parametrize("extension", ["parquet", "vortex"])
+def test_rows_are_not_appended_in_a_type_that_loses_values(tmp_path: Path, extension: str) -> None:
+    if extension == "vortex":
+        pytest.importorskip("vortex")
+    rows: dict[str, tuple[Any, Any]] = LOSING | {
+        "a part of a decimal": (pa.array([1], pa.decimal128(9, 2)), [0.125]),
+        "zeros of a text": ([1], ["05"]),
+    }
+    for number, kind in enumerate(("a field of a struct", "a time of day", "a number", *list(rows)[-2:])):
+        first, second = rows[kind]
+        place = tmp_path / str(number)
+        place.mkdir()
+        pv.write(place / f"a.{extension}", {"x": first, "v": pv.parse_json(["1"])})
+        with pytest.raises(pv.SchemaError, match="would lose values"):
+            pv.open(place).append({"x": second, "v": pv.parse_json(["1"])})
+        assert len(pv.open(place)) == 1
+        pv.open(place).append({"x": pa.nulls(1), "v": pv.parse_json(["1"])})
+        assert len(pv.open(place)) == 2
+
+
+def test_a_dictionary_is_read_as_the_strings_of_the_first_file(tmp_path: Path) -> None:
+    pv.write(tmp_path / "a.parquet", {"x": ["b"], "v": pv.parse_json(["1"])})
+    categories = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["a", "b"]))
+    pq.write_table(pa.table({"x": categories}), tmp_path / "b.parquet")
+    table = pv.open(tmp_path)
+    assert table.to_arrow()["x"].to_pylist() == table.scan(["x"]).to_arrow()["x"].to_pylist() == ["b", "b", "a", None]
+    table.append({"x": categories, "v": pv.parse_json(["1", "2", "3"])})
+    assert len(table) == 7
+
+
 LOSING = {
     "a field of a struct": ([{"a": 1}], [{"a": 1, "b": 2}]),
     "a field of elements": ([[{"a": 1}]], [[{"a": 1, "b": 2}]]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -328,6 +328,15 @@ def named_variants(fields: Iterable[pa.Field]) -> list[str]:
     fields = list(fields)
     names = [field.name for field in fields if is_variant_field(field)]
     return names or [field.name for field in fields if is_storage(field.type)]
+
+
+def variant_places(fields: Iterable[pa.Field], is_variant: Callable[[pa.Field], bool]) -> Iterator[tuple[str, ...]]:
+    """Yield the names of each Variant and of the structs around it; lists and maps are not searched."""
+    for child in fields:
+        if is_variant(child):
+            yield (child.name,)
+        elif pa.types.is_struct(child.type):
+            yield from ((child.name, *place) for place in variant_places(child.type, is_variant))
 
 
 def chosen_variant(

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.types import TYPE_OF_ARROW, of_arrow
-from parquet_variant.types.forms import nesting_depth
+from parquet_variant.types.forms import nested_types
 from parquet_variant.types.path import VariantPath
 
 MAX_PRECISION = 38
@@ -155,7 +155,7 @@ MAX_DEPTH = 200
 
 def refuse_deep(arrow: pa.DataType) -> None:
     """Raise `SchemaError` (``too-deep``) for an Arrow type with more levels than a schema may have."""
-    if nesting_depth(arrow) > MAX_DEPTH:
+    if max(depth for _, depth in nested_types(arrow)) > MAX_DEPTH:
         message = f"the Arrow type is nested more than {MAX_DEPTH} levels deep: use Variants for the inner levels"
         raise SchemaError(message, reason="too-deep")
 

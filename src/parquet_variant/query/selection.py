@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import with_marks
+from parquet_variant.arrays.capsules import is_variant_field, with_marks
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import plain_storage
 from parquet_variant.errors import VariantError, VariantFileError, check_column_name, strings_of
@@ -306,6 +306,12 @@ class TableColumns(Record):
     ordinary: Mapping[str, pa.DataType] = dataclasses_field(default_factory=dict)
     # Variants inside structs: the dotted name that scans use for them -> names of the struct and its fields.
     nested: Mapping[str, tuple[str, ...]] = dataclasses_field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> TableColumns:
+        """Return the columns of rows whose Variant fields are marked, without the Variants inside structs."""
+        variants = [field.name for field in schema if is_variant_field(field)]
+        return cls(variants, {field.name: field.type for field in schema if not is_variant_field(field)})
 
     @property
     def top(self) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import is_variant_field, named_variants
+from parquet_variant.arrays.capsules import is_variant_field, named_variants, variant_places
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import PredicateError, VariantError, strings_of
@@ -58,10 +58,7 @@ def _with_json(table: BoundTable) -> BoundTable:
 def _bound(source: Any, name: str) -> BoundTable:
     plan = source.plan if isinstance(source, Scan) else source
     if isinstance(plan, PlannedQuery) and hasattr(plan, "zone"):  # scans of JSON and Vortex files are read whole
-        variants = [field.name for field in plan.schema if is_variant_field(field)]
-        ordinary = {field.name: field.type for field in plan.schema if not is_variant_field(field)}
-        columns = TableColumns(variants, ordinary)
-        return BoundTable(name, columns, tuple(plan.schema.names), partial(_scan_again, plan))
+        return BoundTable(name, TableColumns.of(plan.schema), tuple(plan.schema.names), partial(_scan_again, plan))
     if not isinstance(source, (Table, VariantArray)) and hasattr(source, "__arrow_c_stream__"):
         return _arrow_table(rows_of(with_nested_as_variants(source)), name)
     table = open_source(source)
@@ -126,25 +123,19 @@ def _untyped_path(request: object) -> VariantPath | None:
 
 
 def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable:
-    from parquet_variant.files.parquet.format.columns import find_variants
     from parquet_variant.files.parquet.format.files import locate
+    from parquet_variant.files.parquet.reading.read import plain_schema
     from parquet_variant.files.parquet.scanning.scan import Scan as ParquetScan
-    from parquet_variant.files.parquet.scanning.scan import files_with_new_columns, types_in
+    from parquet_variant.files.parquet.scanning.scan import schema_of_files
 
     # Small remote files are kept for the scan, which would request them again.
     sources = tuple(
         replace(file, kept=[] if number < 1024 else None) for number, file in enumerate(locate(source, filesystem))
     )
-    order, variants = dict[str, None](), list[str]()
-    ordinary: dict[str, Any] = {}
-    nested: dict[str, tuple[str, ...]] = {}
-    for file, new in files_with_new_columns(sources):
-        found = [v for v in find_variants(file.schema) if v.path[0] in new and not v.repeated]
-        nested |= {variant.name: tuple(variant.path) for variant in found if len(variant.path) > 1}
-        variants += [variant.name for variant in found]
-        ordinary |= types_in(file, [name for name in new if name not in variants])
-        order |= dict.fromkeys(new)
-    ordinary = {name: kind for name, kind in ordinary.items() if kind is not None}
+    schema = plain_schema(schema_of_files(sources))
+    variants = {".".join(place): place for place in variant_places(schema, is_variant_field)}
+    nested = {name: place for name, place in variants.items() if len(place) > 1}
+    ordinary = TableColumns.of(schema).ordinary
 
     def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
         def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> PlannedQuery:
@@ -160,8 +151,8 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
             return replace(planned, only_bounds=True)
         return planned
 
-    columns = TableColumns(variants, ordinary, nested)
-    return BoundTable(name, columns, tuple(order), scan, files=[s.path for s in sources], parquet_files=lambda: sources)
+    columns, files = TableColumns(list(variants), ordinary, nested), [file.path for file in sources]
+    return BoundTable(name, columns, tuple(schema.names), scan, files=files, parquet_files=lambda: sources)
 
 
 def _logged_table(snapshot: Any, name: str, table_format: str) -> BoundTable:

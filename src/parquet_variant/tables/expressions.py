@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.parts import column_at, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
@@ -41,12 +41,6 @@ def columns_of_table(schema: StructType) -> TableColumns:
     nested = {name: place for name, place in places.items() if len(place) > 1}
     ordinary = {f.name: arrow_type(f.type) for f in schema.fields if f.type != VARIANT}
     return TableColumns(list(places), ordinary, nested)
-
-
-def columns_of_data(table: pa.Table) -> TableColumns:
-    """Return the columns of rows in memory, whose Variant fields are marked."""
-    variants = [f.name for f in table.schema if is_variant_field(f)]
-    return TableColumns(variants, {f.name: f.type for f in table.schema if not is_variant_field(f)})
 
 
 def numbered(columns: Mapping[str, Any], rows: int) -> pa.Table:

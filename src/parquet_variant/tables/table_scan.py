@@ -18,7 +18,7 @@ from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
-from parquet_variant.files.parquet.reading.read import plain_field
+from parquet_variant.files.parquet.reading.read import plain_variants
 from parquet_variant.files.parquet.scanning.scan import FOOTERS, Scan, tables_of_parts
 from parquet_variant.files.parquet.scanning.scan_plan import FilePart, ScanReport
 from parquet_variant.io.parallel import grouped, in_order, thread_count
@@ -263,7 +263,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
                 inside.append(replace(selected, column=stored.name))
             else:
                 # Nested columns are read with the file's type: a cast would not find fields by their physical names.
-                stored = plain_field(stored, opened)
+                stored = plain_variants(empty_table(pa.schema([stored])), opened).field(0)
                 inside.append(replace(selected, column=stored.name, type=stored.type))
         # Rows that are identified by position must be completed before rows are filtered.
         positions = columns.needs_positions(missing)

@@ -30,6 +30,7 @@ from parquet_variant.io.directories import A_TABLE, TableFormat, is_hidden, tabl
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.query.selection import TableColumns
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
@@ -103,10 +104,10 @@ class Rules(Record):
 def _evaluate(name: str, text: str, table: pa.Table) -> pa.Array:
     # Only tables with rules need an SQL engine.
     from parquet_variant.query.sql_expression import read_expression
-    from parquet_variant.tables.expressions import columns_of_data, evaluate, needed_table
+    from parquet_variant.tables.expressions import evaluate, needed_table
 
     try:
-        expression = read_expression(text, {"t": columns_of_data(table)}, engine="spark")
+        expression = read_expression(text, {"t": TableColumns.of(table.schema)}, engine="spark")
         rows = needed_table(table, expression.columns["t"], "UTC")
         return one_chunk(evaluate({"answer": expression.text}, {"t": rows}, "UTC")["answer"])
     except TableError:

@@ -6,7 +6,7 @@ values to its callers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ def is_json_type(arrow: pa.DataType) -> bool:
 
 def holds_json(arrow: pa.DataType) -> bool:
     """Return True for ``arrow.json``, and for types with it inside."""
-    return is_json_type(arrow) or any(holds_json(arrow.field(index).type) for index in range(arrow.num_fields))
+    return any(is_json_type(kind) for kind, _ in nested_types(arrow))
 
 
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
@@ -67,35 +67,25 @@ def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
 
 
 def has_encodings(arrow: pa.DataType, ids: Container[int] = ENCODINGS) -> bool:
-    """Return whether a type, or a type nested in it, may have another plain form, or has one of some type ids.
+    """Return whether a type, or a type nested in it, may have another plain form, or has one of some type ids."""
+    return any(kind.id in ids for kind, _ in nested_types(arrow))
+
+
+def nested_types(arrow: pa.DataType) -> Iterator[tuple[pa.DataType, int]]:
+    """Yield a type and the types nested in it, each with its depth, from 1.
 
     Without recursion, since files nest types hundreds of levels deep.
     """
-    remaining = [arrow]
-    while remaining:
-        kind = remaining.pop()
-        if kind.id in ids:
-            return True
-        if is_json_type(kind):
-            remaining.append(kind.storage_type)
-        elif kind.num_fields and not isinstance(kind, pa.BaseExtensionType):
-            remaining += [kind.field(number).type for number in range(kind.num_fields)]
-    return False
-
-
-def nesting_depth(arrow: pa.DataType) -> int:
-    """Return how many types are nested in each other, without recursion."""
-    deepest, remaining = 1, [(arrow, 1)]
+    remaining = [(arrow, 1)]
     while remaining:
         kind, depth = remaining.pop()
-        deepest = max(deepest, depth)
+        yield kind, depth
         if isinstance(kind, pa.BaseExtensionType):
             kind = kind.storage_type
         if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
             remaining.append((kind.value_type, depth + 1))
         else:
             remaining += [(kind.field(number).type, depth + 1) for number in range(kind.num_fields)]
-    return deepest
 
 
 def with_fields(arrow: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
@@ -169,6 +159,8 @@ def in_form(array: pa.Array, arrow: pa.DataType, change: Change | None = None) -
         return changed
     if array.type.equals(arrow, check_metadata=True):
         return array
+    if types.is_null(array.type):
+        return pa.nulls(len(array), arrow)
     if types.is_run_end_encoded(array.type):
         if not types.is_dictionary(arrow):
             return in_form(without_encoding(array), arrow, change)

@@ -24,7 +24,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, field, replace
 from functools import cache
@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import is_storage, without_views
+from parquet_variant.arrays.capsules import is_storage, variant_places, without_views
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import VariantError, VariantFileError, first_line
 from parquet_variant.files.parquet.format.footer_cache import Fingerprint, FooterCache, fingerprint_of, state_of
@@ -321,16 +321,9 @@ class OpenVortexFile(Record, eq=False):
     @cached_property
     def nested_variants(self) -> dict[str, tuple[str, ...]]:
         """Names of the struct and its fields, for each Variant inside of structs by its dotted name."""
-
-        def below(fields: Iterable[pa.Field]) -> Iterator[tuple[str, ...]]:
-            for child in fields:
-                if is_storage(child.type):
-                    yield (child.name,)
-                elif pa.types.is_struct(child.type):
-                    yield from ((child.name, *place) for place in below(child.type))
-
         plain_fields = (field for field in self.schema if field.name not in self.layouts)
-        return {".".join(place): place for place in below(plain_fields)}
+        places = variant_places(plain_fields, lambda field: is_storage(field.type))
+        return {".".join(place): place for place in places}
 
     @cached_property
     def notes(self) -> dict[str, ColumnNote]:

@@ -18,7 +18,9 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import SchemaError, VariantFileError, bad_option
+from parquet_variant.files.parquet.format.arrow_schema import joined_field
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, locate_any
+from parquet_variant.files.parquet.reading.read import as_in_first_file
 from parquet_variant.files.parquet.scanning.scan import read_schema, schema_of_files
 from parquet_variant.files.parquet.writing.writer import VariantWriter, with_layout
 from parquet_variant.files.vortex.paths import vortex_files
@@ -228,12 +230,16 @@ def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
         if is_variant_field(expected) and is_json_type(field.type):
             parsed = rows_of({field.name: column})
             field, column = parsed.schema.field(0), parsed.column(0)
-        if not is_variant_field(expected) and expected.type != pa.null():
+        if not is_variant_field(expected):
+            problem = f"column {field.name} is {field.type}, and {dest} has {expected.type}, which would lose values"
+            field = joined_field(expected, field)
+            if pa.types.is_floating(column.type) and pa.types.is_floating(field.type):
+                column = column.cast(field.type)  # rounded, as in pyarrow
             try:
-                field, column = expected, column.cast(expected.type)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                problem = f"column {expected.name} is {field.type}, and {dest} has {expected.type}: cast it ({error})"
-                raise SchemaError(problem, reason="type-mismatch") from None
+                chunks = [as_in_first_file(field.name, chunk, field.type) for chunk in column.chunks]
+            except SchemaError:
+                raise SchemaError(f"{problem}: cast it", reason="type-mismatch") from None
+            column = pa.chunked_array(chunks, field.type)
         elif is_variant_field(expected) and not is_variant_field(field):
             raise SchemaError(
                 f"column {expected.name} is {field.type}, and {dest} has Variants: convert it with cast_to_variant",

@@ -26,7 +26,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.files.parquet.reading.read import read_rows
-from parquet_variant.files.parquet.scanning.scan import Scan, types_in
+from parquet_variant.files.parquet.scanning.scan import Scan, types_in_files
 from parquet_variant.io.parallel import grouped
 from parquet_variant.query.selection import Question, Selected, arrow_type, holds_variants
 from parquet_variant.spark import arrow_variant
@@ -205,7 +205,8 @@ class BatchReader(DataSourceReader):
                 )
                 raise VariantFileError(problem, reason="no-such-column", file=source.path)
             fields = arrow_variant.to_arrow_schema(self.schema)
-            types = dict(zip(names, fields.types, strict=True)) | types_in(file, [n for n in names if n in stored])
+            types = dict(zip(names, fields.types, strict=True))
+            types |= types_in_files((source,), [name for name in names if name in stored])
         columns = tuple(Selected(name, None, types[name], column=name) for name in names)
         return Scan((source,), Question(columns), threads=1)
 

@@ -71,12 +71,14 @@ from parquet_variant.tables.publishing.source import (
     is_promotion,
 )
 from parquet_variant.tables.schema import (
+    VOID,
     Field,
     Place,
     PrimitiveType,
     StructType,
     TableType,
     from_arrow_field,
+    merged_type,
     parts,
     with_parts,
 )
@@ -199,18 +201,19 @@ class ParquetFilesSource(Source):
         for source in self._sources.values():
             with open_file(source) as opened:
                 union.add(opened)
+        fields = {f.name: f for f in union.schema.fields}
         take = union.number if union.numbers else field_ids(former, last_id)
         partition = next(iter(self._sources.values())).partition
         for name, value in partition:
             f = from_arrow_field(pa.field(name, value.type), type_of_arrow)
-            if name in union.fields and union.fields[name].type != f.type:
+            stored = fields.setdefault(name, f).type
+            if stored != f.type:
                 raise cannot_publish(
-                    f"the partition column {name} is {type_name(f.type)} in the directories and "
-                    f"{type_name(union.fields[name].type)} in the files"
+                    f"the partition column {name} is {type_name(f.type)} in the directories and {type_name(stored)} in "
+                    "the files"
                 )
-            union.fields[name] = f
         return SourceColumns(
-            Schema(0, StructType(tuple(_with_ids(union.fields.values(), take)))),
+            Schema(0, StructType(tuple(_with_ids(fields.values(), take)))),
             files_lack_ids=not union.numbers,
             partition_by=tuple(name for name, _ in partition),
         )
@@ -268,7 +271,7 @@ class _UnionOfColumns:
     """The columns of several files."""
 
     def __init__(self) -> None:
-        self.fields: dict[str, Field] = {}
+        self.schema = StructType(())
         self.numbers: dict[Place, int] = {}
         self._some_lack_ids = False
 
@@ -281,15 +284,20 @@ class _UnionOfColumns:
                 f"the Variants of {opened.name} have a draft layout, or are inside of lists or maps: rewrite the file "
                 "with variant rewrite"
             )
-        for arrow in read_rows(opened, []).schema:
-            f = replace(from_arrow_field(arrow, type_of_arrow), nullable=True)
-            former = self.fields.get(f.name)
-            if former is None or is_promotion(former.type, f.type):
-                self.fields[f.name] = f
-            elif not is_promotion(f.type, former.type):
-                raise cannot_publish(
-                    f"column {f.name} is {type_name(former.type)} in one file and {type_name(f.type)} in {opened.name}"
-                )
+
+        def wider(old: TableType, new: TableType, place: Place) -> TableType:
+            if new == VOID or (old != VOID and is_promotion(new, old)):
+                return old
+            if old == VOID or is_promotion(old, new):
+                return new
+            name, types = ".".join(place), f"{type_name(old)} in one file and {type_name(new)} in {opened.name}"
+            raise cannot_publish(f"column {name} is {types}")
+
+        fields = (from_arrow_field(arrow, type_of_arrow) for arrow in read_rows(opened, []).schema)
+        columns = StructType(tuple(replace(f, nullable=True) for f in fields))
+        merged = merged_type(self.schema, columns, (), wider, lambda f: replace(f, nullable=True))
+        assert isinstance(merged, StructType)
+        self.schema = merged
         numbers = dict(_ids_of(opened.arrow_schema))
         self._some_lack_ids |= not numbers
         differing = [p for p, number in numbers.items() if self.numbers.get(p, number) != number]

@@ -18,7 +18,7 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.files.parquet.format.thrift import BINARY, BOOL, I8, I32, STRUCT, encode_struct
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import of_arrow
-from parquet_variant.types.forms import list_elements, with_fields
+from parquet_variant.types.forms import has_encodings, list_elements, nested_types, with_fields
 
 # The key of a field id in the metadata of an Arrow field.
 FIELD_ID = b"PARQUET:field_id"
@@ -48,6 +48,31 @@ def _parts(field: pa.Field, place: Place) -> list[tuple[pa.Field, Place]]:
     if pa.types.is_map(kind):
         return [(kind.key_field, (*place, "key_value", "key")), (kind.item_field, (*place, "key_value", "value"))]
     return []
+
+
+def has_null_type(kind: pa.DataType) -> bool:
+    """Return whether a type is, or contains, the type null."""
+    return has_encodings(kind, {pa.null().id})
+
+
+def joined_field(field: pa.Field, other: pa.Field) -> pa.Field:
+    """Return a column of files: the field of the first file, with the types of another file in place of null.
+
+    >>> joined_field(pa.field("x", pa.struct({"a": pa.null()})), pa.field("x", pa.struct({"a": pa.int8()}))).type
+    StructType(struct<a: int8>)
+    """
+    if field.type == pa.null():
+        return other
+    is_struct = pa.types.is_struct(field.type)
+    if not has_null_type(field.type) or is_struct != pa.types.is_struct(other.type):
+        return field
+    parts = [part for part, _ in _parts(other, ())]
+    by_name, in_order = {part.name: part for part in parts}, iter(parts)
+
+    def joined(part: pa.Field) -> pa.Field:
+        return joined_field(part, by_name.get(part.name, part) if is_struct else next(in_order, part))
+
+    return field.with_type(with_fields(field.type, joined))
 
 
 def leaf_paths(field: pa.Field, path: Place) -> list[Place]:
@@ -121,11 +146,7 @@ def only_leaf(array: pa.Array) -> pa.Array:
 
 def may_have_nan(kind: pa.DataType) -> bool:
     """Return whether a type is, or contains, a floating-point type."""
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        kind = kind.value_type
-    return pa.types.is_floating(kind) or any(may_have_nan(kind.field(at).type) for at in range(kind.num_fields))
+    return any(pa.types.is_floating(part) for part, _ in nested_types(kind))
 
 
 def has_nan(array: pa.Array) -> bool:

@@ -26,7 +26,7 @@ from parquet_variant.files.parquet.format.footer import SchemaNode, schema_eleme
 from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.layouts.parquet_reader import reader_options
 from parquet_variant.support.fork_safety import in_forked_child
-from parquet_variant.types.forms import chunks_in_form, plain_form, with_fields
+from parquet_variant.types.forms import chunks_in_form, nested_types, plain_form, with_fields
 
 _ARROW_SCHEMA, _HIDDEN_SCHEMA = b"ARROW:schema", b"arrow:schema"
 # pyarrow checks the serialized schema to 128 levels of its tables; each field takes two.
@@ -177,14 +177,8 @@ class Reader(pq.ParquetFile):
     @property
     def may_use_threads(self) -> bool:
         """Whether pyarrow may use threads: not for a type registered in Python, which would crash a thread at exit."""
-        kinds = list(self.schema_arrow.types)
-        while kinds:
-            kind = kinds.pop()
-            if isinstance(kind, pa.ExtensionType):
-                return False
-            storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-            kinds += [storage.field(number).type for number in range(storage.num_fields)]
-        return True
+        kinds = (kind for column in self.schema_arrow.types for kind, _ in nested_types(column))
+        return not any(isinstance(kind, pa.ExtensionType) for kind in kinds)
 
 
 def without_views(table: pa.Table, metadata: pq.FileMetaData) -> pa.Table:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import chain
-from typing import Any, get_args
+from typing import get_args
 
 import pyarrow as pa
 from pyarrow import fs
@@ -18,7 +18,7 @@ from pyarrow import fs
 from parquet_variant.arrays.parts import empty_table, known_versions, nested_array
 from parquet_variant.arrays.variant_array import VariantArray, plain_storage
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, strings_of
-from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants, tagged
+from parquet_variant.files.parquet.format.arrow_schema import Place, joined_field, map_variants, tagged
 from parquet_variant.files.parquet.format.columns import (
     VariantColumn,
     choose_column,
@@ -32,7 +32,7 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
-from parquet_variant.types.forms import cast_values, chunks_in_form, with_fields
+from parquet_variant.types.forms import cast_values, chunks_in_form, in_form, with_fields, without_encoding
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 
@@ -94,9 +94,9 @@ def _plain(storage: pa.Array, _: Place) -> pa.Array:
     return plain_storage(VariantArray(storage))
 
 
-def plain_field(field: pa.Field, file: OpenFile) -> pa.Field:
-    """Return the field of a column after `plain_variants`."""
-    return plain_variants(empty_table(pa.schema([field])), file).field(0)
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of a table with marked Variants after `plain_variants`."""
+    return map_variants(empty_table(schema), _plain).schema
 
 
 def _tagged_table(table: pa.Table, file: OpenFile) -> pa.Table:
@@ -130,35 +130,36 @@ def joined_tables(tables: Sequence[pa.Table], names: Sequence[str] | None = None
     """Return columns of the tables of files, each as in the first table that has it in another type than null."""
     found = dict[str, pa.Field]()
     for field in (field for table in tables for field in table.schema):
-        if found.setdefault(field.name, field).type == pa.null():
-            found[field.name] = field
+        found[field.name] = joined_field(found.get(field.name, field), field)
     joined, fields = [], [found[name] for name in (found if names is None else names)]
     for number, field in enumerate(fields):
         columns = {at: table.column(field.name) for at, table in enumerate(tables) if field.name in table.column_names}
-        columns = {at: column for at, column in columns.items() if column.type != pa.null()}
         kind = field.type
-        if any(column.type != kind for column in columns.values()):
+        if any(column.type not in (kind, pa.null()) for column in columns.values()):
             columns = {at: map_variants(tables[at].select([field.name]), _plain).column(0) for at in columns}
-            kind = next(iter(columns.values())).type
+            kind = plain_schema(pa.schema([field])).field(0).type
         may_be_null = len(columns) < len(tables) or any(table.field(field.name).nullable for table in tables)
         fields[number] = field.with_type(kind).with_nullable(may_be_null)
         parts = (columns.get(at) or pa.chunked_array([pa.nulls(len(table), kind)]) for at, table in enumerate(tables))
-        chunks = [chunk for part in parts for chunk in as_in_first_file(field.name, part, kind).chunks]
+        chunks = [as_in_first_file(field.name, chunk, kind) for part in parts for chunk in part.chunks]
         joined.append(pa.chunked_array(chunks, kind))
     return pa.table(joined, schema=pa.schema(fields))
 
 
-def as_in_first_file(name: str, column: Any, kind: pa.DataType, file: str | None = None) -> Any:
-    """Return an array or chunked array of a later file with the type that the first file has.
+def as_in_first_file(name: str, column: pa.Array, kind: pa.DataType, file: str | None = None) -> pa.Array:
+    """Return an array of a later file with the type that the first file has, or that other files have in place of null.
 
     Raises `SchemaError` if the cast fails, or would lose a part of values: a field, a fraction, or a time of day.
     """
     if column.type == kind:  # pyarrow cannot cast every type to itself
         return column
     with suppress(pa.ArrowException):
-        cast = cast_values(column, kind)
-        # NaN is not equal to NaN, and nulls cannot be cast back to the type null.
-        if column.type in (pa.float32(), pa.null()) or cast.cast(column.type).equals(column):
+        # Nulls cannot be cast back to the type null, nor strings to the same dictionary.
+        column = without_encoding(column)
+        values = in_form(column, joined_field(pa.field(name, column.type), pa.field(name, kind)).type)
+        cast = values if values.type == kind else cast_values(values, kind)
+        # NaN is not equal to NaN.
+        if values.type in (pa.float32(), kind) or cast.cast(values.type).equals(values):
             return cast
     fault = f"column {name} is {column.type}, but {kind} in the first file"
     raise SchemaError(f"{fault}: cast it in one of the files", reason="files-differ", file=file)

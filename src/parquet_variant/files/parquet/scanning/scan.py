@@ -19,10 +19,11 @@ from pyarrow import fs
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.files.parquet.format.arrow_schema import has_null_type, joined_field
 from parquet_variant.files.parquet.format.columns import top_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
-from parquet_variant.files.parquet.reading.read import plain_field, read_rows, variant_of_files
+from parquet_variant.files.parquet.reading.read import plain_schema, read_rows, variant_of_files
 from parquet_variant.files.parquet.scanning.projection import constant_statistics, keys_of_files
 from parquet_variant.files.parquet.scanning.scan_plan import (
     FilePart,
@@ -60,16 +61,6 @@ Part = TypeVar("Part", bound=Any)
 def is_remote(sources: Iterable[ParquetSource]) -> bool:
     """Return whether any file is remote: footers of remote files are requested concurrently."""
     return any(not isinstance(source.filesystem, fs.LocalFileSystem) for source in sources)
-
-
-def files_with_new_columns(sources: Sequence[ParquetSource]) -> Iterator[tuple[OpenFile, list[str]]]:
-    """Yield each file, open, with the names of its columns that no file before it has, or only as the type null."""
-    found: set[str] = set()
-    for file in in_order(open_file, sources, FOOTERS if is_remote(sources) else 1):
-        with file:
-            yield file, [name for name in file.column_names if name not in found]
-            nulls = {node.name for node in file.schema.children if node.logical == "UNKNOWN"}
-            found |= set(file.column_names) - nulls
 
 
 def tables_of_parts(
@@ -332,38 +323,30 @@ def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> p
     return schema_of_files(locate(source, filesystem))
 
 
-def schema_of_files(sources: Sequence[ParquetSource]) -> pa.Schema:
-    """Return the columns of some files, each as in the first file that has it."""
+def schema_of_files(sources: Sequence[ParquetSource], names: Sequence[str] | None = None) -> pa.Schema:
+    """Return the columns of some files, each as in the first file that has it, with types of later files for null.
+
+    `names`: the columns to return; files are opened until the types of these columns are known.
+    Raises `VariantFileError` for a column of `names` that no file has.
+    """
     fields, optional = dict[str, pa.Field](), set[str]()
-    for file, new in files_with_new_columns(sources):
-        required = {node.name for node in file.schema.children if node.repetition != "optional"}
-        optional.update((fields.keys() | set(new)) - required, new if fields else ())
-        fields |= {field.name: field for field in read_rows(file, [], new, file.source.partition).schema}
+    for file in in_order(open_file, sources, FOOTERS if names is None and is_remote(sources) else 1):
+        with file:
+            wanted = [name for name in file.column_names if names is None or name in names]
+            new = [name for name in wanted if name not in fields or has_null_type(fields[name].type)]
+            required = {node.name for node in file.schema.children if node.repetition != "optional"}
+            optional.update((fields.keys() | set(new)) - required, new if fields else ())
+            for field in read_rows(file, [], new, file.source.partition).schema:
+                fields[field.name] = joined_field(fields.get(field.name, field), field)
+        unknown = [name for name in names or () if name not in fields or has_null_type(fields[name].type)]
+        if names is not None and not unknown:
+            break
+    for name in sorted(set(names or ()) - fields.keys()):
+        top_column(file.schema, name, file.name, dict(file.source.partition))  # raises
     return pa.schema([field.with_nullable(field.name in optional) for field in fields.values()])
 
 
 def types_in_files(sources: Sequence[ParquetSource], names: Sequence[str]) -> dict[str, pa.DataType | None]:
-    """Return the types of columns in the first file that has each, not as the type null; that of a Variant is None."""
-    types: dict[str, pa.DataType | None] = {}
-    for source in sources:
-        if not (missing := [name for name in names if types.get(name, pa.null()) == pa.null()]):
-            break
-        with open_file(source) as file:
-            # The last file reports a column that no file has.
-            unknown = [name for name in missing if name not in types] if source is sources[-1] else []
-            types |= types_in(file, [name for name in missing if name in file.column_names or name in unknown])
-    return types
-
-
-def types_in(file: OpenFile, names: Sequence[str]) -> dict[str, pa.DataType | None]:
-    """Return the types of columns of an open file, as scans read them; that of a Variant is None."""
-    partition, types = dict(file.source.partition), dict[str, pa.DataType | None]()
-    arrow = file.arrow_schema if names else pa.schema([])
-    for name in names:
-        if name in partition:
-            types[name] = partition[name].type
-        else:
-            top_column(file.schema, name, file.name, partition)
-            field = plain_field(arrow.field(name), file)
-            types[name] = None if is_variant_field(field) else field.type
-    return types
+    """Return the types of columns of files, as scans read them; that of a Variant is None. See `schema_of_files`."""
+    schema = plain_schema(schema_of_files(sources, names) if names else pa.schema([]))
+    return {field.name: None if is_variant_field(field) else field.type for field in schema}
