@@ -85,3 +85,9 @@ def test_pipes_are_read_by_every_command(variant: Run, tmp_path: Path) -> None:
         done = variant(*(str(pipe) if word == "{}" else word for word in words))
         thread.join()
         assert done.code == 0 and ("7" in done.out or "n bigint" in done.out)
+
+
+def test_milliseconds_that_are_read_as_seconds_are_reported(variant: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text('{"ts":1700000000000}\n')
+    done = variant("query", tmp_path / "a.ndjson", "-s", "at=$.ts:timestamp", "--json")
+    assert "times after the year 9999" in done.err and len(done.rows) == 1

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
@@ -66,3 +67,18 @@ def test_options_of_changes_are_checked_before_a_job_runs(spark: Any, tmp_path: 
     with pytest.raises(Exception, match=r'invalid filter: "[ik]" % 2 = 0'):
         spark.read.format("variant").option("where", "k % 2 = 0").load(str(tmp_path))
     assert pv.open(tmp_path).snapshot.version == 0
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_changes_in_jobs_name_the_values_that_they_did_not_compare(
+    spark: Any, tmp_path: Path, table_format: Any
+) -> None:
+    for _ in range(2):
+        pv.write(tmp_path / "t", pv.from_python([{"n": 1}, {"n": "1"}, {"n": "2"}]), format=table_format, mode="append")
+    table = pv.open(tmp_path / "t", engine=spark)
+    hint = "2 numbers at v:n were not compared with a string: write a cast, such as v:n::string"
+    for run in (lambda: table.delete("v:n = '1'", dry_run=True), lambda: table.update({"v:x": "1"}, "v:n = '2'")):
+        assert [text.split(", or")[0] for text in run().hints] == [hint]
+    assert [text.split(", or")[0] for text in table.erase("v:n = '1'", force=True).hints] == [hint]
+    merge = table.merge(pa.table({"k": ["2"]}), "target.v:n = source.k").when_matched_delete()
+    assert "2 numbers at target.v:n were not compared" in merge.execute().hints[0]

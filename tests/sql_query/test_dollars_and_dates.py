@@ -82,5 +82,8 @@ def test_milliseconds_that_are_read_as_seconds_are_reported(tmp_path: Path) -> N
     assert not pv.sql("SELECT timestamp_millis(v:ts::bigint) AS ts FROM t", t=file).warnings
     pv.ingest(file, tmp_path / "t")
     for source in (file, tmp_path / "t"):
-        with pytest.warns(UserWarning, match=text):
-            pv.open(source).scan({"at": ("$.ts", "timestamp")}).to_arrow()
+        scan = pv.open(source).scan({"at": ("$.ts", "timestamp")})
+        for read in (scan.to_arrow, lambda scan=scan: list(scan.batches()), lambda scan=scan: pa.table(scan)):
+            with pytest.warns(UserWarning, match=text) as caught:
+                read()
+            assert len(caught) == 1

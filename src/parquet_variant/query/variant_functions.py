@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from functools import partial
 from itertools import count
@@ -208,6 +208,11 @@ class CallContext(Record):
     zone: str = "UTC"  # The session time zone of casts.
     # How many values of each class were compared, for each Variant and the classes that it is compared with.
     classes: dict[tuple[str, tuple[str, ...]], Counter[str]] = field(default_factory=dict)
+
+    def add(self, others: Iterable[CallContext]) -> None:
+        """Add what the calls of other tasks found."""
+        for key, counts in (item for other in others for item in other.classes.items()):
+            self.classes.setdefault(key, Counter()).update(counts)
 
     def take_warnings(self) -> list[str]:
         """Return a warning for each Variant that was not always compared or has several types; forget the counts."""

@@ -26,6 +26,7 @@ ContractLevel: TypeAlias = Literal["loose", "normal", "strict"]
 ContractFormat: TypeAlias = Literal["yaml", "json-schema", "odcs", "soda"]
 ReportFormat: TypeAlias = Literal["text", "json", "junit", "github"]
 OutputFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
+PublishFormat: TypeAlias = Literal["iceberg", "delta", "ducklake"]
 # How Variants are stored in columns of Parquet and Vortex files, and what to do if typed and untyped columns conflict.
 Layout: TypeAlias = Literal["unshredded", "final", "draft-paths", "draft-object"]
 VortexLayout: TypeAlias = Literal["auto", "variant", "struct"]

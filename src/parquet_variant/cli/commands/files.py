@@ -17,7 +17,7 @@ from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import open_table, read_catalog, spark_session
 from parquet_variant.cli.output import print_result
 from parquet_variant.io.engine import ShownProgress
-from parquet_variant.support.choices import AnyLayout, FileMode, OnConflict, OutputFormat
+from parquet_variant.support.choices import AnyLayout, FileMode, OnConflict, OutputFormat, PublishFormat
 from parquet_variant.support.report_text import counted, human_bytes
 
 _TABLES = ("delta", "iceberg")
@@ -105,7 +105,7 @@ def publish(
         help="A Delta or Iceberg table, NAMESPACE.TABLE, a directory of Parquet files, or Vortex files.",
     ),
     *,
-    format: str = Option(..., "--as", help="The format to publish: iceberg, delta or ducklake."),
+    format: PublishFormat = Option(..., "--as", help="The format to publish."),
     to: str | None = Option(
         None,
         help="Where to publish: a directory, NAMESPACE.TABLE of --catalog, or the file of a DuckLake catalog "
@@ -118,12 +118,9 @@ def publish(
 
     Run it again after changes: only what changed is added and removed.
     """
-    from parquet_variant.tables.publishing.publish import FORMATS, publish
+    from parquet_variant.tables.publishing.publish import publish
 
-    if format not in FORMATS:
-        raise BadParameter(f"--as is {format!r}: use {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
-    checked: Any = format
-    result = publish(table, checked, to=to, catalog=read_catalog(catalog))
+    result = publish(table, format, to=to, catalog=read_catalog(catalog))
     line = f"{result.table} is up to date, at version {result.version}"
     if result.committed:
         vectors = f", deleted rows of {counted(result.vectors_written, 'file')}" if result.vectors_written else ""

@@ -220,6 +220,8 @@ def _answer_paths(
     table: Table, selects: dict[str, str], where: str | None, reading: dict[str, Any], output: _Output
 ) -> None:
     """Run or explain a query by paths; `reading` has options of `Table.scan`."""
+    from parquet_variant.query.selection import late_time_hints
+
     query = table.scan(selects, where, **reading)
     if output.explain:
         report = query.explain()
@@ -239,15 +241,16 @@ def _answer_paths(
             lambda session: open_table(table.source, engine=session, **opened).scan(selects, where).to_spark()
         )
         schema, parts = answer.schema, iter([answer])
-    empty = set(schema.names)
+    empty, late_times = set(schema.names), dict[str, None]()
 
     def watched() -> Iterator[pa.Table]:
         for part in parts:
+            late_times.update(dict.fromkeys(late_time_hints(part)))
             empty.difference_update(name for name in schema.names if part[name].null_count < len(part))
             yield part
 
     output.show(schema, watched())
-    hints = query.plan.take_warnings()
+    hints = [*late_times, *query.plan.take_warnings()]
     if output.limit != 0 and empty:
         from parquet_variant.sql_query.binding import bind_table
 

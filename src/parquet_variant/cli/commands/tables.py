@@ -6,7 +6,7 @@ Owns the options and the reports. Leaves the work to the methods of `Table`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
@@ -238,9 +238,7 @@ def merge(
         if not plan.clauses:
             raise BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
         result = plan.execute(dry_run=dry_run)
-    for hint in result.hints:
-        report_warning(hint)
-    _report(replace(result, hints=()), as_json=as_json, dry_run=dry_run)
+    _report(result, as_json=as_json, dry_run=dry_run, is_merge=True)
 
 
 def _check_rows(where: str | None, every_row: bool) -> None:
@@ -256,9 +254,9 @@ def _assignments(texts: Iterable[str]) -> dict[str, str]:
     return assignments
 
 
-def _report(result: ChangeResult, *, as_json: bool, dry_run: bool = False) -> None:
+def _report(result: ChangeResult, *, as_json: bool, dry_run: bool = False, is_merge: bool = False) -> None:
     """Print the result of a change or its count; raise `TableError` if no row matches and there is a reason."""
-    if result.hints and not result.rows_deleted + result.rows_updated:
+    if result.hints and not is_merge and not result.rows_deleted + result.rows_updated:
         raise TableError(f"the condition matches no row: {result.hints[0]}", reason="no-such-path")
     for hint in result.hints:
         report_warning(hint)

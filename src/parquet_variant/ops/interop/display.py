@@ -47,8 +47,7 @@ def html_table(names: Iterable[str], columns: Sequence[Sequence[str]]) -> str:
 def shown_columns(table: pa.Table) -> list[list[str]]:
     """Return the first rows of a table as columns of short texts."""
     fields, columns = table.schema, table.slice(0, SHOWN_ROWS).columns
-    pairs = zip(columns, fields, strict=True)
-    texts = [display_texts(one_chunk(column), field) for column, field in pairs]
+    texts = [display_texts(one_chunk(column), field) for column, field in zip(columns, fields, strict=True)]
     return [["NULL" if text is None else cut_text(text) for text in column] for column in texts]
 
 

@@ -23,6 +23,7 @@ from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Constant, In, Predicate, columns_of
 from parquet_variant.query.selection import Selected
+from parquet_variant.query.variant_functions import CallContext
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
@@ -56,6 +57,7 @@ class FileChange(Generic[File], Record):
     rows_copied: int = 0
     # For a merge: the positions of the source rows that matched a row of the file.
     matched: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    context: CallContext = field(default_factory=CallContext)  # What the conditions found in the file.
 
 
 class FileLayout(Record):

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.ops.interop.tables import rows_of
-from parquet_variant.query.variant_functions import CallContext
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report, counted
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, TableChange
@@ -135,11 +134,7 @@ def _change_rows(
     table: ChangeableTable[Any], options: ChangeOptions, clause: Clause, step: str, *, dry_run: bool = False
 ) -> ChangeResult:
     def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
-        rows = RowChange.of(current, options, [clause], dry_run=dry_run)
-        change = rows.run(current, options.engine, step)
-        # A repeated batch may match no row.
-        matches_none = not change.changed and current.batch is None
-        return replace(change, hints=rows.hints(current, matches_none=matches_none))
+        return RowChange.of(current, options, [clause], dry_run=dry_run).run(current, options.engine, step)
 
     return run_change(table, clause.action.upper(), plan, options.batch, dry_run=dry_run)
 
@@ -167,7 +162,7 @@ def replace_where(table: ChangeableTable[Any], options: ChangeOptions, data: Any
                     "or the condition"
                 )
                 raise TableError(problem, reason="outside-condition", row=int((~is_inside).argmax()))
-        return with_inserts(deletes.run(current, options.engine, "replace"), changes, new)
+        return with_inserts(deletes.run(current, options.engine, "replace", advice=None), changes, new)
 
     return run_change(table, "WRITE", plan, options.batch)
 
@@ -261,7 +256,6 @@ class Merge(Record):
         def plan(table: ChangeableTable[Any]) -> TableChange[Any]:
             rows = RowChange.of(table, self.options, self.clauses, join=self.join, dry_run=dry_run)
             change = rows.run(table, self.options.engine, "merge")
-            matches_none = not any(len(file.matched) for file in change.files) and table.batch is None
             inserts = rows.inserted(table, change.files)
             clauses = [
                 {"when": clause.kind, "action": clause.action, "predicate": clause.predicate} for clause in self.clauses
@@ -270,7 +264,7 @@ class Merge(Record):
                 change,
                 rows_inserted=len(inserts),
                 source_rows=len(self.join.source),
-                hints=rows.hints(table, matches_none=matches_none),
+                hints=(*change.hints, *rows.context.take_warnings()),
                 parameters={"predicate": self.join.condition, "clauses": clauses},
             )
             return with_inserts(change, rows.plan, [inserts]) if len(inserts) and not dry_run else change
@@ -386,14 +380,13 @@ def erase(
     if not isinstance(where, str) or not where.strip():
         raise TableError("erase needs a condition: pass where='v:user::int = 1'", reason="bad-argument")
     uri, versions = erasable.table.uri, erasable.version_count()
-    context = CallContext(zone=options.zone)
+    # History is not lost for a condition that matches no row because of a misspelled path or a missing cast.
+    advice = "; pass force=True if the condition is right" if dry_run or not force else None
 
     def rows_of(table: ChangeableTable[Any], dry_run: bool) -> RowChange:
         clause = Clause("not_matched_by_source", "delete", predicate=where)
         rows = RowChange.of(table, options, [clause], dry_run=dry_run)
-        plan: Any = rows.plan
-        plan = replace(plan, uses_vectors=False, records_changes=False, erases=True)
-        return replace(rows, plan=plan, context=context)
+        return replace(rows, plan=replace(rows.plan, uses_vectors=False, records_changes=False, erases=True))
 
     def change(table: ChangeableTable[Any]) -> TableChange[Any]:
         """Change the files that may hold matching rows, or rows that are only marked as deleted."""
@@ -402,7 +395,8 @@ def erase(
         mask = [plan.path(file) in matching or file.has_deletes for file in files]
         opened = table.filtered(table.files, np.array(mask, dtype=bool))
         # The predicate is not recorded, because it may name what is erased.
-        return replace(rows.run(table, options.engine, "count" if dry_run else "erase", opened), parameters={})
+        step = "count" if dry_run else "erase"
+        return replace(rows.run(table, options.engine, step, opened, advice=advice), parameters={})
 
     if not (dry_run or force) and (active := erasable.recent_files(now_millis() - _WRITER_MILLIS)):
         problem = (
@@ -411,12 +405,8 @@ def erase(
         )
         raise TableError(problem, reason="writer-active", file=uri)
     done = run_change(erasable.table, "DELETE", change, dry_run=dry_run)
-    # History is not lost for a condition that matches no row because of a misspelled path or a missing cast.
-    may_be_wrong = not done.rows_deleted and (dry_run or not force)
-    advice = "; pass force=True if the condition is right"
-    hints = rows_of(erasable.table, True).hints(erasable.table, matches_none=may_be_wrong, advice=advice)
     report = EraseReport(
-        uri, dry_run, done.version, done.rows_deleted, done.files_removed, versions_removed=versions, hints=hints
+        uri, dry_run, done.version, done.rows_deleted, done.files_removed, versions_removed=versions, hints=done.hints
     )
     if dry_run:
         return report

@@ -190,26 +190,30 @@ class RowChange(Record):
         return files
 
     def run(
-        self, table: ChangeableTable[Any], engine: Engine, step: str, files: FileSet | None = None
+        self, table: ChangeableTable[Any], engine: Engine, step: str, files: FileSet = None, *, advice: str | None = ""
     ) -> TableChange[Any]:
         """Change files (default: those that may hold rows to change) by tasks.
 
-        The change conflicts with files with such rows that other commits add.
+        The change conflicts with files with such rows that other commits add. If no row matches, see `_hints`.
         """
         opened = self.files(table, table.files) if files is None else files
         table.has_written = not self.dry_run
         done = engine.run(step, partial(change_rows, self), table.to_files(opened))
         table.has_written = any(change.is_changed for change in done)
-        parameters = {"predicate": self.clauses[0].predicate or "true"}
-        return TableChange(opened, done, lambda added: len(self.files(table, added)) > 0, parameters=parameters)
+        self.context.add(change.context for change in done)
+        counts = (len(c.matched) if self.condition is not None else c.rows_deleted + c.rows_updated for c in done)
+        # A repeated batch may match no row.
+        hints = self._hints(table, None if any(counts) or table.batch is not None else advice)
+        sql = {"predicate": self.clauses[0].predicate or "true"}
+        return TableChange(opened, done, lambda added: len(self.files(table, added)) > 0, parameters=sql, hints=hints)
 
-    def hints(self, table: ChangeableTable[Any], *, matches_none: bool, advice: str = "") -> tuple[str, ...]:
-        """Return messages about values that the condition did not compare, and missing paths if no row matches it.
+    def _hints(self, table: ChangeableTable[Any], advice: str | None) -> tuple[str, ...]:
+        """Return messages about values that the condition did not compare and, except without advice, missing paths.
 
-        Raises `TableError`, whose message ends in `advice`, if no row matches and the rows have a similar path or, with
-        an advice, if values were not compared.
+        Raises `TableError`, whose message ends in `advice`, if the rows have a similar path or, with an advice that is
+        not empty, if values were not compared.
         """
-        if not matches_none:
+        if advice is None:
             return tuple(self.context.take_warnings())
         expression = self._expression if self.condition is None else self.condition
 
@@ -327,7 +331,8 @@ class RowChange(Record):
 
 def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileChange[Any]:
     """Delete and update the rows of a file that a change is about, or count them (the work of a task)."""
-    plan, target = change.plan, change.target
+    plan, target, context = change.plan, change.target, CallContext(zone=change.context.zone)
+    change = replace(change, context=context)  # Other tasks may run in other threads or processes.
     rows, live = plan.read_columns(file, change.columns[target], change.context.zone)
     applied, source = np.full(len(rows), _NO_CLAUSE), np.full(len(rows), _NO_ROW)
     unmatched, matched = live, np.empty(0, dtype=np.int64)
@@ -346,7 +351,8 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
     has_deleted = plan.erases and file.has_deletes
     if change.dry_run:
         is_changed = has_deleted or bool((deleted | updated).any())
-        return FileChange(file, is_changed, rows_deleted=int(deleted.sum()), rows_updated=count, matched=matched)
+        deletes = int(deleted.sum())
+        return FileChange(file, is_changed, rows_deleted=deletes, rows_updated=count, matched=matched, context=context)
     updates = [clause for clause in change.clauses if clause.action == "update"]
     assignments = [assignment for clause in updates for assignment in clause.assignments]
 
@@ -373,4 +379,4 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
         new_rows=lambda before: change._updated(before, applied[updated], source[updated]),
         new_values=new_values if len(updates) == 1 else None,
     )
-    return replace(rows_of_file.replace_file(must_rewrite=has_deleted), matched=matched)
+    return replace(rows_of_file.replace_file(must_rewrite=has_deleted), matched=matched, context=context)

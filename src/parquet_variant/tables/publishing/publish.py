@@ -13,9 +13,8 @@ import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
@@ -46,6 +45,7 @@ from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.io.staging import recover
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.choices import PublishFormat
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.delta.log.snapshot import snapshot as delta_snapshot
 from parquet_variant.tables.file_metrics import footer_leaf, footer_metrics, leaf_columns
@@ -85,14 +85,12 @@ from parquet_variant.tables.schema import (
 from parquet_variant.tables.storage import Storage, StorageFile, open_storage
 from parquet_variant.types.path import VariantPath
 
-Format = Literal["iceberg", "delta", "ducklake"]
-FORMATS = get_args(Format)
 _ATTEMPTS = 5
 
 
 def publish(
     table: str | os.PathLike[str],
-    format: Format,
+    format: PublishFormat,
     *,
     to: str | os.PathLike[str] | None = None,
     catalog: CatalogOption = None,
@@ -108,7 +106,7 @@ def publish(
             "TABLE FILE.vortex",
             reason="bad-argument",
         )
-    check_choice("format", format, FORMATS, TableError)
+    check_choice("format", format, get_args(PublishFormat), TableError)
     target = None if to is None else path_text(to)
     for attempt in range(_ATTEMPTS):
         try:
@@ -349,8 +347,7 @@ def _variant_bounds(info: FileInfo, place: Place, opened: OpenFile) -> Mapping[V
         residual = info.statistics.get((*place, *typed_place(path), "value"))
         if node.kind == "object" and residual is not None and not residual.all_null:
             unsafe.append(path)
-    leaf = partial(footer_leaf, info)
-    return shredded_bounds(shredding, lambda column: leaf((*place, *column)), unsafe=unsafe)
+    return shredded_bounds(shredding, lambda column: footer_leaf(info, (*place, *column)), unsafe=unsafe)
 
 
 _NAMESPACE = uuid.UUID("f2b2b8b0-4d2b-4f0b-8a35-6a3a3a8f0c7e")

@@ -56,8 +56,7 @@ class Scan(ArrowResult):
 
     def _repr_html_(self) -> str:
         """Return the first rows as an HTML table, for notebooks."""
-        first = next(self.batches(), None)
-        rows = first if first is not None else self.schema.empty_table()
+        rows = next(self.batches(), self.schema.empty_table())
         return f"<p>{escape(repr(self))}</p>" + html_table(self.schema.names, shown_columns(rows))
 
     @property
@@ -76,8 +75,11 @@ class Scan(ArrowResult):
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in tables of at least one row, in the order of files and rows; warns as `to_arrow`."""
-        yield from self.begun()
-        self._warn()
+        late_times = dict[str, None]()
+        for part in self.begun():
+            late_times |= dict.fromkeys(late_time_hints(part))
+            yield part
+        self._warn(late_times)
 
     def begun(self) -> Iterator[pa.Table]:
         """Return the tables of `batches`, of which the first has been read; the warnings are those of `plan`."""
