@@ -76,6 +76,7 @@ register_methods(
                 "json:JsonTable memory:MemoryTable parquet:ParquetTable spark:SparkTable vortex:VortexTable"
             ),
             "ingestion.formats.csv_rows": "is_csv",
+            "ingestion.ingest": "rows_with_columns",
             "ingestion.table_sources": "read_csv",
             "ingestion.json_files": "is_json",
             "quality.check": "check",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -153,3 +154,25 @@ def test_batches_in_a_list_have_arrays(tmp_path: Path) -> None:
     ):
         pv.write(tmp_path / str(number), [{"n": array}, {"n": array}], format="delta")
         assert pv.open(tmp_path / str(number)).to_arrow().column("n").to_pylist() == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_merge_fills_columns_from_keys_of_json(table_format: Any, tmp_path: Path) -> None:
+    rows: list[Any] = [{"id": 2, "at": "2026-01-02T00:00:00Z", "s": "y"}, {"id": 3, "at": "no time", "s": "z"}]
+    file = tmp_path / "news.ndjson"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for number, source in enumerate([file, str(file), pv.open(file), rows]):
+        at = pa.array(["2026-01-01T00:00:00Z"] * 2).cast(pa.timestamp("us", "UTC"))
+        old = {"id": [1, 2], "at": at, "v": pv.from_python([{"s": "x"}] * 2)}
+        pv.write(tmp_path / f"{number}", old, format=table_format)
+        merge = pv.open(tmp_path / f"{number}").merge(source, "id", columns=["id", "at"])
+        result = merge.when_matched_update_all("source.at > target.at").when_not_matched_insert_all().execute()
+        assert (result.rows_updated, result.rows_inserted) == (1, 1)
+        merged = pv.sql("SELECT id, day(at) AS day, v FROM t ORDER BY id", t=tmp_path / f"{number}").to_pylist()
+        assert [(row["id"], row["day"], row["v"]) for row in merged] == [
+            (1, 1, '{"s":"x"}'), (2, 2, '{"s":"y"}'), (3, None, '{"at":"no time","s":"z"}'),
+        ]  # fmt: skip
+        with pytest.raises(pv.VariantError, match="did you mean id"):
+            pv.open(tmp_path / f"{number}").merge(source, "id", columns="Id")
+        with pytest.raises(pv.VariantError):
+            pv.open(tmp_path / f"{number}").merge(pv.open(tmp_path / f"{number}"), "id", columns="id")

@@ -9,8 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, Unpack
 
+import pyarrow as pa
+
+from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import check_names, check_session
 from parquet_variant.files.parquet.format.files import locate
@@ -20,8 +24,10 @@ from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import schema_and_types
 from parquet_variant.ingestion.job import IngestJob, find_files, profile_files
+from parquet_variant.ingestion.key_columns import KeyColumns
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
+from parquet_variant.ingestion.task import string_types
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -209,6 +215,15 @@ def ingest(
         return done
     request = IngestRequest.of(sources, dest, format=format, **options)
     return IngestJob(request).run(ThreadEngine(threads, progress))
+
+
+def rows_with_columns(sources: Sources, table: pa.Schema, keys: Sequence[str]) -> pa.Table:
+    """Return rows of JSON for a table: some of its columns hold the values of keys, and a Variant column the rest."""
+    rest = next((field.name for field in table if is_variant_field(field) and field.name not in keys), "v")
+    types = string_types(KeyColumns.of_columns(table, keys).typed.items())
+    with TemporaryDirectory() as folder:
+        ingest(getattr(sources, "source", sources), folder, columns=keys, rest=rest, types=types)
+        return registered_method("Table.open")(folder).to_arrow()
 
 
 @with_keywords(TextKeywords, TextOptions)

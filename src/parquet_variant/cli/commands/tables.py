@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import typer
@@ -201,9 +200,6 @@ def merge(
 ) -> None:
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
     from parquet_variant.arrays.capsules import is_variant_field
-    from parquet_variant.ingestion.ingest import ingest
-    from parquet_variant.ingestion.key_columns import KeyColumns
-    from parquet_variant.ingestion.task import string_types
 
     if set_ and matched != "update":
         raise BadParameter("--set needs --matched update")
@@ -214,18 +210,13 @@ def merge(
     ):
         if condition and not clause:
             raise BadParameter(f"{option}-where needs {option}")
-    with with_stdin([source]) as (file,), TemporaryDirectory() as folder:
-        target = open_table(table, catalog)
-        if columns:
-            keys = [name.strip() for name in columns.split(",")]
-            rest = next(f.name for f in target.schema if is_variant_field(f) and f.name not in keys)
-            types = string_types(KeyColumns.of_columns(target.schema, keys).typed.items())
-            ingest(file, folder, columns=keys, rest=rest, types=types)
-        rows = open_table(folder if columns else file)
+    with with_stdin([source]) as (file,):
+        target, keys = open_table(table, catalog), [] if columns is None else list(map(str.strip, columns.split(",")))
+        rows = file if keys else open_table(file)
         others = [field.name for field in target.schema if not is_variant_field(field)]
-        if insert and others and rows.format == "json":
+        if insert and others and not isinstance(rows, str) and rows.format == "json":
             report_warning(f"inserted rows of JSON have NULL in {', '.join(others)}: use --columns", "hint")
-        plan = target.merge(rows, on)
+        plan = target.merge(rows, on, columns=keys)
         if matched == "update":
             updates = plan.when_matched_update_all(matched_where)
             plan = plan.when_matched_update(_assignments(set_), matched_where) if set_ else updates

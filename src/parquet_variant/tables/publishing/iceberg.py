@@ -263,8 +263,7 @@ def _difference(source: Source, base: Snapshot, *, everything: bool) -> Differen
         time = None if info is None else info.timestamp_ms
         location = None if vector is None else vector.file.path
         published[normal_location(entry.file.path)] = PublishedFile((entry, vector), entry.file.size, time, location)
-    vector_of = partial(_vector_location, base.table)
-    return difference_from(published, source.listed(), vector_of, everything=everything)
+    return difference_from(published, source.listed(), partial(_vector_location, base.table), everything=everything)
 
 
 def _change(

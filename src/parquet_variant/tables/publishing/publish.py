@@ -138,8 +138,7 @@ def _source_of(
     kind = format_of_table(table, options)
     if kind is None and vortex_files(table):
         # A table of a catalog is next to the files.
-        location = None if catalog is not None or format == "ducklake" else to
-        return VortexFilesSource(table, location, options)
+        return VortexFilesSource(table, None if catalog is not None or format == "ducklake" else to, options)
     # A repeated publication in the table's directory has the source of the first one.
     mark = published_from(table, format, options) if to is None else None
     if mark == VortexFilesSource.format:

@@ -6,12 +6,12 @@ Owns the parameters and their description. Leaves the work to the functions of t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from parquet_variant.arrays.capsules import is_variant_field
-from parquet_variant.errors import bad_option, check_choice
+from parquet_variant.errors import bad_option, check_choice, strings_of
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.io.engine import Progress
 from parquet_variant.support.lazy_names import registered_method
@@ -271,6 +271,7 @@ class ChangingMethods(ReportingMethods):
         source: Any,
         on: str,
         *,
+        columns: str | Sequence[str] = (),
         source_alias: str = "source",
         target_alias: str = "target",
         batch: Batch | None = None,
@@ -292,6 +293,9 @@ class ChangingMethods(ReportingMethods):
             only Variant column; with a Spark session also a DataFrame, which is collected in the driver.
         on
             SQL over both: ``"target.id = source.v:id::bigint"``; or a column or path that is equal in both: ``"v:id"``.
+        columns
+            Keys of the rows of JSON files or a list of dicts that fill columns, as `pv.ingest` does; the rest of each
+            row is in the Variant column.
         source_alias, target_alias
             Names of the tables in SQL.
         batch, zone, threads, progress, **files
@@ -308,7 +312,9 @@ class ChangingMethods(ReportingMethods):
         ...     (result.rows_updated, result.rows_inserted), pv.open(folder).read().to_pylist()
         ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
         """
-        if isinstance(source, str | os.PathLike):
+        if columns:
+            source = registered_method("Table.rows_with_columns")(source, self.schema, strings_of("columns", columns))
+        elif isinstance(source, str | os.PathLike):
             options = {name: getattr(self._options, name) for name in ("catalog", "storage_options", "filesystem")}
             source = registered_method("Table.open")(source, **options)
         if isinstance(source, ReportingMethods):

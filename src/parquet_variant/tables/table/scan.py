@@ -127,8 +127,7 @@ class Scan(ArrowResult):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the result as an Arrow stream, which is read batch by batch."""
         batches = (batch for part in self.batches() for batch in part.to_batches())
-        reader = pa.RecordBatchReader.from_batches(self.schema, batches)
-        return reader.__arrow_c_stream__(requested_schema)
+        return pa.RecordBatchReader.from_batches(self.schema, batches).__arrow_c_stream__(requested_schema)
 
     def to_spark(self, *, reader: str = "auto", partition_bytes: int | None = None, merge_schema: bool = False) -> Any:
         """Return the result as a Spark DataFrame, whose tasks read the files.

@@ -131,8 +131,7 @@ class OpenFile(Record, frozen=False):
     @property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the whole file, as `read_leaves` returns its columns."""
-        leaves = range(len(self.schema.leaves()))
-        return self.in_file_types(empty_table(self.reader.schema_arrow), leaves).schema
+        return self.in_file_types(empty_table(self.reader.schema_arrow), range(len(self.schema.leaves()))).schema
 
     def in_file_types(self, table: pa.Table, leaves: Sequence[int]) -> pa.Table:
         """Return a table that pyarrow read from some leaf columns (by number) with the types that the file defines."""

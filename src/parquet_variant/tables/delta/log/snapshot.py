@@ -336,8 +336,7 @@ def checkpoint(current: Snapshot, *, stats_parsed: bool | None = None, tombstone
         return _write_v2(current, pa.concat_tables(files, promote_options="default"))
     rows = pa.concat_tables([*_other_actions(current), *files], promote_options="default")
     path = f"{LOG}/{current.version:020}.checkpoint.parquet"
-    size = _write_rows(current, path, rows)
-    _write_hint(current, len(rows), size)
+    _write_hint(current, len(rows), _write_rows(current, path, rows))
     return path
 
 

@@ -327,8 +327,7 @@ def set_properties(
 def with_properties(metadata: actions.Metadata, changes: Mapping[str, str | None]) -> actions.Metadata:
     """Return metadata with some properties set, or removed if their value is None."""
     merged = {**metadata.configuration, **changes}
-    configuration = {name: value for name, value in merged.items() if value is not None}
-    return replace(metadata, configuration=configuration)
+    return replace(metadata, configuration={name: value for name, value in merged.items() if value is not None})
 
 
 class _UnshreddedTable(DeltaTable):

@@ -190,8 +190,7 @@ class FileColumns(DataFileColumns):
     def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
         """Return the rows that the deletion vector keeps, and the partition columns."""
         fields = {selected.name: self._field(selected) for selected in missing}
-        columns = {name: self.inherited(f).slice for name, f in fields.items() if self._is_partition(f)}
-        return self.live(), columns
+        return self.live(), {name: self.inherited(f).slice for name, f in fields.items() if self._is_partition(f)}
 
     def _is_partition(self, f: Field) -> bool:
         return f.name.lower() in {name.lower() for name in self.current.partition_columns}

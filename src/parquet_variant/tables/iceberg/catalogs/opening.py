@@ -60,9 +60,8 @@ class RestCatalog(catalogs.NamedCatalog):
         if metadata.document["location"]:
             body["location"] = metadata.location
         answer = self._request("POST", _TABLES, identifier, body, headers=_DELEGATION)
-        staged = self._loaded(identifier, answer)
         # The server assigns ids, the UUID and the location.
-        return replace(staged, metadata_location=None)
+        return replace(self._loaded(identifier, answer), metadata_location=None)
 
     def commit(self, table: catalogs.LoadedTable, change: updates.TableChange) -> catalogs.LoadedTable:
         """See `Catalog.commit`."""
@@ -277,5 +276,4 @@ def load_table(
         return table
     opened, identifier = find_table(table, catalog, storage_options)
     loaded = opened.load(identifier)
-    options = {**loaded.options, **(storage_options or {})}
-    return replace(loaded, options=options, allow_outside=allow_outside)
+    return replace(loaded, options={**loaded.options, **(storage_options or {})}, allow_outside=allow_outside)

@@ -116,8 +116,7 @@ def rollback(
     if target == metadata.current_snapshot_id:
         return None
     moved = updates.set_reference(MAIN, replace(metadata.references[MAIN], snapshot_id=target))
-    undone = undone_updates(metadata, target)
-    return updates.TableChange([moved, *undone], updates.requires(metadata, refs=[MAIN]))
+    return updates.TableChange([moved, *undone_updates(metadata, target)], updates.requires(metadata, refs=[MAIN]))
 
 
 @_operation(reference=0)

@@ -119,8 +119,7 @@ class Snapshot(Record):
             data = self.table.files.read(self.info.manifest_list)
             return tuple(read_manifest_list(data, self.info.manifest_list))
         # Tables of version 1 may list manifests in the metadata; everything else is in the files themselves.
-        spec_id = self.metadata.spec.id
-        return tuple(ManifestFile(path, 0, spec_id, self.info.id) for path in self.info.manifests)
+        return tuple(ManifestFile(path, 0, self.metadata.spec.id, self.info.id) for path in self.info.manifests)
 
     def for_tasks(self) -> Snapshot:
         """Return the snapshot as tasks of other processes need it: small, without the history of the table."""

@@ -157,8 +157,7 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
         if old is not None and old.name == f.name and schemas.type_name(old.type) == schemas.type_name(f.type):
             fields.append(replace(old, nullable=f.nullable))
         else:
-            number = next(ids)
-            fields.append(replace(f, field_id=number, type=schemas.with_new_ids(f.type, ids)))
+            fields.append(replace(f, field_id=next(ids), type=schemas.with_new_ids(f.type, ids)))
     schema = checked_schema(schemas.Schema(max(former.schemas) + 1, shared.StructType(tuple(fields))))
     order = sort_order_of(asked.sort_by, schema, order_id=max(former.sort_orders, default=0) + 1)
     spec = updates.next_spec(former, asked.partition_by, schema)

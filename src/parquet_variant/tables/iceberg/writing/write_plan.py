@@ -265,8 +265,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         """Write rows to new files; see `TableWritePlan.write_files`. Rows of sorted tables are held in memory."""
         if not self.order.fields:
             return super().write_files(data, data_change=data_change)
-        batches = list(batches_of(data))
-        tables = [self.with_generated_columns(rows_of(batch)) for batch in batches]
+        tables = [self.with_generated_columns(rows_of(batch)) for batch in batches_of(data)]
         if not tables:
             return []
         if any(table.schema != tables[0].schema for table in tables):
