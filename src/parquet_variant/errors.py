@@ -158,15 +158,16 @@ def check_choice(
     choices: Iterable[str],
     error: type[VariantError] = VariantError,
     reason: str = "bad-option",
+    optional: bool = False,
 ) -> None:
-    """Raise an error if an option has none of its valid values.
+    """Raise an error if an option has none of its valid values; `optional`: it may be None.
 
     >>> check_choice("errors", "stop", ("null", "raise"))
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: errors is 'stop': use null or raise
     """
     choices = tuple(choices)
-    if not isinstance(value, str) or value not in choices:
+    if (not isinstance(value, str) or value not in choices) and not (optional and value is None):
         shown = " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
         raise error(f"{name} is {value!r}: use {shown}", reason=reason)
 

@@ -148,3 +148,41 @@ def test_a_loop_of_links_is_an_error_of_ours(tmp_path: Path) -> None:
     (tmp_path / "x.csv").symlink_to(tmp_path / "x.csv")
     with pytest.raises(pv.VariantError, match="links"):
         pv.sql(f"COPY (SELECT 1 AS a) TO '{tmp_path / 'x.csv'}'")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "vortex"])
+def test_a_rewrite_of_files_that_are_overwritten_meanwhile_is_that_of_the_new_files(
+    tmp_path: Path, suffix: str
+) -> None:
+    if suffix == "vortex":
+        pytest.importorskip("vortex")
+    source, dest = tmp_path / "source", tmp_path / "dest"
+    source.mkdir()
+    for number in range(3):
+        pv.write(source / f"{number}.{suffix}", pv.parse_json([f'{{"old": {number}}}']))
+    overwrites: list[int] = []
+
+    def progress(step: str, done: int, total: int) -> None:
+        if done == 1 and not overwrites:
+            overwrites.append(total)
+            pv.open(source).overwrite({"v": pv.parse_json(['{"new": 1}'])})
+
+    pv.open(source).rewrite(dest, threads=1, progress=progress)
+    assert overwrites == [3]
+    assert pv.open(dest).read().to_pylist() == [{"new": 1}]
+    assert len(list(dest.iterdir())) == 1
+
+
+def test_a_failed_rewrite_leaves_no_new_files(tmp_path: Path) -> None:
+    source, dest = tmp_path / "source", tmp_path / "dest"
+    source.mkdir()
+    for number in range(3):
+        pv.write(source / f"{number}.parquet", pv.parse_json([f'{{"a": {number}}}']))
+    good = (source / "2.parquet").read_bytes()
+    (source / "2.parquet").write_bytes(good[:-300] + bytes(200) + good[-100:])
+    with pytest.raises(pv.VariantError):
+        pv.open(source).rewrite(dest, threads=1)
+    assert not dest.exists() or list(dest.iterdir()) == []
+    (source / "2.parquet").write_bytes(good)
+    pv.open(source).rewrite(dest)
+    assert len(pv.open(dest)) == 3

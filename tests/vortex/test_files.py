@@ -379,7 +379,7 @@ def test_what_is_refused(tmp_path):
     pv.write(tmp_path / "a.vortex", array)
     with pytest.raises(VariantFileError, match="already exists"):
         pv.write(tmp_path / "a.vortex", array)
-    with pytest.raises(VariantFileError, match="file not found"):
+    with pytest.raises(VariantFileError, match="no Vortex file found"):
         pv.open(tmp_path / "none.vortex").read()
     (tmp_path / "bad.vortex").write_bytes(b"not a vortex file at all")
     with pytest.raises(VariantFileError, match="not a Vortex file"):

@@ -35,8 +35,6 @@ import numpy as np
 from parquet_variant.encoding.walk import END, KEY, Event
 from parquet_variant.types import INSTANT_TYPES, INTEGERS, NANOS_OF, VariantType
 
-_DAYS_PER_ERA = 146_097  # 400 years
-_DAYS_TO_1970 = 719_468  # from 0000-03-01
 _NANOS = 1_000_000_000
 _MUST_ESCAPE = re.compile(r'[\x00-\x1f"\\]')
 _ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
@@ -131,16 +129,10 @@ def date_text(days: int) -> str:
     >>> date_text(0), date_text(-735_525), date_text(3_789_391)
     ('1970-01-01', '-0044-03-15', '+12345-01-01')
     """
-    # Years start in March here, so that the leap day comes last.
-    era, day_of_era = divmod(days + _DAYS_TO_1970, _DAYS_PER_ERA)
-    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month_from_march = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * month_from_march + 2) // 5 + 1
-    month = month_from_march + 3 if month_from_march < 10 else month_from_march - 9
-    year = era * 400 + year_of_era + (month <= 2)
+    text = str(np.datetime64(days, "D"))
+    year = int(text[:-6])
     sign = "-" if year < 0 else "+" if year > 9999 else ""
-    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+    return f"{sign}{abs(year):04d}{text[-6:]}"
 
 
 def time_text(nanos: int) -> str:

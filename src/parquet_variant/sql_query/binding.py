@@ -135,12 +135,12 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
     schema = plain_schema(schema_of_files(sources))
     variants = {".".join(place): place for place in variant_places(schema, is_variant_field)}
     nested = {name: place for name, place in variants.items() if len(place) > 1}
-    ordinary = TableColumns.of(schema).ordinary
+    columns = replace(TableColumns.of(schema), variants=list(variants), nested=nested)
 
     def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
         def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> PlannedQuery:
-            columns = tuple(replace(output, name=name) for name, output in group.items())
-            bound = Question(columns, (), predicate).bound(ordinary, options.zone)
+            outputs = tuple(replace(output, name=name) for name, output in group.items())
+            bound = Question(outputs, (), predicate).bound(columns.ordinary, options.zone)
             given = options.errors, options.zone, options.threads
             parquet = ParquetScan(sources, bound, column, True, *given, coarse=True)
             return replace(parquet, dictionaries=parquet.strings_with_dictionary()) if options.dictionaries else parquet
@@ -151,7 +151,7 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
             return replace(planned, only_bounds=True)
         return planned
 
-    columns, files = TableColumns(list(variants), ordinary, nested), [file.path for file in sources]
+    files = [file.path for file in sources]
     return BoundTable(name, columns, tuple(schema.names), scan, files=files, parquet_files=lambda: sources)
 
 

@@ -34,7 +34,7 @@ class CommitResult(Record):
         return None if self.version is None else int(self.version)
 
 
-_Base = TypeVar("_Base")
+_Base = TypeVar("_Base", bound=Any)
 _Result = TypeVar("_Result")
 _RETRIES = 20
 UNKNOWN_OUTCOME = "unknown-outcome"
@@ -106,7 +106,7 @@ def commit_steps(table: str, discard: Callable[[], object]) -> Iterator[CommitSt
 def planned_again(
     run: Callable[[_Base], _Result], base: _Base, reload: Callable[[_Base], _Base], table: str
 ) -> _Result:
-    """Return the result of planning a change on a version and committing it; it is planned again after a conflict.
+    """Return the result of a change, which is planned again on the newest version after a conflict, or if its own ends.
 
     Raises `TableError`: reason ``"too-many-retries"``; and as `run`.
     """
@@ -115,10 +115,10 @@ def planned_again(
         try:
             return run(base)
         except TableError as error:
-            if error.reason != "conflict":
-                raise
-            conflict = error.message
-        base = reload(base)
+            newest = reload(base) if error.reason in ("conflict", "missing-file") else base
+            if error.reason != "conflict" and newest.version == base.version:
+                raise  # a missing file is not one of a version that another process has removed
+            conflict, base = error.message, newest
     problem = (
         f"{_RETRIES} other commits changed the same rows first: try again when fewer writers are active "
         f"(last conflict: {conflict})"

@@ -113,8 +113,7 @@ def open(
     """
     if isinstance(source, Table):
         return source
-    if format is not None:
-        check_choice("format", format, get_args(TableFormat))
+    check_choice("format", format, get_args(TableFormat), optional=True)
     check_names("option", text, TextKeywords.__annotations__)
     if version is not None and at is not None:
         raise bad_option("version= and at= each name a version: give one of them")

@@ -149,7 +149,7 @@ class CheckedSource:
         except VariantFileError as error:
             self.failed = error
             if not os.path.exists(self.path):  # noqa: PTH110 - no path object
-                self.failed = VariantFileError(f"file not found: {self.path}", reason="no-such-file", file=self.path)
+                self.failed = VariantFileError(f"file not found: {self.path}", reason="not-found", file=self.path)
             raise self.failed from None
 
     def _read_trailer(self) -> _Trailer | None:
@@ -380,7 +380,7 @@ _FILES: FooterCache[OpenVortexFile] = FooterCache(16)
 def open_file(path: Any) -> OpenVortexFile:
     """Open a Vortex file; a file that was open before, and has not changed, is taken from a bounded cache.
 
-    Raises `VariantFileError` if the file does not exist or is not a Vortex file (``no-such-file``, ``damaged-file``,
+    Raises `VariantFileError` if the file does not exist or is not a Vortex file (``not-found``, ``damaged-file``,
     ``vortex-failed``).
     """
     library = vortex()
@@ -393,9 +393,7 @@ def open_file(path: Any) -> OpenVortexFile:
     if cached is not None and cached.path == name and cached.source is not None and cached.source.failed is None:
         return cached
     if not os.path.isfile(name):  # noqa: PTH113 - a name, perhaps of a remote file
-        is_directory = os.path.isdir(name)  # noqa: PTH112
-        problem = f"no Vortex file found at {name}" if is_directory else f"file not found: {name}"
-        raise VariantFileError(problem, file=name, reason="no-such-file")
+        raise VariantFileError(f"no Vortex file found at {name}", file=name, reason="not-found")
     source = CheckedSource(name)
     cache = {} if fingerprint is None else {"segment_cache": _segments(), "cache_key": str(fingerprint)}
     with vortex_errors(name, source):

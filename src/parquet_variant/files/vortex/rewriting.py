@@ -26,6 +26,7 @@ from parquet_variant.files.parquet.operations.rewrite import (
     new_storage,
     plan_rewrite,
     profile_task,
+    write_targets,
 )
 from parquet_variant.files.parquet.reading.read import main_place, read_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo, SchemaLike, VariantWriter
@@ -114,14 +115,12 @@ def rewrite(
     engine = engine_or_threads(engine, threads, progress)
     files: list[SourceFile] = [VortexFile(name) for name in vortex_files(source)] or list(locate(source))
     dest = path_text(dest).removeprefix("file://")
-    if format is not None:
-        check_choice("format", format, get_args(FileFormat))
+    check_choice("format", format, get_args(FileFormat), optional=True)
     is_parquet = dest.endswith(".parquet") or (isinstance(files[0], ParquetSource) and not dest.endswith(VORTEX_SUFFIX))
     kind: FileFormat = format or ("parquet" if is_parquet else "vortex")
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
-    if layout is not None:
-        choices = get_args(Layout) if kind == "parquet" else (*_VORTEX_LAYOUTS, *get_args(VortexLayout))
-        check_choice(f"the layout of {kind.title()} files", layout, choices)
+    choices = get_args(Layout) if kind == "parquet" else (*_VORTEX_LAYOUTS, *get_args(VortexLayout))
+    check_choice(f"the layout of {kind.title()} files", layout, choices, optional=True)
     if kind == "vortex":
         check_options(**options)
         dest = local_name(dest)
@@ -132,7 +131,7 @@ def rewrite(
     stored: Any = None if kind == "parquet" or layout is None else _VORTEX_LAYOUTS.get(layout, layout)
     target_schema = None if schema is None else ShreddingSchema.of(schema)
     form = _Form(kind, values, stored, on_conflict, target_schema, column, options)
-    return engine.run("rewrite", partial(_rewrite, form=form), targets)
+    return write_targets(engine, partial(_rewrite, form=form), targets)
 
 
 def _profile(task: int, attempt: int, file: SourceFile, *, column: str | None) -> Profile:

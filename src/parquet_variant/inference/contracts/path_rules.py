@@ -153,8 +153,7 @@ class PathRules(Record, kw_only=True):
                 raise bad_contract("min and max have different types: write two numbers, or two dates or timestamps")
             if order_of(self.min) > order_of(self.max):
                 raise bad_contract(f"min is {self.min} and max is {self.max}: min must not be greater")
-        if self.format is not None:
-            check_choice("format", self.format, FORMATS, reason="bad-contract")
+        check_choice("format", self.format, FORMATS, reason="bad-contract", optional=True)
         if self.pattern is not None:
             _check_pattern(self.pattern)
         if self.values is not None:

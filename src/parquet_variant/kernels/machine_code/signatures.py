@@ -50,7 +50,6 @@ Int32s = Annotated[npt.NDArray[np.int32], ArrayType("int32")]
 UInt8s = Annotated[npt.NDArray[np.uint8], ArrayType("uint8")]
 UInt8Table = Annotated[npt.NDArray[np.uint8], ArrayType("uint8", 2)]
 Bools = Annotated[npt.NDArray[np.bool_], ArrayType("bool")]
-ReadOnlyInt64s = Annotated[npt.NDArray[np.int64], ArrayType("int64", read_only=True)]
 ReadOnlyInt32s = Annotated[npt.NDArray[np.int32], ArrayType("int32", read_only=True)]
 ReadOnlyUInt8s = Annotated[npt.NDArray[np.uint8], ArrayType("uint8", read_only=True)]
 

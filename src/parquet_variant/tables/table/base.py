@@ -129,7 +129,7 @@ class TableBase:
             passed.pop("threads", None)
         run: Callable[[], _Result] = partial(function, target, *arguments, **passed)
         # Rows may be a stream, which cannot be read again.
-        is_repeatable = operation not in ("append", "overwrite", "commit_files", "rewrite")
+        is_repeatable = operation not in ("append", "overwrite", "commit_files")
         return of_current_files(run) if is_repeatable else run()
 
     def _engine(self, progress: Any) -> Any:

@@ -13,6 +13,7 @@ import posixpath
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial, reduce
 from typing import Any, ClassVar, NamedTuple, TypeAlias, Unpack, get_args
 
@@ -41,7 +42,7 @@ from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.commit_journal import Journal, visible_files
 from parquet_variant.io.directories import data_file_names, partition_texts, types_to_declare
-from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.engine import Engine, Progress, check_interrupted, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, read_errors, write_errors
 from parquet_variant.io.parallel import grouped, in_order
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, atomic_file, check_target, recover, staged_job
@@ -163,8 +164,7 @@ def rewrite(
 ) -> list[FileInfo]:
     """Rewrite files; memory is limited to one row group per thread; see `Table.rewrite`."""
     engine = engine_or_threads(engine, threads, progress)
-    if layout is not None:
-        check_choice("layout", layout, get_args(Layout))
+    check_choice("layout", layout, get_args(Layout), optional=True)
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
     WriterOptions.of(write)  # Check options before files are read.
     targets = plan_rewrite(source, dest, filesystem, mode=mode)
@@ -174,8 +174,7 @@ def rewrite(
     if schema == "infer":
         profile = partial(profile_task, column=column)
         schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema
-    elif schema is not None:
-        schema = ShreddingSchema.of(schema)
+    schema = None if schema is None else ShreddingSchema.of(schema)
     if types := types_to_declare({name: value.type for name, value in sources[0].partition}):
         with write_errors(path_text(dest)):
             Journal((), (), (), types).complete(*filesystem_of(dest, filesystem))
@@ -187,7 +186,20 @@ def rewrite(
         mode="overwrite",
         **write,
     )
-    return engine.run("rewrite", work, targets)
+    return write_targets(engine, work, targets, filesystem)
+
+
+def write_targets(engine: Engine, work: Any, targets: Sequence[tuple[Any, str]], filesystem: Any = None) -> list[Any]:
+    """Run the tasks that write the targets of `plan_rewrite`; if one fails, the files that are new are removed."""
+    places = [filesystem_of(target, filesystem) for _, target in targets]
+    new = [(system, path) for system, path in places if info_of(system, path).type == fs.FileType.NotFound]
+    try:
+        return engine.run("rewrite", work, targets)
+    except BaseException:
+        for system, path in new:
+            with suppress(OSError):  # the task may not have run
+                system.delete_file(path)
+        raise
 
 
 def plan_rewrite(
@@ -270,6 +282,7 @@ class VariantForm(Record):
 
         row_groups = [[number] for number in file.facts.groups] or [[]]
         for groups, table in zip(row_groups, in_order(converted, row_groups, threads, ahead=0), strict=True):
+            check_interrupted()
             with file.place_errors(groups):
                 writer.write_batch(table)
 
