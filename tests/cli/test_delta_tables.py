@@ -68,7 +68,7 @@ def test_inspect_and_validate_take_the_live_files(variant: Run, table: Path) -> 
 def test_a_table_that_is_there_is_not_written_over(variant: Run, table: Path, tmp_path: Path) -> None:
     done = variant("ingest", tmp_path / "a.json", table, "--format", "delta")
     assert (done.code, "Delta table" in done.error) == (1, True)
-    done = variant("ingest", tmp_path / "a.json", table, "--mode", "append")
+    done = variant("ingest", tmp_path / "a.json", table, "--format", "parquet", "--mode", "append")
     assert (done.code, "Delta table" in done.error) == (1, True)
 
 

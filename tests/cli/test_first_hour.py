@@ -52,7 +52,7 @@ def test_a_place_that_is_taken(variant: Run, tmp_path: Path, usgs_sample: Path) 
 
 def test_a_delta_table_is_not_written_as_parquet(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
     assert variant("ingest", usgs_sample, tmp_path / "t", "--format", "delta").code == 0
-    assert variant("ingest", usgs_sample, tmp_path / "t").error.endswith("--format delta")
+    assert variant("ingest", usgs_sample, tmp_path / "t", "--format", "parquet").error.endswith("--format delta")
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.CSV.gz"])

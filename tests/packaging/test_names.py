@@ -94,7 +94,7 @@ def test_options_of_an_ingest_are_options_of_the_command() -> None:
 def test_reprs_fit_on_a_screen_and_notebooks_show_trees(tmp_path: Path, usgs_sample: Path) -> None:
     result = pv.ingest(usgs_sample, tmp_path / "out")
     report = pv.open(tmp_path / "out").inspect()
-    assert repr(result).startswith("<IngestResult 1,707 rows in 1 files in ")
+    assert repr(result).startswith("<IngestResult 1,707 rows in 1 file in ")
     assert repr(pv.ShreddingSchema.from_ddl("a bigint")) == "<ShreddingSchema a bigint>"
     for item in (result, result.schema, result.inference, report):
         assert len(repr(item)) < 2000

@@ -96,7 +96,7 @@ def test_an_append_without_partition_columns_uses_those_of_the_directory(spark, 
     frame.write.format("variant").mode("append").save(dest)
     assert sorted(path.name for path in (tmp_path / "t").iterdir() if path.is_dir()) == ["id=0", "id=1", "id=2"]
     for other, options in [(frame.select("v"), {}), (frame.selectExpr("id", "1 AS k", "v"), {"partitionBy": "k"})]:
-        with pytest.raises(Exception, match="is partitioned by id"):
+        with pytest.raises(Exception, match=r"partition columns of .* are id|is partitioned by id"):
             other.write.format("variant").mode("append").options(**options).save(dest)
     assert sorted(row.id for row in pv.open(dest, engine=spark).scan().to_spark().collect()) == [0, 0, 1, 1, 2, 2]
 

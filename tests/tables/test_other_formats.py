@@ -138,3 +138,27 @@ def test_a_scan_that_is_not_divided_into_tasks_refuses_them_and_their_rows() -> 
         with pytest.raises(pv.VariantError, match="for the formats parquet, delta, iceberg only") as caught:
             use()
         assert caught.value.reason == "unsupported-operation"
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg", "vortex"])
+def test_an_ingest_recognizes_the_format_of_its_destination(tmp_path: Path, format: str) -> None:
+    if format == "vortex":
+        pytest.importorskip("vortex")
+    path = _table(tmp_path, format)
+    with pytest.raises(pv.VariantError) as caught:
+        pv.ingest(tmp_path / "rows.ndjson", path)
+    assert caught.value.reason in ("exists", "table-exists")
+    pv.ingest(tmp_path / "rows.ndjson", path, mode="append")
+    assert (pv.open(path).format, len(pv.open(path))) == (format, 4)
+    pv.ingest(tmp_path / "rows.ndjson", path, mode="overwrite")
+    assert (pv.open(path).format, len(pv.open(path))) == (format, 2)
+
+
+@pytest.mark.parametrize(("format", "other"), [("delta", "iceberg"), ("iceberg", "delta")])
+def test_an_ingest_into_a_published_table_changes_the_table_that_was_published(
+    tmp_path: Path, format: str, other: str
+) -> None:
+    path = _table(tmp_path, format)
+    pv.open(path).publish(other)
+    pv.ingest(tmp_path / "rows.ndjson", path, mode="append")
+    assert [len(pv.open(path, format=name)) for name in (format, other)] == [4, 2]

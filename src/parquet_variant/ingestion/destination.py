@@ -263,7 +263,7 @@ class Destination:
         `quarantine`: the staged files of quarantined lines.
         `batch`: name of the stream and number of its batch; a batch that was committed before is not added again.
         """
-        root, known, types = self.dest.rstrip("/") + "/", self._known_loads, self.request.partition_by.types_to_declare
+        root, known, by = self.dest.rstrip("/") + "/", self._known_loads, self.request.partition_by
         staged = [*files, *quarantine]
         if known is not None:
             staged.append(StagedFile(self.staging.attempt(0, "loads"), f"{LOADS}/{self.staging.job}.ndjson"))
@@ -272,7 +272,7 @@ class Destination:
                 filesystem.create_dir(path.rpartition("/")[0], recursive=True)
                 with filesystem.open_output_stream(path) as stream:
                     stream.write("".join(f"{record.to_text()}\n" for record in self.records).encode())
-        names = self.staging.commit(staged, partition_types=types, loads=known, batch=batch)
+        names = self.staging.commit(staged, partition_types=by.types_to_declare | by.paths, loads=known, batch=batch)
         hidden = (f"{root}{BAD_RECORDS}/", f"{root}{LOADS}/")
         return [name.removeprefix(root) for name in names if not name.startswith(hidden)]
 

@@ -42,7 +42,7 @@ def ingest(
     sources: Sources,
     dest: str | os.PathLike[str],
     *,
-    format: OutputFormat = "parquet",
+    format: OutputFormat | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     engine: Any = None,
@@ -63,7 +63,7 @@ def ingest(
     format
         ``"parquet"``: a directory of files. ``"delta"``: a Delta table, created if it does not exist, in one commit.
         ``"iceberg"``: likewise an Iceberg table. ``"vortex"``: a directory of Vortex files, or one file if the name
-        ends in ``.vortex``.
+        ends in ``.vortex``. By default that of `dest`, or Parquet.
     threads
         Number of worker threads (default: one per CPU).
     progress
@@ -159,9 +159,9 @@ def ingest(
         Name the table feature of a new Delta table ``variantShredding-preview``, for readers that know only this name.
     partition_by
         Columns extracted from JSON paths: ``"day=$.ts:date"``, a list of such, or a mapping. Parquet files are written
-        to one directory per partition (``day=2026-01-31/``); a new table is partitioned by them. Values that
-        cannot be cast are in the null partition. Readers see these columns next to the Variant column and skip the
-        partitions that a filter excludes.
+        to one directory per partition (``day=2026-01-31/``); a new table is partitioned by them. The destination
+        records the paths, so that appends need no option. Values that cannot be cast are in the null partition. Readers
+        see these columns next to the Variant column and skip the partitions that a filter excludes.
     one_file
         Write `dest` as one Parquet file instead of a directory. Quarantined lines are written to
         ``dest + ".bad_records.ndjson"``.

@@ -285,7 +285,7 @@ class IngestJob:
         ]
         by, others = request.partition_by, {field.name.lower() for field in fields if field.name != column}
         if by.is_derived:
-            by = by.of_destination({c.name: c.type for c in by.columns}, [field.name for field in fields])
+            by = by.next_to([field.name for field in fields])
             destination.request = replace(destination.request, partition_by=by)
             self._request = replace(request, partition_by=by)
         names = request.column, request.file_column or "", *request.keys, *(field.name for field in by.fields)

@@ -7,17 +7,18 @@ This module parses the option (``day=$.ts:date``), extracts the columns, and spl
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, bad_option, strings_of
+from parquet_variant.errors import TableError, VariantError, bad_option, strings_of
 from parquet_variant.io.directories import types_to_declare
+from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.query.selection import Selected, read_selection
-from parquet_variant.support.choices import Errors
 from parquet_variant.support.records import Record
-from parquet_variant.tables.partitions import rows_by_partition
+from parquet_variant.tables.partitions import PATH_PROPERTY, rows_by_partition
 from parquet_variant.types.path import VariantPath
 
 PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
@@ -28,9 +29,9 @@ class PartitionBy(Record):
 
     columns: tuple[Selected, ...] = ()
     is_derived: bool = False
-    """Whether the columns are those of the directory, instead of an option: values of another type are errors."""
+    """Whether the columns are those of the destination, instead of an option."""
     declared: frozenset[str] = frozenset()
-    """The names of the columns whose type the option names, so that the directory declares it."""
+    """The names of the columns whose type the option names, or whose path the destination records."""
 
     @classmethod
     def of(cls, paths: PartitionColumns) -> PartitionBy:
@@ -75,19 +76,49 @@ class PartitionBy(Record):
         return cls(tuple(columns), declared=frozenset(column.name for column in selection if column.type is not None))
 
     @classmethod
-    def of_destination(cls, types: Mapping[str, pa.DataType], columns: Sequence[str] | None) -> PartitionBy:
-        """Return the partition columns that a destination has; those that are not `columns` of the rows are keys."""
-        paths = {name: None if name in (columns or ()) else VariantPath((name,)) for name in types}
-        return cls(tuple(Selected(name, path, types[name]) for name, path in paths.items()), is_derived=True)
+    def of_destination(
+        cls, types: Mapping[str, pa.DataType], columns: Sequence[str] | None, recorded: Mapping[str, str]
+    ) -> PartitionBy:
+        """Return the partition columns that a destination has: columns of the rows, paths that it records, or keys.
+
+        `columns`: the names of the columns of the rows, as far as these are known.
+        """
+        recorded = {name: text for name, text in recorded.items() if name in types}
+        paths = {column.name: column for column in cls.of(recorded).columns}
+        made = (paths.get(name) or Selected(name, VariantPath((name,)), kind) for name, kind in types.items())
+        return cls(tuple(made), is_derived=True, declared=frozenset(recorded)).next_to(columns or ())
+
+    def next_to(self, columns: Container[str]) -> PartitionBy:
+        """Return the partition columns of rows that have some columns, which are not extracted from paths."""
+        made = (replace(column, path=None) if column.name in columns else column for column in self.columns)
+        return replace(self, columns=tuple(made))
 
     def check_derived(self, dest: str, missing: Container[Any]) -> None:
-        """Raise `VariantError` if no row has a key that is a partition column of the destination (missing-column)."""
-        for name in (field.name for field in self.fields if self.is_derived and field.name in missing):
-            problem = (
-                f"{dest} is partitioned by {name}, and no row has a value at $.{name}: name its path, as in "
-                f"partition_by={name}=$.path:type"
-            )
-            raise VariantError(problem, reason="missing-column", file=dest)
+        """Raise `VariantError` if no row has a value for a partition column of the destination (missing-column)."""
+        for name, path in ((column.name, column.path) for column in self.columns if self.is_derived):
+            if path is not None and name in missing:
+                problem = (
+                    f"{dest} is partitioned by {name}, and no row has a value at {path.shorthand}: name its path, as "
+                    f"in partition_by={name}=$.path:type"
+                )
+                raise VariantError(problem, reason="missing-column", file=dest)
+
+    def differs(self, columns: Sequence[str], dest: str) -> TableError:
+        """Return the error for other partition columns than those of the destination."""
+        problem = f"the partition columns of {dest} are {', '.join(columns) or 'none'}, not {', '.join(self.names)}"
+        return TableError(f"{problem}: leave out partition_by=", reason="bad-option", file=dest)
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """The paths that the option names, with their types, which a new destination records for appends."""
+        named = [column for column in self.columns if column.path is not None and not self.is_derived]
+        types = {column.name: f":{ddl_name(column.type)}" for column in named if column.name in self.declared}
+        return {column.name: f"{column.path}{types.get(column.name, '')}" for column in named}
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of a new table that record the paths."""
+        return {f"{PATH_PROPERTY}{name}": text for name, text in self.paths.items()}
 
     @property
     def types_to_declare(self) -> dict[str, str]:
@@ -111,9 +142,9 @@ class PartitionBy(Record):
         """Return the columns that are extracted from some Variants. A value that cannot be cast is null."""
         from parquet_variant.ops.variant_get import variant_get
 
-        errors: Errors = "raise" if self.is_derived else "null"
+        keys: frozenset[str] = frozenset(self.names) - self.declared if self.is_derived else frozenset()
         return {
-            column.name: variant_get(array, column.path, column.type, errors=errors)
+            column.name: variant_get(array, column.path, column.type, errors="raise" if column.name in keys else "null")
             for column in self.columns
             if column.path is not None
         }

@@ -47,6 +47,7 @@ from parquet_variant.ops.conversions import from_python, to_json
 from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, table_of
 from parquet_variant.support import choices
 from parquet_variant.support.records import Record
+from parquet_variant.tables.creating import format_of_destination
 from parquet_variant.tables.table.base import TextKeywords
 from parquet_variant.types.path import VariantPath
 
@@ -246,7 +247,7 @@ class IngestRequest(WriteRequest, kw_only=True):
         sources: Sources,
         dest: str | os.PathLike[str],
         *,
-        format: choices.OutputFormat = "parquet",
+        format: choices.OutputFormat | None = None,
         **options: Unpack[IngestOptions],
     ) -> IngestRequest:
         """Return the request from the keywords of `pv.ingest`. Raises `VariantError` also for an unknown keyword."""
@@ -287,7 +288,7 @@ class IngestRequest(WriteRequest, kw_only=True):
             rows=rows,
             dest=path_text(dest),
             text=text_options,
-            format=format,
+            format=format or format_of_destination(dest, catalog=file_options.get("catalog")),
             columns=keys if column is None else None,
             keys=keys,
             schema=schema,

@@ -17,7 +17,7 @@ from parquet_variant.inference.profile import StringCounts
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.report_text import counted, human_bytes
 
 _NOTED_PATHS = 3  # The other paths share a line.
 
@@ -89,13 +89,25 @@ class IngestResult(Record):
                 object.__setattr__(self, name, without_secrets(text))
 
     def __repr__(self) -> str:
-        bad = f", {self.bad_records:,} bad lines in {self.bad_records_path}" if self.bad_records else ""
-        if self.inexact_numbers:
-            bad += f", {self.inexact_numbers:,} numbers that lost precision (first: {self.first_inexact})"
+        return f"<IngestResult {'; '.join(self.facts())}>"
+
+    def facts(self) -> list[str]:
+        """Return lines about the rows that were written, and those that were not."""
+        sizes = f"{human_bytes(self.bytes_read)} of JSON, {human_bytes(self.bytes_written)} written"
+        lines = [f"{counted(self.rows, 'row')} in {counted(len(self.files), 'file')} in {self.dest} ({sizes})"]
+        if self.skipped:
+            lines.append(f"{counted(self.skipped, 'source file')} loaded before")
+        if self.changed:
+            shown = ", ".join(self.changed[:3]) + (", …" if len(self.changed) > 3 else "")
+            lines.append(f"{counted(len(self.changed), 'file')} changed after the load, and not loaded again: {shown}")
+        if self.bad_records:
+            lines.append(f"{counted(self.bad_records, 'bad line')} in {self.bad_records_path}")
         if self.contract is not None and not self.contract:
-            bad += f", {self.contract.bad_rows:,} rows that break the contract"
-        sizes = f"{self.bytes_read:,} bytes of JSON, {self.bytes_written:,} bytes written"
-        return f"<IngestResult {self.rows:,} rows in {len(self.files):,} files in {self.dest}{bad}; {sizes}>"
+            lines.append(str(self.contract))
+        if self.inexact_numbers:
+            lost = f"{counted(self.inexact_numbers, 'number')} lost precision, first {self.first_inexact}"
+            lines.append(f"{lost}; to refuse such numbers, use --on-inexact fail")
+        return lines
 
     def string_notes(self) -> list[str]:
         """Return lines about strings that were typed or could be: a line for each of the most frequent paths."""
@@ -119,7 +131,7 @@ class IngestResult(Record):
 
     def _repr_html_(self) -> str:
         """Return the result, its notes and the schema as HTML, for notebooks."""
-        notes = [repr(self).strip("<>"), *self.string_notes(), *self.hints]
+        notes = [*self.facts(), *self.string_notes(), *self.hints]
         schema = "" if self.schema is None else self.schema._repr_html_()
         return f"{''.join(f'<p>{escape(note)}</p>' for note in notes)}{schema}"
 

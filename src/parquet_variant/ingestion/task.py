@@ -322,7 +322,7 @@ _SAMPLE_BYTES = 256 << 10
 
 def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]]) -> Iterator[str]:
     """Yield warnings about over 1,000 partitions, and about partition columns that are null in all sampled rows."""
-    if not request.partition_by or request.partition_by.is_derived:
+    if request.partition_by.is_derived or not request.partition_by:
         return
     splits = [split for task in tasks for split in task]
     step = max(1, len(splits) // _SAMPLE_SPLITS)
@@ -415,7 +415,8 @@ def check_paths(
         if path not in missing or (sampled and option != "bloom_filters"):
             continue
         if option == "partition_by":
-            request.partition_by.check_derived(request.dest, path.segments)
+            by = request.partition_by
+            by.check_derived(request.dest, [column.name for column in by.columns if column.path == path])
         nearest = similar_path(path, other_paths)
         message = f"{option}= names {path.shorthand}, and no {'sampled ' * sampled}row has this path"
         if nearest is not None and nearest not in named:

@@ -131,19 +131,22 @@ def types_to_declare(types: Mapping[str, pa.DataType]) -> dict[str, str]:
     }
 
 
-def declared_types(filesystem: pafs.FileSystem, root: str) -> dict[str, pa.DataType]:
-    """Return the types that a partitioned directory declares for its columns; nothing if it declares none."""
+def declared_partitions(filesystem: pafs.FileSystem, root: str) -> tuple[dict[str, str], dict[str, pa.DataType]]:
+    """Return what a directory declares of its partition columns: a type or ``$.path:type`` each; and the types."""
     place = f"{root.rstrip('/')}/{PARTITION_TYPES}"
+    types: dict[str, pa.DataType] = {}
     try:
         with filesystem.open_input_stream(place) as stream:
-            texts = json.loads(stream.read())
-        types: dict[str, pa.DataType] = {}
+            texts = {str(name): str(text) for name, text in json.loads(stream.read()).items()}
         for name, text in texts.items():
-            decimal = _DECIMAL.fullmatch(str(text))
-            types[str(name)] = pa.decimal128(int(decimal[1]), int(decimal[2])) if decimal else _DECLARED[str(text)]
-        return types
+            type_name = text.rpartition(":")[2]
+            if decimal := _DECIMAL.fullmatch(type_name):
+                types[name] = pa.decimal128(int(decimal[1]), int(decimal[2]))
+            elif type_name in _DECLARED or not text.startswith("$"):  # other types of paths are inferred
+                types[name] = _DECLARED[type_name]
+        return texts, types
     except FileNotFoundError:
-        return {}
+        return {}, {}
     except (OSError, ValueError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
         problem = f"cannot read the types of partition columns ({error}): remove the file to infer them from the values"
         raise VariantFileError(problem, reason="bad-partition-types", file=place) from None

@@ -156,7 +156,7 @@ class Staging(Record):
             moves = {f"{name.rsplit('-', 1)[0]}-{stream}-{number}.parquet": file for name, file in moves.items()}
         types = dict(partition_types or {})
         if types and not self.overwrite:
-            types |= directories.types_to_declare(directories.declared_types(filesystem, root))
+            types |= directories.declared_partitions(filesystem, root)[0]
         journal = Journal(tuple(moves), (), markers, types)
         self._switch(moves, journal, None if replaced is None else tuple(replaced), loads)
         return [f"{self.dest.rstrip('/')}/{name}" for name in moves]

@@ -22,43 +22,28 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import is_any_list
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
-from parquet_variant.tables.schema import (
-    VARIANT,
-    VOID,
-    ArrayType,
-    Field,
-    MapType,
-    Place,
-    StructType,
-    TableType,
-    arrow_field,
-    arrow_type,
-    parts,
-    unknown_column,
-    walk_fields,
-    with_fields,
-)
+from parquet_variant.tables import schema as shared
 from parquet_variant.types.forms import cast_values, entry_lists, in_form, list_elements, struct_like
 
 # Return the index of the Arrow field that holds a field of the table; -1 if there is none.
-Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
+Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, shared.Field], int]"
 # Return the replacement of a Variant column, from its place (see `schema.variant_paths`) and its values.
-OnVariant: TypeAlias = "Callable[[Place, VariantArray], VariantArray]"
+OnVariant: TypeAlias = "Callable[[shared.Place, VariantArray], VariantArray]"
 # Return the values of a field that the data lacks, for a number of rows.
-OnMissing: TypeAlias = "Callable[[Field, int], pa.Array]"
+OnMissing: TypeAlias = "Callable[[shared.Field, int], pa.Array]"
 
 
-def nulls(_: Field, rows: int) -> pa.Array:
+def nulls(_: shared.Field, rows: int) -> pa.Array:
     """Return nulls for a missing field."""
     return pa.nulls(rows)
 
 
-def unchanged(_: Place, array: VariantArray) -> VariantArray:
+def unchanged(_: shared.Place, array: VariantArray) -> VariantArray:
     """Return the Variants unchanged."""
     return array
 
 
-def unshredded(_: Place, array: VariantArray) -> VariantArray:
+def unshredded(_: shared.Place, array: VariantArray) -> VariantArray:
     """Return unshredded Variants in canonical storage: rows share their dictionaries of keys."""
     storage = array.to_unshredded().storage
     metadata = storage.field("metadata")
@@ -69,23 +54,23 @@ def unshredded(_: Place, array: VariantArray) -> VariantArray:
     return VariantArray(conform(storage, "unshredded"))
 
 
-def by_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
+def by_name(fields: pa.DataType | pa.Schema, f: shared.Field) -> int:
     """Match fields by physical name."""
     return int(fields.get_field_index(f.physical_name))
 
 
-def by_logical_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
+def by_logical_name(fields: pa.DataType | pa.Schema, f: shared.Field) -> int:
     """Match fields by the table's names."""
     return int(fields.get_field_index(f.name))
 
 
-def by_given_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
+def by_given_name(fields: pa.DataType | pa.Schema, f: shared.Field) -> int:
     """Match fields by the table's names in any case, as users write them."""
     matches = [index for index, field in enumerate(fields) if field.name.lower() == f.name.lower()]
     return matches[0] if len(matches) == 1 else -1
 
 
-def by_field_id(fields: pa.DataType | pa.Schema, f: Field) -> int:
+def by_field_id(fields: pa.DataType | pa.Schema, f: shared.Field) -> int:
     """Match fields by Parquet field id; a field without an id, such as the type of a change, by physical name."""
     if f.field_id is None:
         return by_name(fields, f)
@@ -103,7 +88,7 @@ def has_ids(schema: pa.Schema) -> bool:
 
 def align_table(
     table: pa.Table,
-    schema: StructType,
+    schema: shared.StructType,
     match: Matcher,
     on_variant: OnVariant = unchanged,
     on_missing: OnMissing = nulls,
@@ -126,7 +111,7 @@ def align_table(
     fields, columns = [], []
     for f in schema.fields:
         index = match(table.schema, f)
-        if stored and (index < 0 or f.type == VOID):
+        if stored and (index < 0 or f.type == shared.VOID):
             continue
         chunks = [on_missing(f, len(table))] if index < 0 else table.column(index).chunks
         aligned = [alignment.column(chunk, f.type, (f.name,)) for chunk in chunks or [pa.nulls(0)]]
@@ -144,11 +129,11 @@ def with_other_columns(table: pa.Table, rows: pa.Table) -> pa.Table:
     return table
 
 
-def shredding_schemas(fields: pa.Schema, schema: StructType) -> dict[str, ShreddingSchema]:
+def shredding_schemas(fields: pa.Schema, schema: shared.StructType) -> dict[str, ShreddingSchema]:
     """Return the shredding schemas of the Variants in the columns of a data file, by dotted name."""
     schemas: dict[str, ShreddingSchema] = {}
 
-    def record(place: Place, array: VariantArray) -> VariantArray:
+    def record(place: shared.Place, array: VariantArray) -> VariantArray:
         schemas[".".join(place)] = array.schema or ShreddingSchema.variant()
         return array
 
@@ -156,20 +141,22 @@ def shredding_schemas(fields: pa.Schema, schema: StructType) -> dict[str, Shredd
     return schemas
 
 
-def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matcher, place: Place = ()) -> None:
+def check_known(
+    present: pa.DataType | pa.Schema, kind: shared.TableType, match: Matcher, place: shared.Place = ()
+) -> None:
     """Refuse data with fields that are not in the table's schema, at any depth: `align_table` leaves them out."""
-    if isinstance(kind, StructType) and (isinstance(present, pa.Schema) or pa.types.is_struct(present)):
+    if isinstance(kind, shared.StructType) and (isinstance(present, pa.Schema) or pa.types.is_struct(present)):
         matches = [match(present, f) for f in kind.fields]
         for index, field in enumerate(present):
             if index not in matches:
                 name, *names = (".".join((*place, f.name)) for f in (field, *kind.fields))
-                raise unknown_column(name, names)
+                raise shared.unknown_column(name, names)
             f = kind.fields[matches.index(index)]
             check_known(field.type, f.type, match, (*place, f.name))
-    elif isinstance(kind, ArrayType) and is_any_list(present):
+    elif isinstance(kind, shared.ArrayType) and is_any_list(present):
         check_known(present.value_type, kind.element, match, (*place, "element"))
-    elif isinstance(kind, MapType) and pa.types.is_map(present):
-        for f, part in zip(parts(kind), (present.key_type, present.item_type), strict=True):
+    elif isinstance(kind, shared.MapType) and pa.types.is_map(present):
+        for f, part in zip(shared.parts(kind), (present.key_type, present.item_type), strict=True):
             check_known(part, f.type, match, (*place, f.name))
 
 
@@ -182,38 +169,38 @@ class Alignment(Record):
     stored: bool = False
     exact: bool = False
 
-    def column(self, array: pa.Array, kind: TableType, place: Place) -> pa.Array:
+    def column(self, array: pa.Array, kind: shared.TableType, place: shared.Place) -> pa.Array:
         """Return one column, or a part of one, converted to a type; see `align_table`."""
-        if kind == VARIANT:
+        if kind == shared.VARIANT:
             return self._variant(array, place)
-        if kind == VOID and not self.exact:
+        if kind == shared.VOID and not self.exact:
             return pa.nulls(len(array))
-        if pa.types.is_null(array.type) and isinstance(kind, (StructType, ArrayType, MapType)):
-            array = pa.nulls(len(array), arrow_type(kind))
-        if isinstance(kind, StructType) and pa.types.is_struct(array.type):
+        if pa.types.is_null(array.type) and isinstance(kind, (shared.StructType, shared.ArrayType, shared.MapType)):
+            array = pa.nulls(len(array), shared.arrow_type(kind))
+        if isinstance(kind, shared.StructType) and pa.types.is_struct(array.type):
             return self._struct(array, kind, place)
-        if isinstance(kind, ArrayType) and is_any_list(array.type):
+        if isinstance(kind, shared.ArrayType) and is_any_list(array.type):
             return self._list(array, kind, place)
-        if isinstance(kind, MapType) and pa.types.is_map(array.type):
+        if isinstance(kind, shared.MapType) and pa.types.is_map(array.type):
             return self._map(array, kind, place)
         return _primitive(array, kind, place, self.exact)
 
-    def _field(self, f: Field, kind: pa.DataType) -> pa.Field:
-        return arrow_field(f, kind, physical=self.stored, with_ids=self.stored)
+    def _field(self, f: shared.Field, kind: pa.DataType) -> pa.Field:
+        return shared.arrow_field(f, kind, physical=self.stored, with_ids=self.stored)
 
-    def _variant(self, array: pa.Array, place: Place) -> pa.Array:
+    def _variant(self, array: pa.Array, place: shared.Place) -> pa.Array:
         if pa.types.is_null(array.type):
-            array = pa.nulls(len(array), arrow_type(VARIANT))
+            array = pa.nulls(len(array), shared.arrow_type(shared.VARIANT))
         if not pa.types.is_struct(array.type):
             problem = f"column {'.'.join(place)} is {array.type}, not a Variant: convert it with cast_to_variant"
             raise TableError(problem, reason="type-mismatch")
         return self.on_variant(place, VariantArray(array)).storage
 
-    def _struct(self, array: pa.StructArray, kind: StructType, place: Place) -> pa.Array:
+    def _struct(self, array: pa.StructArray, kind: shared.StructType, place: shared.Place) -> pa.Array:
         children, fields = [], []
         for f in kind.fields:
             index = self.match(array.type, f)
-            if self.stored and (index < 0 or f.type == VOID):
+            if self.stored and (index < 0 or f.type == shared.VOID):
                 continue
             child = self.on_missing(f, len(array)) if index < 0 else pc.struct_field(array, [index])
             children.append(self.column(child, f.type, (*place, f.name)))
@@ -222,18 +209,18 @@ class Alignment(Record):
             fields.append(self._field(f, children[-1].type))
         return struct_like(array, fields, children)
 
-    def _list(self, array: pa.Array, kind: ArrayType, place: Place) -> pa.Array:
+    def _list(self, array: pa.Array, kind: shared.ArrayType, place: shared.Place) -> pa.Array:
         if not pa.types.is_list(array.type):
             array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
         values = self.column(array.values, kind.element, (*place, "element"))
-        aligned = _with_entries(array, pa.list_(self._field(parts(kind)[0], values.type)), values)
+        aligned = _with_entries(array, pa.list_(self._field(shared.parts(kind)[0], values.type)), values)
         if self.exact and not kind.contains_null and list_elements(aligned).null_count:
             raise _null_value(f"the elements of column {'.'.join(place)}")
         return aligned
 
-    def _map(self, array: pa.MapArray, kind: MapType, place: Place) -> pa.Array:
+    def _map(self, array: pa.MapArray, kind: shared.MapType, place: shared.Place) -> pa.Array:
         columns, fields = [], []
-        for f, part in zip(parts(kind), (array.keys, array.items), strict=True):
+        for f, part in zip(shared.parts(kind), (array.keys, array.items), strict=True):
             columns.append(self.column(part, f.type, (*place, f.name)))
             fields.append(self._field(f, columns[-1].type))
         aligned = _with_entries(array, pa.map_(*fields), pa.StructArray.from_arrays(columns, fields=fields))
@@ -246,8 +233,8 @@ def _with_entries(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Ar
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], array.null_count, array.offset, [values])
 
 
-def _primitive(array: pa.Array, kind: TableType, place: Place, exact: bool) -> pa.Array:
-    target = arrow_type(kind)
+def _primitive(array: pa.Array, kind: shared.TableType, place: shared.Place, exact: bool) -> pa.Array:
+    target = shared.arrow_type(kind)
     if array.type == target:
         return array
     try:
@@ -265,7 +252,7 @@ def _primitive(array: pa.Array, kind: TableType, place: Place, exact: bool) -> p
         raise TableError(problem, reason="type-mismatch") from error
 
 
-def _timestamps(array: pa.Array, target: pa.DataType, place: Place, exact: bool) -> pa.Array:
+def _timestamps(array: pa.Array, target: pa.DataType, place: shared.Place, exact: bool) -> pa.Array:
     """Return timestamps in another type, nanoseconds rounded down; `exact`: refuse to lose these or a time zone."""
     name = ".".join(place)
     if exact and array.type.tz is not None and target.tz is None:
@@ -291,22 +278,22 @@ def _null_value(what: str) -> TableError:
     return TableError(f"{what} must not be null: replace the nulls in the data", reason="null-value")
 
 
-def stored_schema(schema: StructType) -> StructType:
+def stored_schema(schema: shared.StructType) -> shared.StructType:
     """Return the schema under physical names, without void columns (Delta's PROTOCOL.md, "Void Type")."""
-    return with_fields(schema, lambda f: None if f.type == VOID else replace(f, name=f.physical_name))
+    return shared.with_fields(schema, lambda f: None if f.type == shared.VOID else replace(f, name=f.physical_name))
 
 
-def check_storable(schema: StructType) -> None:
+def check_storable(schema: shared.StructType) -> None:
     """Refuse columns that no data file can hold: void in lists or maps, and structs or tables of void columns only."""
-    for place, kind in [((), schema), *((place, f.type) for place, f in walk_fields(schema))]:
-        voids = [f.type == VOID for f in parts(kind)]
-        if any(voids) and (not isinstance(kind, StructType) or all(voids)):
-            problem = "has only void columns" if isinstance(kind, StructType) else "holds void in a list or map"
+    for place, kind in [((), schema), *((place, f.type) for place, f in shared.walk_fields(schema))]:
+        voids = [f.type == shared.VOID for f in shared.parts(kind)]
+        if any(voids) and (not isinstance(kind, shared.StructType) or all(voids)):
+            problem = "has only void columns" if isinstance(kind, shared.StructType) else "holds void in a list or map"
             name = f"column {'.'.join(place)}" if place else "the table"
             message = f"{name} {problem}, which data files cannot hold: give the column another type before writing"
             raise TableError(message, reason="void-column")
 
 
-def to_stored(table: pa.Table, schema: StructType) -> pa.Table:
+def to_stored(table: pa.Table, schema: shared.StructType) -> pa.Table:
     """Return data in some columns of a table's schema under the names and field ids of data files."""
     return align_table(table, schema, by_logical_name, stored=True)

@@ -14,6 +14,7 @@ from pyarrow import fs
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import bad_option, check_choice, strings_of
 from parquet_variant.files.parquet.writing.conform import WriterKeywords
+from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.ops.interop.tables import with_variant_columns
 from parquet_variant.support.choices import AnyLayout, OutputFormat, TableMode, VortexLayout
@@ -125,7 +126,7 @@ def write(
     (3, (('v',),))
     """
     if format is None:
-        format = _format_of(path, options)
+        format = format_of_destination(path, **options)
     check_choice("format", format, get_args(OutputFormat))
     check_choice("schema_mode", options.get("schema_mode") or "merge", ("merge",))
     keywords: dict[str, Any] = {"schema": schema, "policy": policy, "mode": mode, **options}
@@ -141,14 +142,20 @@ def write(
     return function(path, data, **accepted_keywords(function, keywords, f"write for the format {format}"))
 
 
-def _format_of(path: Any, options: Mapping[str, Any]) -> OutputFormat:
-    if options.get("catalog") is not None:
+def format_of_destination(
+    path: Any,
+    *,
+    catalog: Any = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, str] | None = None,
+    **_: Any,
+) -> OutputFormat:
+    """Return the format of the rows that are written to a path: that of what is there, else by its name."""
+    if catalog is not None:
         return "iceberg"
-    is_path = options.get("filesystem") is None and isinstance(path, str | os.PathLike)
-    if is_path and str(path).endswith(".vortex"):
-        return "vortex"
-    is_file = not is_path or str(path).endswith(".parquet")
-    return "parquet" if is_file else format_of_table(path, options.get("storage_options")) or "parquet"
+    if filesystem is not None or not isinstance(path, str | os.PathLike) or str(path).endswith(".parquet"):
+        return "parquet"
+    return format_of_table(path, storage_options) or ("vortex" if vortex_files(path) else "parquet")
 
 
 def create(

@@ -27,17 +27,7 @@ from parquet_variant.inference.statistics import (
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.support.records import Record
-from parquet_variant.tables.schema import (
-    VARIANT,
-    ArrayType,
-    Field,
-    MapType,
-    Place,
-    StructType,
-    TableType,
-    leaves,
-    reachable_variants,
-)
+from parquet_variant.tables import schema as shared
 from parquet_variant.types.path import VariantPath
 
 
@@ -57,7 +47,7 @@ class FileMetrics(Record):
     """The metrics of one data file: its number of rows, and its leaf columns by physical names, in order."""
 
     rows: int
-    columns: Mapping[Place, ColumnMetrics]
+    columns: Mapping[shared.Place, ColumnMetrics]
 
 
 class MetricsCollector:
@@ -66,12 +56,12 @@ class MetricsCollector:
     `schema`: the columns of the file under physical names; `places`: the leaf columns that get metrics.
     """
 
-    def __init__(self, schema: StructType, places: Collection[Place], *, variant_bounds: bool) -> None:
+    def __init__(self, schema: shared.StructType, places: Collection[shared.Place], *, variant_bounds: bool) -> None:
         self._leaves = [(place, kind) for place, kind in leaf_columns(schema) if place in places]
         # The footer does not count the nulls of Variants, lists and maps.
         self._nulls = {place: 0 for place, kind in self._leaves if not is_footer_counted(kind)}
-        self._variants = list(reachable_variants(schema)) if variant_bounds else []
-        self._columns: dict[Place, _VariantColumn] = {}
+        self._variants = list(shared.reachable_variants(schema)) if variant_bounds else []
+        self._columns: dict[shared.Place, _VariantColumn] = {}
 
     def add_rows(self, table: pa.Table) -> None:
         """Count rows that are about to be written, in the columns of the file."""
@@ -95,7 +85,7 @@ class MetricsCollector:
         known = {place: before.columns.get(place, ColumnMetrics()) for place in {*self._nulls, *self._variants}}
         counts = {place: (known[place].nulls, count) for place, count in self._nulls.items()}
         nulls = {place: old - count for place, (old, count) in counts.items() if old is not None}
-        bounds: dict[Place, dict[VariantPath, ValueBounds]] = {}
+        bounds: dict[shared.Place, dict[VariantPath, ValueBounds]] = {}
         for place in self._variants:
             found = {path: path_bounds(info, place, path) for path in known[place].paths}
             bounds[place] = {path: bound for path, bound in found.items() if bound is not None}
@@ -108,12 +98,12 @@ class MetricsCollector:
 
 def footer_metrics(
     info: FileInfo,
-    columns: Iterable[tuple[Place, TableType]],
-    nulls: Mapping[Place, int],
-    variants: Mapping[Place, Mapping[VariantPath, ValueBounds]],
+    columns: Iterable[tuple[shared.Place, shared.TableType]],
+    nulls: Mapping[shared.Place, int],
+    variants: Mapping[shared.Place, Mapping[VariantPath, ValueBounds]],
 ) -> FileMetrics:
     """Return the metrics of leaf columns that the footer of a file states, completed by counts and bounds by path."""
-    metrics: dict[Place, ColumnMetrics] = {}
+    metrics: dict[shared.Place, ColumnMetrics] = {}
     for place, kind in columns:
         if not is_footer_counted(kind):
             metrics[place] = ColumnMetrics(nulls.get(place), paths=variants.get(place, {}))
@@ -124,22 +114,22 @@ def footer_metrics(
     return FileMetrics(info.rows, metrics)
 
 
-def leaf_columns(schema: StructType) -> list[tuple[Place, TableType]]:
+def leaf_columns(schema: shared.StructType) -> list[tuple[shared.Place, shared.TableType]]:
     """Return the columns that may have metrics by physical names, in order: leaves of structs, whole lists and maps."""
-    return [(physical_place(way), way[-1].type) for way in leaves(schema)]
+    return [(physical_place(way), way[-1].type) for way in shared.leaves(schema)]
 
 
-def physical_place(way: tuple[Field, ...]) -> Place:
+def physical_place(way: tuple[shared.Field, ...]) -> shared.Place:
     """Return the physical names of the fields on the way to a leaf column."""
     return tuple(field.physical_name for field in way)
 
 
-def is_footer_counted(kind: TableType) -> bool:
+def is_footer_counted(kind: shared.TableType) -> bool:
     """Return whether a file's footer states how many values of a leaf column are null."""
-    return kind != VARIANT and not isinstance(kind, (ArrayType, MapType))
+    return kind != shared.VARIANT and not isinstance(kind, (shared.ArrayType, shared.MapType))
 
 
-def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> ValueBounds | None:
+def path_bounds(info: FileInfo, column: shared.Place, path: VariantPath) -> ValueBounds | None:
     """Return the bounds of a path of object keys in a shredded Variant of a written file; None if they are unknown."""
     leaf_statistics = info.statistics.get((*column, *typed_place(path), "typed_value"))
     if leaf_statistics is None or leaf_statistics.lower is None:
@@ -150,7 +140,7 @@ def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> ValueBounds
     return shredded_bounds(schema, lambda leaf: footer_leaf(info, (*column, *leaf))).get(path)
 
 
-def footer_leaf(info: FileInfo, place: Place) -> LeafStatistics | None:
+def footer_leaf(info: FileInfo, place: shared.Place) -> LeafStatistics | None:
     """Return the footer's statistics of a leaf column, without bounds where these may not cover a NaN."""
     statistics = info.statistics.get(place)
     if statistics is None or statistics.lower is None:
@@ -166,7 +156,7 @@ class _VariantColumn:
     def __init__(self) -> None:
         self.schema: ShreddingSchema | None = None
         self.residual_paths: frozenset[VariantPath] = frozenset()
-        self.value_statistics: dict[Place, LeafStatistics] | None = None
+        self.value_statistics: dict[shared.Place, LeafStatistics] | None = None
 
     def add_rows(self, array: VariantArray) -> None:
         """Add the values of rows that are about to be written."""
@@ -189,7 +179,9 @@ class _VariantColumn:
                     old = self.value_statistics.get(leaf)
                     self.value_statistics[leaf] = new if old is None else old.merge(new)
 
-    def bounds(self, place: Place, leaf: Callable[[Place], LeafStatistics | None]) -> dict[VariantPath, ValueBounds]:
+    def bounds(
+        self, place: shared.Place, leaf: Callable[[shared.Place], LeafStatistics | None]
+    ) -> dict[VariantPath, ValueBounds]:
         """Return the bounds by path; `leaf` returns the footer's statistics of a leaf column."""
         if self.schema is None:
             return {}

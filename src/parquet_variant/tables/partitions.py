@@ -32,8 +32,15 @@ MAX_OPEN_FILES = 800
 _TASKS: WeakSet[OpenFiles[Any, Any]] = WeakSet()
 Key = TypeVar("Key")
 File = TypeVar("File", bound=Any)
+# The properties of Delta and Iceberg tables with the path and type of a partition column, by its name.
+PATH_PROPERTY = "parquet-variant.partition-by."
 # Characters that Hive escapes in directory names.
 _HIVE_UNSAFE = set("\"#%'*/:=?\\\x7f{}[]^") | {chr(c) for c in range(32)}
+
+
+def recorded_paths(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the paths of partition columns that the properties of a table record, by column."""
+    return {n.removeprefix(PATH_PROPERTY): text for n, text in properties.items() if n.startswith(PATH_PROPERTY)}
 
 
 def partition_text(value: Any) -> str | None:

@@ -17,7 +17,7 @@ from parquet_variant.cli.output import print_result, report_warning
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.lazy_names import registered_method
-from parquet_variant.support.report_text import counted, human_bytes
+from parquet_variant.support.report_text import counted
 
 if TYPE_CHECKING:
     from parquet_variant.ingestion.result import IngestResult
@@ -103,8 +103,8 @@ def ingest(
     on_violation: OnViolation = Option("fail", help="For rows that break --contract: fail, quarantine them, or warn."),
     sample: common.SampleOrDefault = None,
     engine: common.EngineOption = "local",
-    into: OutputFormat = Option(
-        "parquet", "--format", help="Write Parquet files, a Delta or Iceberg table, or Vortex files."
+    into: OutputFormat | None = Option(
+        None, "--format", help="Write Parquet files, a Delta or Iceberg table, or Vortex files (default: as DEST)."
     ),
     mode: Mode = Option("error", help="If DEST has data: fail, append, overwrite, or do nothing."),
     only_new: bool = Option(
@@ -143,12 +143,19 @@ def ingest(
     from parquet_variant.ingestion.request import IngestRequest
     from parquet_variant.io.engine import engine_or_threads
     from parquet_variant.io.filesystems import absolute
+    from parquet_variant.tables.creating import format_of_destination
 
     mode = "append" if only_new and mode == "error" else mode
+    into = into or format_of_destination(dest, catalog=catalog)
     if preview and into != "delta":
         raise BadParameter("--preview is for --format delta")
     options: dict[str, Any] = {"schema": common.read_schema(schema, keeps_ddl=True), "policy": policy.read()}
-    options |= json.read() | _of_files(into, writer, {"layout": layout, "exact": exact})
+    of_vortex = {name: value for name, value in (("layout", layout), ("exact", exact)) if value not in (False, "auto")}
+    if into == "vortex":
+        common.refuse(writer.read(), "Parquet files, not to Vortex")
+    else:
+        common.refuse(of_vortex, "Vortex files")
+    options |= json.read() | writer.read() | of_vortex
     options |= {} if column is None else {"column": column}
     if engine == "spark":  # its workers can run in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
@@ -184,7 +191,7 @@ def ingest(
 
         save_event(result, sources, request.column, openlineage)
     if as_json or not quiet:
-        _report(result, into, as_json)
+        _report(result, as_json)
 
 
 def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:
@@ -200,34 +207,8 @@ def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:
     return kind is pafs.FileType.File or (kind is pafs.FileType.NotFound and mode != "append")
 
 
-def _of_files(into: OutputFormat, writer: common.WriterOptions, vortex: dict[str, Any]) -> dict[str, Any]:
-    """Return the options for the files; those of the Parquet writer do not apply to Vortex."""
-    if into == "vortex":
-        common.refuse(writer.read(), "Parquet files, not to Vortex")
-        return vortex
-    given = {name: value for name, value in vortex.items() if value not in (False, "auto")}
-    common.refuse(given, "Vortex files")
-    return writer.read()
-
-
-def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
-    written = "Vortex" if into == "vortex" else "Parquet"
-    sizes = f"{human_bytes(result.bytes_read)} of JSON, {human_bytes(result.bytes_written)} of {written}"
-    lines: list[Any] = [
-        f"{counted(result.rows, 'row')} in {counted(len(result.files), 'file')} in {result.dest} ({sizes})"
-    ]
-    if result.skipped:
-        lines.append(f"{counted(result.skipped, 'source file')} loaded before")
-    if result.changed:
-        shown = ", ".join(result.changed[:3]) + (", …" if len(result.changed) > 3 else "")
-        lines.append(f"{counted(len(result.changed), 'file')} changed after the load, and not loaded again: {shown}")
-    if result.bad_records:
-        lines.append(f"{counted(result.bad_records, 'bad line')} in {result.bad_records_path}")
-    if result.contract is not None and not result.contract:
-        lines.append(result.contract)
-    if result.inexact_numbers:
-        lost = f"{counted(result.inexact_numbers, 'number')} lost precision, first {result.first_inexact}"
-        lines.append(f"{lost}; to refuse such numbers, use --on-inexact fail")
+def _report(result: IngestResult, as_json: bool) -> None:
+    lines = result.facts()
     if result.columns:
         lines.append(f"columns: {', '.join(f'{name} {kind}' for name, kind in result.columns.items())}")
     lines += result.string_notes()

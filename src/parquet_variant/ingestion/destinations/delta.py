@@ -12,6 +12,7 @@ import pyarrow as pa
 from parquet_variant.errors import DeltaError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import LoadedFile, TableDestination, WriteRequest, iso_time
+from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.io.staging import is_kept
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
@@ -19,8 +20,9 @@ from parquet_variant.tables.delta.protocol.actions import LOAD_ID, Add, Txn, for
 from parquet_variant.tables.delta.reading.read import parquet_files
 from parquet_variant.tables.delta.writing import write
 from parquet_variant.tables.delta.writing.data_files import WritePlan
+from parquet_variant.tables.partitions import recorded_paths
 from parquet_variant.tables.row_input import FILES_WITH_TYPES, Batch
-from parquet_variant.tables.schema import StructType, from_arrow_schema
+from parquet_variant.tables.schema import StructType, arrow_type, from_arrow_schema
 from parquet_variant.tables.storage import now_millis, open_storage
 
 
@@ -50,7 +52,8 @@ class DeltaDestination(TableDestination):
         storage, request = open_storage(self.dest), self.request
         if isinstance(columns, pa.Schema):
             columns = from_arrow_schema(columns)
-        self._current = write.planned_table(storage, columns, request.partition_by.names, preview=request.preview)
+        by, preview = request.partition_by, request.preview
+        self._current = write.planned_table(storage, columns, by.names, by.properties, preview=preview)
 
     def _plan_write(self, schema: ShreddingSchema | None, **options: Any) -> WritePlan:
         schemas = None if schema is None else {self.request.column: schema}
@@ -83,9 +86,10 @@ def open_delta(request: WriteRequest) -> DeltaDestination | None:
         if is_kept(f"the Delta table {dest}", mode, dest, DeltaError):
             return None
         if names and names != current.partition_columns:
-            columns = ", ".join(current.partition_columns) or "none"
-            problem = f"the table's partition columns are {columns}, not {', '.join(names)}: leave out partition_by="
-            raise DeltaError(problem, reason="bad-option")
+            raise request.partition_by.differs(current.partition_columns, dest)
+        if not names and (recorded := recorded_paths(current.metadata.configuration)):
+            types = {field.name: arrow_type(field.type) for field in current.partition_fields}
+            request = replace(request, partition_by=PartitionBy.of_destination(types, request.columns, recorded))
     return DeltaDestination(request, current)
 
 

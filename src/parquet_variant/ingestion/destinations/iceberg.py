@@ -26,6 +26,7 @@ from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile,
 from parquet_variant.tables.iceberg.writing.commit import LOAD_PROPERTY, check_writable
 from parquet_variant.tables.iceberg.writing.write import TableDefinition, commit_files, new_table
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
+from parquet_variant.tables.partitions import recorded_paths
 from parquet_variant.tables.row_input import FILES_WITH_TYPES, Batch
 from parquet_variant.tables.schema import StructType, arrow_type
 from parquet_variant.tables.write_plan import refuse_files_in
@@ -55,7 +56,9 @@ class IcebergDestination(TableDestination):
     def _plan_table(self, columns: pa.Schema | StructType, *, at_once: bool) -> None:
         assert isinstance(columns, pa.Schema)
         catalog, identifier = find_table(self.request.dest, self.request.catalog)
-        table = new_table(catalog, identifier, columns, TableDefinition(partition_by=self.request.partition_by.names))
+        by = self.request.partition_by
+        definition = TableDefinition(partition_by=by.names, properties=by.properties)
+        table = new_table(catalog, identifier, columns, definition)
         if at_once:  # the catalog may choose another location for every table that it stages
             table = table.commit(TableChange())
         self._base = newest_snapshot(table, self.request.branch or MAIN)
@@ -107,15 +110,12 @@ def open_iceberg(request: WriteRequest) -> IcebergDestination | None:
                 asked = ()
             fields = [sorted((f.source_id, str(f.transform)) for f in either) for either in (asked, stored)]
             if fields[0] != fields[1] or len(asked) != len(names):
-                problem = (
-                    f"the table's partition fields are {', '.join(f.name for f in stored) or 'none'}, not "
-                    f"{', '.join(names)}: leave out partition_by="
-                )
-                raise IcebergError(problem, reason="bad-option", file=table.name)
-        elif request.columns == ():  # other columns may be those of the partition fields
+                raise request.partition_by.differs([f.name for f in stored], table.name)
+        elif (recorded := recorded_paths(metadata.properties)) or request.columns == ():
+            # Without recorded paths, other columns of the rows may be those of the partition fields.
             places = [metadata.schema.by_id[f.source_id] for f in stored]
             types = {place[0]: arrow_type(column.type) for place, column in places if len(place) == 1}
-            request = replace(request, partition_by=PartitionBy.of_destination(types, request.columns))
+            request = replace(request, partition_by=PartitionBy.of_destination(types, request.columns, recorded))
     return IcebergDestination(request, table)
 
 

@@ -26,6 +26,7 @@ from parquet_variant.files.parquet.writing.writer import VariantWriter, with_lay
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ingestion import destination
 from parquet_variant.ingestion.partition_by import PartitionBy
+from parquet_variant.io.directories import declared_partitions
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging, open_staging, staged_job
 from parquet_variant.kernels.shredding.schema_table import ShreddedRows
@@ -159,12 +160,11 @@ def open_parquet(request: destination.WriteRequest) -> destination.Destination |
     opened.held = locate_any(request.dest) if request.mode == "append" else ()
     existing = {name: value.type for name, value in opened.held[0].partition} if opened.held else {}
     if opened.held and names and names != tuple(existing):
-        columns = f"partitioned by {', '.join(existing)}" if existing else "not partitioned"
-        raise bad_option(
-            f"the partition columns are {', '.join(names)}, but {request.dest} is {columns}: leave out partition_by="
-        )
+        raise request.partition_by.differs(tuple(existing), request.dest)
     if existing and not names:
-        opened.request = replace(request, partition_by=PartitionBy.of_destination(existing, request.columns))
+        declared, _ = declared_partitions(*filesystem_of(request.dest))
+        recorded = {name: text for name, text in declared.items() if text.startswith("$")}
+        opened.request = replace(request, partition_by=PartitionBy.of_destination(existing, request.columns, recorded))
     return opened
 
 

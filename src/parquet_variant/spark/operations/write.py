@@ -46,7 +46,7 @@ def ingest(
     sources: Sources,
     dest: str | os.PathLike[str],
     *,
-    format: OutputFormat = "parquet",
+    format: OutputFormat | None = None,
     progress: Progress | None = None,
     **options: Unpack[IngestOptions],
 ) -> IngestResult:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables import schema as shared
 from parquet_variant.tables.delta import statistics
 from parquet_variant.tables.delta.file_locations import deleted_rows, relative_path, vector_path, write_vector
 from parquet_variant.tables.delta.log.commit import Transaction, commit
@@ -50,21 +51,6 @@ from parquet_variant.tables.publishing.source import (
     column_metrics,
     difference_from,
     field_ids,
-)
-from parquet_variant.tables.schema import (
-    VARIANT,
-    VOID,
-    Field,
-    Place,
-    PrimitiveType,
-    StructType,
-    TableType,
-    fields_at,
-    leaves,
-    parts,
-    walk_fields,
-    with_fields,
-    with_parts,
 )
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.types import TYPE_OF_ARROW
@@ -98,7 +84,7 @@ class DeltaSource(Source):
     def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
         """See `Source.columns`: ids of column mapping are kept."""
         made = _Columns(self.snapshot, field_ids(former, last_id))
-        struct = StructType(tuple(made.field(f, (f.name,)) for f in self.snapshot.schema.fields))
+        struct = shared.StructType(tuple(made.field(f, (f.name,)) for f in self.snapshot.schema.fields))
         return SourceColumns(
             Schema(0, struct),
             made.stored_names,
@@ -131,7 +117,7 @@ class DeltaSource(Source):
         rows = statistics.with_json_stats(self.snapshot.files.filter(mask), schema)
         stats = statistics.read_stats(rows, schema)
         metrics = []
-        for way, (*_, f) in zip(leaves(schema), leaves(columns.schema.struct), strict=True):
+        for way, (*_, f) in zip(shared.leaves(schema), shared.leaves(columns.schema.struct), strict=True):
             nulls = stats.get("nullCount", physical_place(way)).to_pylist()
             metrics.append((f, nulls, *_bounds(stats, way, f.type)))
         for number, add in enumerate(iter_adds(rows)):
@@ -144,7 +130,7 @@ class DeltaSource(Source):
                 if nulls[number] is not None and 0 <= nulls[number] <= count:
                     counted["value_counts"][f.id], counted["null_value_counts"][f.id] = count, nulls[number]
                 sides = lower[number], upper[number]
-                if f.type == VARIANT and None in sides:
+                if f.type == shared.VARIANT and None in sides:
                     # Some readers take a Variant without bounds for unshredded.
                     sides = (_EMPTY_BOUNDS, _EMPTY_BOUNDS) if self.snapshot.shredding_enabled else (None, None)
                 for name, bound in zip(("lower_bounds", "upper_bounds"), sides, strict=True):
@@ -152,7 +138,7 @@ class DeltaSource(Source):
                         counted[name][f.id] = bound
             partition = []
             for column, f in zip(self.snapshot.partition_fields, columns.partition_fields, strict=True):
-                assert isinstance(f.type, PrimitiveType)
+                assert isinstance(f.type, shared.PrimitiveType)
                 value = partition_array(add.partition_values.get(column.physical_name), column.type, 1)
                 partition += raw_values(in_type(value, f.type), f.type)
             yield DataFile(self._located(add.path), "parquet", count, add.size, 0, tuple(partition), **counted)
@@ -172,7 +158,9 @@ class _Columns:
         self.take = take
         self.stored_names: dict[int, str] = {}
 
-    def field(self, f: Field, place: Place, column: Field | None = None, key: str = "") -> Field:
+    def field(
+        self, f: shared.Field, place: shared.Place, column: shared.Field | None = None, key: str = ""
+    ) -> shared.Field:
         """Return a field with its id.
 
         `column`: of a part of a list or map, the field of a struct that it belongs to, whose metadata has its id.
@@ -190,10 +178,10 @@ class _Columns:
                 f"column {'.'.join(place)} was widened from {before} to {after}, which Iceberg does not allow"
             )
         kind, comment = f.type, f.metadata.get("comment")
-        if isinstance(kind, PrimitiveType):
+        if isinstance(kind, shared.PrimitiveType):
             if kind.name not in _NAMES and kind.family != "decimal":
                 raise cannot_publish(f"column {'.'.join(place)} is {kind.name}, which other formats lack")
-            kind = PrimitiveType("integer") if kind.name in ("byte", "short") else kind
+            kind = shared.PrimitiveType("integer") if kind.name in ("byte", "short") else kind
         number = f.field_id if self.is_mapped else None
         if self.is_mapped and column is not None:
             number = (column.metadata.get(_NESTED_IDS) or {}).get(key)
@@ -207,25 +195,27 @@ class _Columns:
         if f.physical_name != f.name:
             self.stored_names[number] = f.physical_name
         inner = []
-        for part in parts(kind):
-            is_field = isinstance(kind, StructType)
+        for part in shared.parts(kind):
+            is_field = isinstance(kind, shared.StructType)
             names = () if is_field else (column or f, f"{key or f.physical_name}.{part.name}")
             inner.append(self.field(part, (*place, part.name), *names))
         doc = {"doc": comment} if isinstance(comment, str) else {}
-        return Field(f.name, with_parts(kind, inner), f.nullable, doc, field_id=number)
+        return shared.Field(f.name, shared.with_parts(kind, inner), f.nullable, doc, field_id=number)
 
 
-def _bounds(stats: statistics.StatsTable, way: tuple[Field, ...], kind: TableType) -> list[list[bytes | None]]:
+def _bounds(
+    stats: statistics.StatsTable, way: tuple[shared.Field, ...], kind: shared.TableType
+) -> list[list[bytes | None]]:
     """Return the lower and the upper bounds of a column in each file as Iceberg has them; None where unknown."""
     bounds = [stats.get(name, physical_place(way)) for name in ("minValues", "maxValues")]
-    is_exact = isinstance(kind, PrimitiveType) and kind != VOID and not was_float(way[-1])
+    is_exact = isinstance(kind, shared.PrimitiveType) and kind != shared.VOID and not was_float(way[-1])
     if not is_exact or any(bound is None for bound in bounds):
         return [[None] * len(stats.table)] * 2
     lower, upper = map(one_chunk, bounds)
-    if kind == VARIANT:
+    if kind == shared.VARIANT:
         rows = (statistics.decode_bounds_array(side).to_pylist() for side in (lower, upper))
         return [[None if row is None else row["metadata"] + row["value"] for row in side] for side in rows]
-    assert isinstance(kind, PrimitiveType)
+    assert isinstance(kind, shared.PrimitiveType)
     if pa.types.is_floating(lower.type):
         lower, upper = double_bounds(lower), double_bounds(upper)
     elif pa.types.is_timestamp(upper.type):
@@ -300,8 +290,8 @@ def _check_unchanged(current: Snapshot, source: Source) -> None:
 
 def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_vectors: bool) -> Snapshot:
     """Return the Delta table that the source needs, without files."""
-    for place, f in walk_fields(columns.schema.struct):
-        if isinstance(f.type, PrimitiveType) and f.type.family not in _TYPES:
+    for place, f in shared.walk_fields(columns.schema.struct):
+        if isinstance(f.type, shared.PrimitiveType) and f.type.family not in _TYPES:
             raise cannot_publish(f"column {'.'.join(place)} is {type_name(f.type)}, which Delta lacks")
     is_mapped = source.renames
     if is_mapped and columns.files_lack_ids:
@@ -309,7 +299,7 @@ def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_ve
             "columns were renamed or dropped, and files may lack field ids (the table has a name mapping), so that "
             "Delta's readers would not find the columns"
         )
-    schema = with_fields(columns.schema.struct, lambda f: _delta_field(f, source.widened, is_mapped))
+    schema = shared.with_fields(columns.schema.struct, lambda f: _delta_field(f, source.widened, is_mapped))
     properties = {PUBLISHED_FROM_PROPERTY: source.format}
     properties |= {MODE: "id"} if is_mapped else {}
     properties |= {"delta.feature.deletionVectors": "supported"} if has_vectors else {}
@@ -317,7 +307,7 @@ def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_ve
     return planned_table(storage, schema, columns.partition_by, properties)
 
 
-def _delta_field(f: Field, widened: Mapping[int, Sequence[str]], is_mapped: bool) -> Field:
+def _delta_field(f: shared.Field, widened: Mapping[int, Sequence[str]], is_mapped: bool) -> shared.Field:
     """Return a field with the metadata of column mapping and type widening."""
     metadata: dict[str, Any] = {}
     if is_mapped:
@@ -330,9 +320,9 @@ def _delta_field(f: Field, widened: Mapping[int, Sequence[str]], is_mapped: bool
     return with_metadata(replace(f, field_id=None), metadata)
 
 
-def _nested_ids(kind: TableType, key: str) -> Iterator[tuple[str, int]]:
+def _nested_ids(kind: shared.TableType, key: str) -> Iterator[tuple[str, int]]:
     """Yield the field ids of the parts of lists and maps."""
-    for f in () if isinstance(kind, StructType) else parts(kind):
+    for f in () if isinstance(kind, shared.StructType) else shared.parts(kind):
         yield f"{key}.{f.name}", f.id
         yield from _nested_ids(f.type, f"{key}.{f.name}")
 
@@ -393,7 +383,7 @@ def _difference(
 class _Writer:
     """Describes the files of a source by actions, and writes their deletion vectors."""
 
-    def __init__(self, source: Source, storage: Storage, columns: SourceColumns, schema: StructType) -> None:
+    def __init__(self, source: Source, storage: Storage, columns: SourceColumns, schema: shared.StructType) -> None:
         self.source, self.storage, self.columns, self.schema = source, storage, columns, schema
         self.vectors_written = 0
         self.base = normal_location(absolute_location(storage.uri)).rstrip("/") + "/"
@@ -407,7 +397,7 @@ class _Writer:
             if not location.startswith(self.base):
                 path = quote(absolute_location(location), safe=f"{URI_SAFE}:")
             texts = self.columns.partition_texts(file)
-            values = {fields_at(self.schema, (f.name,))[0].physical_name: text for f, text in texts}
+            values = {shared.fields_at(self.schema, (f.name,))[0].physical_name: text for f, text in texts}
             stats = statistics.dump_stats(self.stats(file))
             add = Add(path, values, file.size, now_millis(), True, stats, rows=file.record_count)
             yield self.with_vector(add, by_location[file.path])
@@ -426,12 +416,15 @@ class _Writer:
     def stats(self, file: DataFile) -> dict[str, Any]:
         """Return the statistics of a file as the log's tree of objects."""
         columns: dict[tuple[str, ...], ColumnMetrics] = {}
-        for way, (*_, f) in zip(leaves(self.schema), leaves(self.columns.schema.struct), strict=True):
+        for way, (*_, f) in zip(shared.leaves(self.schema), shared.leaves(self.columns.schema.struct), strict=True):
             if f in self.columns.partition_fields:
                 continue
             metrics = column_metrics(file, f)
             # Readers of Delta order NaN above all numbers, and Iceberg's bounds leave NaN out.
-            if f.type in (PrimitiveType("float"), PrimitiveType("double")) and file.nan_value_counts.get(f.id) != 0:
+            if (
+                f.type in (shared.PrimitiveType("float"), shared.PrimitiveType("double"))
+                and file.nan_value_counts.get(f.id) != 0
+            ):
                 metrics = ColumnMetrics(metrics.nulls)
             columns[physical_place(way)] = metrics
         return statistics.stats_tree(FileMetrics(file.record_count, columns), self.schema)

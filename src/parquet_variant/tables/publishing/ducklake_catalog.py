@@ -18,21 +18,10 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError, VariantError, first_line
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.tables import schema as shared
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, parse_type, type_name
 from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish, column_metrics
-from parquet_variant.tables.schema import (
-    VOID,
-    ArrayType,
-    Field,
-    MapType,
-    Place,
-    PrimitiveType,
-    StructType,
-    TableType,
-    walk_fields,
-    with_parts,
-)
 from parquet_variant.tables.storage import open_storage
 from parquet_variant.types import INTEGERS, TYPE_OF_ARROW, VariantType
 from parquet_variant.types.path import VariantPath, quoted
@@ -40,7 +29,11 @@ from parquet_variant.types.path import VariantPath, quoted
 _NAMES = {row.iceberg: row.ducklake for row in TYPE_OF_ARROW.values() if row.iceberg and row.ducklake}
 _NAMES["variant"] = "variant"
 _ICEBERG_NAMES = {name: iceberg for iceberg, name in _NAMES.items()}
-_WITH_PARTS: dict[str, TableType] = {"struct": StructType(()), "list": ArrayType(VOID), "map": MapType(VOID, VOID)}
+_WITH_PARTS: dict[str, shared.TableType] = {
+    "struct": shared.StructType(()),
+    "list": shared.ArrayType(shared.VOID),
+    "map": shared.MapType(shared.VOID, shared.VOID),
+}
 _NOT_BOUNDED = {"binary", "fixed", "uuid", "time", "timestamp_ns"}
 # DuckDB's names of the types of values at a path. Integers of a path are of one type, whatever their width.
 _VARIANT_NAMES = {
@@ -69,9 +62,9 @@ def column_rows(schema: Schema) -> list[ColumnRow]:
     Raises `TableError`: reason ``"cannot-publish"`` for a type that DuckLake lacks.
     """
     made: list[ColumnRow] = []
-    ids: dict[Place, int] = {}
-    for place, f in walk_fields(schema.struct):
-        if not isinstance(f.type, PrimitiveType):
+    ids: dict[shared.Place, int] = {}
+    for place, f in shared.walk_fields(schema.struct):
+        if not isinstance(f.type, shared.PrimitiveType):
             kind = next((name for name, other in _WITH_PARTS.items() if type(f.type) is type(other)), None)
         else:
             kind = f.type.name if f.type.family == "decimal" else _NAMES.get(type_name(f.type))
@@ -85,23 +78,23 @@ def column_rows(schema: Schema) -> list[ColumnRow]:
 def schema_of_rows(rows: list[ColumnRow]) -> Schema:
     """Return the schema of the columns of a catalog."""
 
-    def field(row: ColumnRow) -> Field:
+    def field(row: ColumnRow) -> shared.Field:
         fields = [field(part) for part in rows if part.parent_column == row.column_id]
         kind = _WITH_PARTS.get(row.column_type)
         if kind is None:
             kind = parse_type(_ICEBERG_NAMES.get(row.column_type, row.column_type))
-        return Field(row.column_name, with_parts(kind, fields), row.nulls_allowed, field_id=row.column_id)
+        return shared.Field(row.column_name, shared.with_parts(kind, fields), row.nulls_allowed, field_id=row.column_id)
 
-    return Schema(0, StructType(tuple(field(row) for row in rows if row.parent_column is None)))
+    return Schema(0, shared.StructType(tuple(field(row) for row in rows if row.parent_column is None)))
 
 
 def mapping_rows(columns: SourceColumns, partition_ids: set[int]) -> Iterator[tuple[int, str, int, int | None, bool]]:
     """Yield the name mapping of a schema: number, name in files, field id, number of the parent, is in directories."""
-    numbers: dict[Place, int] = {}
-    lists: set[Place] = set()
-    for number, (place, f) in enumerate(walk_fields(columns.schema.struct)):
+    numbers: dict[shared.Place, int] = {}
+    lists: set[shared.Place] = set()
+    for number, (place, f) in enumerate(shared.walk_fields(columns.schema.struct)):
         numbers[place], above = number, place[:-1]
-        lists |= {place} if isinstance(f.type, ArrayType) else set()
+        lists |= {place} if isinstance(f.type, shared.ArrayType) else set()
         name = "list" if above in lists else columns.stored_name(f)
         yield number, name, f.id, numbers.get(above), not above and f.id in partition_ids
 
@@ -109,7 +102,7 @@ def mapping_rows(columns: SourceColumns, partition_ids: set[int]) -> Iterator[tu
 # ---- statistics
 
 
-def column_statistics(file: DataFile, leaves: list[Field]) -> Iterator[tuple[Any, ...]]:
+def column_statistics(file: DataFile, leaves: list[shared.Field]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of ``file_column_stats``, after the ids of file and table, of the leaf columns that are known."""
     for f in leaves:
         metrics, nans = column_metrics(file, f), file.nan_value_counts.get(f.id)
@@ -119,9 +112,9 @@ def column_statistics(file: DataFile, leaves: list[Field]) -> Iterator[tuple[Any
             yield f.id, None, file.record_count, metrics.nulls, *bounds, None if nans is None else nans > 0, None
 
 
-def _text(bound: pa.Scalar | None, kind: TableType) -> str | None:
+def _text(bound: pa.Scalar | None, kind: shared.TableType) -> str | None:
     """Return a value as DuckDB casts it to text; None if there is no bound of the type."""
-    if bound is None or not isinstance(kind, PrimitiveType) or kind.family in _NOT_BOUNDED:
+    if bound is None or not isinstance(kind, shared.PrimitiveType) or kind.family in _NOT_BOUNDED:
         return None
     try:
         value = bound.as_py()
@@ -133,7 +126,7 @@ def _text(bound: pa.Scalar | None, kind: TableType) -> str | None:
     return text.replace("+00:00", "+00") if kind.family == "timestamp" else text
 
 
-def path_statistics(file: DataFile, f: Field) -> Iterator[tuple[Any, ...]]:
+def path_statistics(file: DataFile, f: shared.Field) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of ``file_variant_stats``, after the ids of file and table, of the paths that have bounds."""
     for path, bounds in column_metrics(file, f).paths.items():
         sides = [side for side in (bounds.lower, bounds.upper) if side is not None]

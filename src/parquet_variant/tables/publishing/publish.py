@@ -37,7 +37,7 @@ from parquet_variant.io.directories import (
     VORTEX_SUFFIX,
     Partition,
     data_file_names,
-    declared_types,
+    declared_partitions,
     partition_texts,
     typed_partitions,
 )
@@ -47,6 +47,7 @@ from parquet_variant.io.staging import recover
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import PublishFormat
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables import schema as shared
 from parquet_variant.tables.delta.log.snapshot import snapshot as delta_snapshot
 from parquet_variant.tables.file_metrics import footer_leaf, footer_metrics, leaf_columns
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table
@@ -69,18 +70,6 @@ from parquet_variant.tables.publishing.source import (
     cannot_publish,
     field_ids,
     is_promotion,
-)
-from parquet_variant.tables.schema import (
-    VOID,
-    Field,
-    Place,
-    PrimitiveType,
-    StructType,
-    TableType,
-    from_arrow_field,
-    merged_type,
-    parts,
-    with_parts,
 )
 from parquet_variant.tables.storage import Storage, StorageFile, open_storage
 from parquet_variant.types.path import VariantPath
@@ -184,7 +173,7 @@ class ParquetFilesSource(Source):
         texts = [partition_texts(file.path.split("/")[:-1]) for file in self._stored]
         partitions: list[Partition] = [()] * len(texts)
         if any(texts):
-            declared = declared_types(*self._storage.filesystem(""))
+            _, declared = declared_partitions(*self._storage.filesystem(""))
             partitions = typed_partitions(texts, [declared] * len(texts))
         return {
             f"{self.location}/{file.path}": ParquetSource(path, filesystem, file.size, partition)
@@ -202,7 +191,7 @@ class ParquetFilesSource(Source):
         take = union.number if union.numbers else field_ids(former, last_id)
         partition = next(iter(self._sources.values())).partition
         for name, value in partition:
-            f = from_arrow_field(pa.field(name, value.type), type_of_arrow)
+            f = shared.from_arrow_field(pa.field(name, value.type), type_of_arrow)
             stored = fields.setdefault(name, f).type
             if stored != f.type:
                 raise cannot_publish(
@@ -210,7 +199,7 @@ class ParquetFilesSource(Source):
                     "the files"
                 )
         return SourceColumns(
-            Schema(0, StructType(tuple(_with_ids(fields.values(), take)))),
+            Schema(0, shared.StructType(tuple(_with_ids(fields.values(), take)))),
             files_lack_ids=not union.numbers,
             partition_by=tuple(name for name, _ in partition),
         )
@@ -229,7 +218,7 @@ class ParquetFilesSource(Source):
             partition = tuple(
                 raw_values(array, f.type)[0]
                 for array, f in zip(values, columns.partition_fields, strict=True)
-                if isinstance(f.type, PrimitiveType)
+                if isinstance(f.type, shared.PrimitiveType)
             )
             with open_file(source) as opened:
                 variants = tuple(variant.path for variant in find_variants(opened.schema))
@@ -268,8 +257,8 @@ class _UnionOfColumns:
     """The columns of several files."""
 
     def __init__(self) -> None:
-        self.schema = StructType(())
-        self.numbers: dict[Place, int] = {}
+        self.schema = shared.StructType(())
+        self.numbers: dict[shared.Place, int] = {}
         self._some_lack_ids = False
 
     def add(self, opened: OpenFile) -> None:
@@ -282,18 +271,18 @@ class _UnionOfColumns:
                 "with variant rewrite"
             )
 
-        def wider(old: TableType, new: TableType, place: Place) -> TableType:
-            if new == VOID or (old != VOID and is_promotion(new, old)):
+        def wider(old: shared.TableType, new: shared.TableType, place: shared.Place) -> shared.TableType:
+            if new == shared.VOID or (old != shared.VOID and is_promotion(new, old)):
                 return old
-            if old == VOID or is_promotion(old, new):
+            if old == shared.VOID or is_promotion(old, new):
                 return new
             name, types = ".".join(place), f"{type_name(old)} in one file and {type_name(new)} in {opened.name}"
             raise cannot_publish(f"column {name} is {types}")
 
-        fields = (from_arrow_field(arrow, type_of_arrow) for arrow in read_rows(opened, []).schema)
-        columns = StructType(tuple(replace(f, nullable=True) for f in fields))
-        merged = merged_type(self.schema, columns, (), wider, lambda f: replace(f, nullable=True))
-        assert isinstance(merged, StructType)
+        fields = (shared.from_arrow_field(arrow, type_of_arrow) for arrow in read_rows(opened, []).schema)
+        columns = shared.StructType(tuple(replace(f, nullable=True) for f in fields))
+        merged = shared.merged_type(self.schema, columns, (), wider, lambda f: replace(f, nullable=True))
+        assert isinstance(merged, shared.StructType)
         self.schema = merged
         numbers = dict(_ids_of(opened.arrow_schema))
         self._some_lack_ids |= not numbers
@@ -302,14 +291,14 @@ class _UnionOfColumns:
             raise cannot_publish(f"{opened.name} has other field ids than other files")
         self.numbers |= numbers
 
-    def number(self, place: Place, kind: TableType) -> int:
+    def number(self, place: shared.Place, kind: shared.TableType) -> int:
         """Return the field id that the files have; see `field_ids`."""
         if place not in self.numbers:
             raise cannot_publish(f"the files have field ids, but none for {'.'.join(place)}")
         return self.numbers[place]
 
 
-def _ids_of(fields: Iterable[pa.Field], place: Place = ()) -> Iterator[tuple[Place, int]]:
+def _ids_of(fields: Iterable[pa.Field], place: shared.Place = ()) -> Iterator[tuple[shared.Place, int]]:
     """Yield the field ids of Arrow fields at every depth, by place."""
     for f in fields:
         number, inner = (f.metadata or {}).get(FIELD_ID), []
@@ -324,17 +313,17 @@ def _ids_of(fields: Iterable[pa.Field], place: Place = ()) -> Iterator[tuple[Pla
         yield from _ids_of(inner, (*place, f.name))
 
 
-def _with_ids(fields: Iterable[Field], take: TakeId, place: Place = ()) -> list[Field]:
+def _with_ids(fields: Iterable[shared.Field], take: TakeId, place: shared.Place = ()) -> list[shared.Field]:
     """Return fields with field ids at every depth, parents before their parts."""
     made = []
     for f in fields:
-        number, inner = take((*place, f.name), f.type), parts(f.type)
-        kind = with_parts(f.type, _with_ids(inner, take, (*place, f.name)))
+        number, inner = take((*place, f.name), f.type), shared.parts(f.type)
+        kind = shared.with_parts(f.type, _with_ids(inner, take, (*place, f.name)))
         made.append(replace(f, field_id=number, type=kind))
     return made
 
 
-def _variant_bounds(info: FileInfo, place: Place, opened: OpenFile) -> Mapping[VariantPath, ValueBounds]:
+def _variant_bounds(info: FileInfo, place: shared.Place, opened: OpenFile) -> Mapping[VariantPath, ValueBounds]:
     """Return the bounds of the paths of a shredded Variant."""
     kind = opened.arrow_schema.field(place[0]).type
     for name in place[1:]:

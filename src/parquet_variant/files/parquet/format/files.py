@@ -38,7 +38,7 @@ from parquet_variant.io.directories import (
     PARQUET_SUFFIXES,
     Partition,
     data_file_names,
-    declared_types,
+    declared_partitions,
     partition_texts,
     table_directories,
     typed_partitions,
@@ -293,7 +293,7 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
         above = file.path[: len(file.path) - len(relative)].rstrip("/")
         root = committed_directory("/".join([above, *folders[:first]]))
         if root not in declared:
-            declared[root] = declared_types(file.filesystem, root)
+            declared[root] = declared_partitions(file.filesystem, root)[1]
         types.append(declared[root])
     partitions = typed_partitions(texts, types)
     return [replace(file, partition=partition) for (file, _), partition in zip(files, partitions, strict=True)]

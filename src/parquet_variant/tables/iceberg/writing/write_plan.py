@@ -27,6 +27,7 @@ from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
+from parquet_variant.tables import schema as shared
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata import schema as schemas
@@ -37,20 +38,6 @@ from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile
 from parquet_variant.tables.partitions import rows_by_key
 from parquet_variant.tables.pruning import bounds_to_bytes, complete_bounds
 from parquet_variant.tables.row_input import SchemaOption, batches_of, schemas_by_column
-from parquet_variant.tables.schema import (
-    VARIANT,
-    ArrayType,
-    Field,
-    MapType,
-    Place,
-    PrimitiveType,
-    StructType,
-    TableType,
-    arrow_field,
-    arrow_type,
-    leaves,
-    parts,
-)
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan, property_codec
 from parquet_variant.types.forms import struct_like
 
@@ -169,29 +156,31 @@ def manifest_metrics(
     """Return the metrics of a written file, and its row groups' begins; `metrics`: those of its leaf columns."""
     result: dict[str, Any] = {name: {} for name in METRICS}
     file_leaves = info.facts.schema.leaves()
-    for position, way in enumerate(leaves(schema.struct)):
+    for position, way in enumerate(shared.leaves(schema.struct)):
         place, f = tuple(f.name for f in way), way[-1]
         mode = properties.metrics_mode(".".join(place), position)
         limit = truncation(mode, ".".join(place))
         column = metrics.columns.get(place)
         # A shredded Variant has a bound, if only an empty one: some readers take it for unshredded if it has none.
-        if f.type == VARIANT and any(leaf.path[: len(place) + 1] == (*place, "typed_value") for leaf in file_leaves):
+        if f.type == shared.VARIANT and any(
+            leaf.path[: len(place) + 1] == (*place, "typed_value") for leaf in file_leaves
+        ):
             result["lower_bounds"][f.id] = result["upper_bounds"][f.id] = bounds_to_bytes({})
         if column is None or mode == "none":
             continue
         result["value_counts"][f.id] = metrics.rows
         if column.nulls is not None:
             result["null_value_counts"][f.id] = column.nulls
-        if f.type in (PrimitiveType("float"), PrimitiveType("double")) and not info.may_hold_nan:
+        if f.type in (shared.PrimitiveType("float"), shared.PrimitiveType("double")) and not info.may_hold_nan:
             result["nan_value_counts"][f.id] = 0
         if mode == "counts":
             continue
-        if f.type == VARIANT:
+        if f.type == shared.VARIANT:
             lower, upper = complete_bounds(column.paths)
             if lower:
                 result["lower_bounds"][f.id] = bounds_to_bytes(lower)
                 result["upper_bounds"][f.id] = bounds_to_bytes(upper)
-        elif isinstance(f.type, PrimitiveType) and column.lower is not None and column.upper is not None:
+        elif isinstance(f.type, shared.PrimitiveType) and column.lower is not None and column.upper is not None:
             _set_bounds(result, f, column.lower, column.upper, limit)
     sizes = {leaf.path: info.facts.size([leaf]) for leaf in file_leaves}
     for path, number in parquet_places(schema.struct):
@@ -202,15 +191,15 @@ def manifest_metrics(
     return result
 
 
-def _set_bounds(result: dict[str, Any], f: Field, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
-    assert isinstance(f.type, PrimitiveType)
+def _set_bounds(result: dict[str, Any], f: shared.Field, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
+    assert isinstance(f.type, shared.PrimitiveType)
     if f.type.family in ("geometry", "geography"):
         return
     try:
         low, high = (
             scalar.value.as_py()
             if isinstance(scalar, pa.ExtensionScalar)
-            else schemas.raw_values(pa.array([scalar.as_py()], arrow_type(f.type)), f.type)[0]
+            else schemas.raw_values(pa.array([scalar.as_py()], shared.arrow_type(f.type)), f.type)[0]
             for scalar in (lower, upper)
         )
     except (pa.ArrowException, OverflowError, ValueError):
@@ -228,16 +217,16 @@ def _set_bounds(result: dict[str, Any], f: Field, lower: pa.Scalar, upper: pa.Sc
         result["upper_bounds"][f.id] = schemas.to_bytes(high, f.type)
 
 
-def parquet_places(struct: TableType, place: Place = ()) -> list[tuple[Place, int]]:
+def parquet_places(struct: shared.TableType, place: shared.Place = ()) -> list[tuple[shared.Place, int]]:
     """Return the path in a Parquet file's schema, and the field id, of every leaf; Variants are one leaf."""
-    places: list[tuple[Place, int]] = []
-    for f in parts(struct):
+    places: list[tuple[shared.Place, int]] = []
+    for f in shared.parts(struct):
         inner = (*place, f.name)
-        if isinstance(struct, ArrayType):
+        if isinstance(struct, shared.ArrayType):
             inner = (*place, "list", "element")
-        elif isinstance(struct, MapType):
+        elif isinstance(struct, shared.MapType):
             inner = (*place, "key_value", f.name)
-        if parts(f.type):
+        if shared.parts(f.type):
             places += parquet_places(f.type, inner)
         else:
             places.append((inner, f.id))
@@ -256,7 +245,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
     """
 
     location: str = ""
-    columns: schemas.Schema = field(default_factory=lambda: schemas.Schema(0, StructType(())), repr=False)
+    columns: schemas.Schema = field(default_factory=lambda: schemas.Schema(0, shared.StructType(())), repr=False)
     spec: PartitionSpec = field(default_factory=PartitionSpec)
     order: SortOrder = field(default_factory=SortOrder)
     write_properties: WriteProperties = field(default_factory=lambda: WriteProperties({}))
@@ -279,8 +268,12 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         rows = super().with_generated_columns(rows)
         for f in self.columns.fields:
             index = next((n for n, name in enumerate(rows.column_names) if name.lower() == f.name.lower()), -1)
-            if index < 0 and f.metadata.get(schemas.WRITE_DEFAULT) is not None and isinstance(f.type, PrimitiveType):
-                rows = rows.append_column(arrow_field(f), _write_default(f, len(rows)))
+            if (
+                index < 0
+                and f.metadata.get(schemas.WRITE_DEFAULT) is not None
+                and isinstance(f.type, shared.PrimitiveType)
+            ):
+                rows = rows.append_column(shared.arrow_field(f), _write_default(f, len(rows)))
             elif index >= 0 and len(rows):
                 column = pa.chunked_array([_with_defaults(chunk, f) for chunk in rows.column(index).chunks])
                 rows = rows.set_column(index, rows.field(index).with_type(column.type), column)
@@ -292,7 +285,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         directions: list[tuple[str, str]] = []
         for number, f in enumerate(self.order.fields):
             place, column = self.columns.by_id[f.source_id]
-            assert isinstance(column.type, PrimitiveType)
+            assert isinstance(column.type, shared.PrimitiveType)
             values = one_chunk(column_at(rows, place))
             values = f.transform.apply(in_type(values, column.type), column.type)
             if isinstance(values, pa.ExtensionArray):
@@ -316,7 +309,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
                 values.append(pa.nulls(len(rows), pa.null()))
                 continue
             place, column = self.columns.by_id[f.source_id]
-            assert isinstance(column.type, PrimitiveType)
+            assert isinstance(column.type, shared.PrimitiveType)
             array = in_type(one_chunk(column_at(rows, place)), column.type)
             values.append(f.transform.apply(array, column.type))
         parts = rows_by_key([v.storage if isinstance(v, pa.ExtensionArray) else v for v in values])
@@ -328,7 +321,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             yield tuple(map(str, partition)), partition, rows if len(parts) == 1 else rows.take(pa.array(part))
 
     @cached_property
-    def _result_types(self) -> tuple[PrimitiveType, ...]:
+    def _result_types(self) -> tuple[shared.PrimitiveType, ...]:
         return tuple(f.transform.result_type(source_type(self.columns, f)) for f in self.spec.fields)
 
     def new_path(self, partition: tuple[Any, ...]) -> str:
@@ -345,7 +338,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             path = f"{bits[:4]}/{bits[4:8]}/{bits[8:12]}/{bits[12:]}/{path}"
         return path
 
-    def metrics_collector(self, columns: StructType) -> MetricsCollector:
+    def metrics_collector(self, columns: shared.StructType) -> MetricsCollector:
         """Return a collector of the metrics of every leaf column; their modes are applied in `describe`."""
         return MetricsCollector(columns, {place for place, _ in leaf_columns(columns)}, variant_bounds=True)
 
@@ -366,26 +359,26 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         return TableFile(ManifestEntry(Status.ADDED, file))
 
 
-def _write_default(f: Field, rows: int) -> pa.Array:
-    assert isinstance(f.type, PrimitiveType)
+def _write_default(f: shared.Field, rows: int) -> pa.Array:
+    assert isinstance(f.type, shared.PrimitiveType)
     return repeated(
         schemas.arrow_array([schemas.from_json(f.metadata.get(schemas.WRITE_DEFAULT), f.type)], f.type), rows
     )
 
 
-def _with_defaults(array: pa.Array, f: Field) -> pa.Array:
+def _with_defaults(array: pa.Array, f: shared.Field) -> pa.Array:
     """Return structs in which missing fields, at any depth of structs, have their write default."""
-    if isinstance(f.type, PrimitiveType) or not pa.types.is_struct(array.type):
+    if isinstance(f.type, shared.PrimitiveType) or not pa.types.is_struct(array.type):
         return array
     fields, columns = list(array.type), [pc.struct_field(array, [n]) for n in range(array.type.num_fields)]
     by_name = {field.name.lower(): index for index, field in enumerate(fields)}
-    for child in parts(f.type):
+    for child in shared.parts(f.type):
         index = by_name.get(child.name.lower())
         if index is not None:
             columns[index] = _with_defaults(columns[index], child)
             fields[index] = fields[index].with_type(columns[index].type)
-        elif child.metadata.get(schemas.WRITE_DEFAULT) is not None and isinstance(child.type, PrimitiveType):
-            fields.append(arrow_field(child))
+        elif child.metadata.get(schemas.WRITE_DEFAULT) is not None and isinstance(child.type, shared.PrimitiveType):
+            fields.append(shared.arrow_field(child))
             columns.append(_write_default(child, len(array)))
     return struct_like(array, fields, columns)
 
@@ -429,7 +422,7 @@ def plan_write(
     )
 
 
-def in_type(values: pa.Array, kind: PrimitiveType) -> pa.Array:
+def in_type(values: pa.Array, kind: shared.PrimitiveType) -> pa.Array:
     """Return values in the Arrow type of an Iceberg type."""
-    target = arrow_type(kind)
+    target = shared.arrow_type(kind)
     return values if values.type == target else values.cast(target)
