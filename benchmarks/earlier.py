@@ -1,4 +1,4 @@
-"""An ingest of now beside that of an earlier commit: CPU, wall time, peak memory and file sizes, as ratios.
+"""An ingest of this commit and of an earlier one: CPU, wall time, peak memory and file sizes, as ratios.
 
 Usage: ``python -m benchmarks.earlier [COMMIT] [--rounds N]``, by default the last commit before 2026-11-22. Each
 measurement is a process of its own, in turns; both have compiled their kernels before.

@@ -35,7 +35,7 @@ class Work:
         Wanted speed as a multiple of a contender's (2.0: twice as fast); 0.8 allows 1.25 times the time.
     check
         Given a contender's name, our result and its result, raises if it did not do the same work; what it returns,
-        for instance in how many rows the contender's values are others, is told below the table.
+        such as the number of rows in which the contender's values differ, is a note below the table.
     size
         Bytes of input, for the throughput column.
     note
@@ -79,9 +79,9 @@ def measure(work: Work, rounds: int = 5) -> tuple[list[Row], list[str]]:
         begun = time.perf_counter()
         results[name] = run()
         first[name] = time.perf_counter() - begun
-    told = []
+    notes = []
     if work.check:
-        told = [work.check(name, results[OURS], result) for name, result in results.items() if name != OURS]
+        notes = [work.check(name, results[OURS], result) for name, result in results.items() if name != OURS]
     del results
     slow = {name for name, spent in first.items() if spent > work.patience and name != OURS}
     times: dict[str, list[float]] = {name: [first[name]] * rounds if name in slow else [] for name in work.contenders}
@@ -108,11 +108,11 @@ def measure(work: Work, rounds: int = 5) -> tuple[list[Row], list[str]]:
                 work.size,
             )
         )
-    return rows, told
+    return rows, notes
 
 
-def as_markdown(work: Work, rows: list[Row], told: list[str]) -> str:
-    """One table, and what there is to tell below it."""
+def as_markdown(work: Work, rows: list[Row], notes: list[str]) -> str:
+    """Return a table in Markdown, with the notes below it."""
     lines = [
         f"### {work.name}",
         "",
@@ -127,8 +127,8 @@ def as_markdown(work: Work, rows: list[Row], told: list[str]) -> str:
             f"| {row.contender} | {row.median:.3f} ({row.low:.3f}–{row.high:.3f}) | {rate} | {ratio} | {goal} "
             f"| {row.verdict} |"
         )
-    notes = " ".join(filter(None, [work.note, *told]))
-    return "\n".join([*lines, *(["", notes] if notes else []), ""])
+    footnote = " ".join(filter(None, [work.note, *notes]))
+    return "\n".join([*lines, *(["", footnote] if footnote else []), ""])
 
 
 def circumstances(command: str, rounds: int) -> str:

@@ -101,7 +101,7 @@ def _sections(wanted: list[str], rounds: int) -> Iterator[str]:
 
 
 def _put(section: str) -> None:
-    """Write RESULTS.md anew with the section in the place of the one with its heading, or at the end."""
+    """Rewrite RESULTS.md with the section in the place of the one with its heading, or at the end."""
     old = _RESULTS.read_text().split("### ")[1:] if _RESULTS.exists() else []
     sections = {text.partition("\n")[0]: text for text in (*old, section.removeprefix("### "))}
     _RESULTS.write_text(_head() + "".join(f"### {text.rstrip()}\n\n" for text in sections.values()))

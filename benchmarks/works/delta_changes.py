@@ -1,6 +1,6 @@
-"""Delete, update and merge of 1 % of the rows of a Delta table: CPU and wall time, beside delta-rs on plain columns.
+"""Delete, update and merge of 1 % of the rows of a Delta table: CPU and wall time, and those of delta-rs.
 
-Usage: ``python -m benchmarks.works.delta_changes [MB]`` (1000 unless told otherwise). The rows that change are
+Usage: ``python -m benchmarks.works.delta_changes [MB]`` (1000 by default). The rows that change are
 scattered over all files, which is the worst case, or in a range of ids, so that statistics leave one file. Ours are in
 a Variant, shredded; with and without deletion vectors, which delta-rs cannot write. Each contender runs in a process of
 its own with as many threads as there are cores, on a copy of its own, changes a small table before what is timed, and

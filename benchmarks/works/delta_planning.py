@@ -1,6 +1,6 @@
-"""Planning over a synthetic Delta log of many files with variant bounds: time and peak memory, beside delta-rs.
+"""Planning over a synthetic Delta log of many files with variant bounds: time and peak memory, and those of delta-rs.
 
-Usage: ``python -m benchmarks.works.delta_planning [FILES …]`` (100,000 and 1,000,000 unless told otherwise). Each
+Usage: ``python -m benchmarks.works.delta_planning [FILES …]`` (100,000 and 1,000,000 by default). Each
 contender runs in a process of its own. delta-rs loads the same log but cannot plan by variant paths: it drops their
 bounds.
 """

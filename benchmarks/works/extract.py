@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 import parquet_variant as pv
 from benchmarks import sail
-from benchmarks.checks import different_rows, told
+from benchmarks.checks import difference_note, different_rows
 from benchmarks.data import DataSet, data_sets
 from benchmarks.files import our_file, plain_file, unshredded_file
 from benchmarks.harness import OURS, Work
@@ -134,4 +134,4 @@ def _check(path: str, paths: Paths, who: str, ours: pa.Table, theirs: Any) -> st
         found = duckdb(1).execute(f"SELECT {values} FROM read_parquet('{path}')").to_arrow_table()
     else:
         found = spark().read.parquet(path).coalesce(1).selectExpr(*_spark_values(paths)).toArrow()
-    return told(who, different_rows(ours, found), ours.num_rows)
+    return difference_note(who, different_rows(ours, found), ours.num_rows)

@@ -1,6 +1,6 @@
-"""Iceberg tables of plain columns beside PyIceberg: planning many files, appending rows, scanning one column.
+"""Iceberg tables of plain columns compared with PyIceberg: planning many files, appending rows, scanning one column.
 
-Usage: ``python -m benchmarks.works.iceberg_tables [FILES …]`` (10,000 and 100,000 files to plan unless told otherwise).
+Usage: ``python -m benchmarks.works.iceberg_tables [FILES …]`` (10,000 and 100,000 files to plan by default).
 Each contender runs in a process of its own. The planned tables have manifests only, as 10 commits leave them; both
 contenders plan and scan the same tables, and each appends to one of its own.
 """
@@ -115,7 +115,7 @@ print(json.dumps(found | {"peak": peak(), "found": planned}))
 def table(rounds: int = 3, counts: tuple[int, ...] = (10_000, 100_000)) -> str:
     """The results as Markdown: medians of interleaved rounds."""
     lines = [
-        "### Iceberg: plain columns beside PyIceberg",
+        "### Iceberg: plain columns compared with PyIceberg",
         "",
         "| work | who | s (CPU s) | peak MB: at start | at the end |",
         "|---|---|---|---|---|",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import parquet_variant as pv
-from benchmarks.checks import different_json, told
+from benchmarks.checks import difference_note, different_json
 from benchmarks.data import DataSet, data_sets, scratch
 from benchmarks.files import schema_of
 from benchmarks.harness import OURS, Work
@@ -55,7 +55,7 @@ def _check(data: DataSet, who: str, ours: str, theirs: str) -> str:
         found = duckdb(2).execute(sql).to_arrow_table()["v"].to_pylist()
     else:
         found = pv.to_json(pv.open(theirs).read()).to_pylist()
-    return told(who, different_json(wanted, found), len(wanted))
+    return difference_note(who, different_json(wanted, found), len(wanted))
 
 
 def _fresh(name: str) -> Path:

@@ -1,4 +1,4 @@
-"""JSONBench: generated Bluesky events, five queries, loading and sizes, beside chDB's JSON type, DuckDB and Spark.
+"""JSONBench: generated Bluesky events, five queries, loading and sizes, and those of chDB, DuckDB and Spark.
 
 Owns the queries in each peer's SQL, and what the goals are. ``python -m benchmarks.works.jsonbench [--rows N]
 [--rounds N] [--engine spark]`` runs it alone; `JSONBENCH_ROWS` says how many events there are (1,000,000). What takes a
@@ -206,7 +206,7 @@ def _hot(query: str) -> Work:
     contenders[_OWN] = partial(run_duckdb, query, lambda: f"read_parquet('{own}')")
     if query == "Q1":  # the others take it half a minute each, for the same reason
         contenders[_READS_OURS] = partial(run_duckdb, query, lambda: f"read_parquet('{ours()}/*.parquet')")
-    note = "The goal beside DuckDB's own Parquet is for queries that take it over a second."
+    note = "The goal compared with DuckDB's own Parquet is for queries that take it over a second."
     name = f"JSONBench {query}, hot, {THREADS} threads, {_rows():,} events"
     return Work(name, contenders, goals, _same, note=note, patience=_PATIENCE)
 

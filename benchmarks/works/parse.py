@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 import parquet_variant as pv
-from benchmarks.checks import different_json, told
+from benchmarks.checks import difference_note, different_json
 from benchmarks.data import DataSet, data_sets
 from benchmarks.harness import OURS, Work
 from benchmarks.peers import duckdb, spark
@@ -45,7 +45,7 @@ def _check(data: DataSet, who: str, ours: pv.VariantArray, theirs: int) -> str:
         found = duckdb(1).execute("SELECT v::JSON::VARCHAR AS v FROM parsed").to_arrow_table()
     else:
         found = spark().read.text(str(data.file)).coalesce(1).selectExpr("to_json(parse_json(value)) AS v").toArrow()
-    return told(who, different_json(pv.to_json(ours), found["v"].to_pylist()), len(ours))
+    return difference_note(who, different_json(pv.to_json(ours), found["v"].to_pylist()), len(ours))
 
 
 def _limits(data: DataSet) -> dict[str, Callable[[], int]]:

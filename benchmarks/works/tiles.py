@@ -81,9 +81,9 @@ def _scale() -> str:
 def _tables() -> Path:
     """Return the folder of the relational tables, each a Parquet file."""
     folder = scratch() / "tpch"
-    beside = Path(sys.executable).with_name("tpchgen-cli")
+    program = Path(sys.executable).with_name("tpchgen-cli")
     command = [
-        str(beside) if beside.exists() else "tpchgen-cli",
+        str(program) if program.exists() else "tpchgen-cli",
         "parquet",
         "-s",
         _scale(),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import parquet_variant as pv
-from benchmarks.checks import different_json, told
+from benchmarks.checks import difference_note, different_json
 from benchmarks.data import data_sets
 from benchmarks.files import our_file
 from benchmarks.harness import OURS, Work
@@ -47,7 +47,7 @@ def _check(path: str, who: str, ours: int, theirs: int) -> str:
         found = spark().read.parquet(path).coalesce(1).selectExpr("to_json(v) AS v").toArrow()
     text = pv.to_json(pv.open(path).read())
     assert ours == _size(text)
-    return told(who, different_json(text, found["v"].to_pylist()), len(text))
+    return difference_note(who, different_json(text, found["v"].to_pylist()), len(text))
 
 
 def _size(text: pa.Array) -> int:

@@ -1,6 +1,6 @@
-"""Vortex files beside Parquet files of the same rows: bytes, writing, one and three paths, whole rows.
+"""Vortex files next to Parquet files of the same rows: bytes, writing, one and three paths, whole rows.
 
-Usage: ``python -m benchmarks.works.vortex_tables [ROUNDS]`` (3 unless told otherwise: about three minutes). Rounds are
+Usage: ``python -m benchmarks.works.vortex_tables [ROUNDS]`` (3 by default: about three minutes). Rounds are
 interleaved, times are medians; a file is asked once before it is timed. Writing a Vortex file includes reading it back
 and comparing all values. "vortex-data" is that library alone: its Variant type, its `variant_get`, nothing compared.
 "asked by polars" is its `to_polars` over the typed columns of our file: values that are not typed it does not see.
@@ -39,7 +39,7 @@ class _Way:
 def table(rounds: int = 3) -> str:
     """The results as Markdown."""
     lines = [
-        "### Vortex files beside Parquet files",
+        "### Vortex files next to Parquet files",
         "",
         "| data | file | MB | write s | 1 path ms | 3 paths ms | all rows ms |",
         "|---|---|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""Shredded arrays to a Parquet file, one thread: our pages beside those of pyarrow's writer, as DuckDB reads them."""
+"""Shredded arrays to a Parquet file, one thread: our pages and those of pyarrow, as DuckDB reads them."""
 
 from __future__ import annotations
 

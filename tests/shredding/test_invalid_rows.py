@@ -36,7 +36,7 @@ INVALID: dict[str, tuple[str, dict[str, Any], str, int | None, list[str] | None]
         "both-set", {"typed_value": {"a": {}, "b": {"typed_value": [{"value": _SEVEN, "typed_value": "x"}]}}},
         '{"b":["x"]}', None, ["x"],
     ),
-    "no object beside fields": (
+    "a value that is not an object next to fields": (
         "non-object-value", {"value": _SEVEN, "typed_value": {"a": {"typed_value": 1}, "b": {}}}, '{"a":1}', 1, None,
     ),
     "field in both": (

@@ -61,7 +61,7 @@ def test_a_scan_takes_the_conditions_of_queries(source: Any, condition: str) -> 
     answer = pv.sql(f"SELECT v:id FROM t WHERE {condition} ORDER BY v:id", t=source)
     assert answer.to_pylist(), "the condition is true for some rows"
     scan = pv.open(source).scan({"id": "$.id"}, condition)
-    for read in (scan.to_arrow, lambda: pa.concat_tables(scan.batches())):  # each run counts anew
+    for read in (scan.to_arrow, lambda: pa.concat_tables(scan.batches())):  # each run counts again
         with warnings.catch_warnings(record=True, action="always") as caught:
             assert read().to_pylist() == answer.to_pylist()
         assert tuple(str(warning.message).replace('"v":', "v:") for warning in caught) == answer.warnings
