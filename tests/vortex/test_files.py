@@ -714,3 +714,9 @@ def test_the_expression_of_vortex_works_on_files_of_the_default(tmp_path, kind):
         request = expr.pack({"x": expr.variant_get(expr.column("v"), fields, dtype)})
         theirs = file.to_repeated_scan(request, batch_size=8192).execute().to_arrow().read_all()["x"]
         assert theirs.to_pylist() == pv.get_variant_element(array, str(pv.VariantPath(tuple(fields))), name).to_pylist()
+
+
+def test_a_file_of_another_name_is_recognized_by_its_first_bytes(tmp_path):
+    pv.write(tmp_path / "events", pv.parse_json(["1"]), format="vortex")
+    table = pv.open(tmp_path / "events")
+    assert (table.format, len(table)) == ("vortex", 1)

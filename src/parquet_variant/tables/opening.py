@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 from pyarrow import fs
@@ -185,6 +186,10 @@ def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> Table
         )
     if files := local_files(path):
         return "vortex" if files[0].lower().endswith(VORTEX_SUFFIX) else "parquet"
+    if os.path.isfile(path):  # noqa: PTH113
+        with Path(path).open("rb") as file:
+            if file.read(4) == b"VTXF":
+                return "vortex"
     if registered_method("Table.is_csv")(path):
         return "json" if options.text else "memory"
     if registered_method("Table.is_json")(path):

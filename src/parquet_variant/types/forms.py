@@ -81,8 +81,8 @@ def nested_types(arrow: pa.DataType) -> Iterator[tuple[pa.DataType, int]]:
         kind, depth = remaining.pop()
         yield kind, depth
         if isinstance(kind, pa.BaseExtensionType):
-            kind = kind.storage_type
-        if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+            remaining.append((kind.storage_type, depth))
+        elif pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
             remaining.append((kind.value_type, depth + 1))
         else:
             remaining += [(kind.field(number).type, depth + 1) for number in range(kind.num_fields)]

@@ -164,7 +164,7 @@ class ParquetFilesSource(Source):
     def _stored(self) -> list[StorageFile]:
         files = parquet_files(self._storage)
         if not files:
-            problem = f"the directory {self._storage.uri} has no Parquet files (*.parquet): check the path"
+            problem = f"{self._storage.uri} is not a directory with Parquet files (*.parquet): check the path"
             raise VariantFileError(problem, reason="no-files", file=self._storage.uri)
         return files
 
