@@ -185,7 +185,7 @@ def test_scans_of_one_query_see_one_version_of_a_file(tmp_path, query, changed):
     next(parts)
     if changed:
         (tmp_path / "new.parquet").replace(tmp_path / "t.parquet")
-    if changed and query in (TWICE, TWO_VARIANTS):
+    if changed and query == TWICE:
         with pytest.raises(pv.VariantFileError) as caught:
             list(parts)
         assert caught.value.reason == "files-changed"
@@ -248,15 +248,33 @@ def test_a_query_over_a_scan_reads_paths_into_a_variant_that_the_scan_selects(tm
 
 
 @pytest.mark.parametrize("form", ["parquet", "delta", "iceberg"])
-def test_a_query_over_a_scan_of_files_reads_paths_into_one_of_its_variants(tmp_path, form):
+def test_a_query_over_a_scan_of_files_reads_paths_into_all_of_its_variants(tmp_path, form):
     both = {"v": pv.parse_json(['{"a": 1}', '{"a": 2}']), "w": pv.parse_json(['{"k": 3}', '{"k": 4}'])}
     table = opened_rows(tmp_path, form, **both)
     scan = table.scan({"x": "v", "y": "w", "k": "$.k"}, "$.k:int = 4", column="w")
     assert pv.sql("SELECT y:k::int AS n, k::int AS k FROM s", s=scan).to_pylist() == [{"n": 4, "k": 4}]
     assert pv.sql("SELECT w:k::int AS k FROM s", s=table.scan(["v", "w"])).to_pylist() == [{"k": 3}, {"k": 4}]
-    for query in ("SELECT x:a::int AS a FROM s", "SELECT x:a::int AS a, y:k::int AS k FROM s"):
-        with pytest.raises(pv.VariantError, match="paths into v and w, columns of one scan: query the table"):
-            pv.sql(query, s=scan)
+    assert pv.sql("SELECT x:a::int AS a, y:k::int AS k FROM s", s=scan).to_pylist() == [{"a": 2, "k": 4}]
+
+
+@pytest.mark.parametrize("form", ["parquet", "delta", "iceberg", "vortex"])
+def test_paths_into_two_variants_are_read_by_one_scan_which_skips_files(tmp_path, form):
+    for number in (1, 3):
+        rows = [{"a": number, "b": {"c": "x"}}, {"a": number + 1}]
+        both = {"v": pv.VariantArray.from_pylist(rows), "w": pv.VariantArray.from_pylist([{"k": "p"}, {"k": [number]}])}
+        if form in ("parquet", "vortex"):
+            pv.write(str(tmp_path / f"t{number}.{form}"), both, format=form, schema="a int")
+        elif number == 1:
+            pv.write(str(tmp_path / "t"), both, format=form)
+        else:
+            pv.open(str(tmp_path / "t")).append(both)
+    source = str(tmp_path / (f"*.{form}" if form in ("parquet", "vortex") else "t"))
+    planned = plan_sql("SELECT w:k::array<int> AS k, v:b.c::string AS c, w FROM t WHERE v:a::int > 2", {"t": source})
+    rows = sorted(planned.run().to_pylist(), key=str)
+    assert rows == [{"k": None, "c": "x", "w": '{"k":"p"}'}, {"k": [3], "c": None, "w": '{"k":[3]}'}]
+    (plan,) = planned.plans.values()
+    report = plan.explain()
+    assert getattr(report, "inside", report).files_read == 1
 
 
 def opened_rows(folder, form, **variants):

@@ -158,7 +158,8 @@ def _of_table(table: Table, column: str | None) -> DataSet:
     name = f"{without_secrets(table.uri)} ({version})"
     if table.options.partition:
         described = _in_partition(name, table.options.partition, described, plan.partitions())
-    files = [DataFile(plan.source(file), partial(plan.variant_in, file), file.has_deletes) for file in described]
+    (values,) = plan.selection
+    files = [DataFile(plan.source(f), partial(plan.variant_in, f, values), f.has_deletes) for f in described]
 
     def read() -> Iterator[RowBatch]:
         for file, description in zip(files, described, strict=True):
@@ -168,7 +169,7 @@ def _of_table(table: Table, column: str | None) -> DataSet:
             rows = plan.read(TableScanTask((description,), description.size))  # without deleted rows
             yield from _numbered((VariantArray.from_arrow(part, "v") for part in rows), file.source.path)
 
-    return _of_files(name, table, ".".join(plan.place), files, read)
+    return _of_files(name, table, values.column, files, read)
 
 
 def _numbered(parts: Iterable[VariantArray], file: str | None) -> Iterator[RowBatch]:
@@ -247,7 +248,7 @@ def _of_vortex(table: Table, column: str | None) -> DataSet:
         for scan in scans:
             yield from _numbered((VariantArray.from_arrow(part, "v") for part in scan.tables([0])), scan.file.path)
 
-    return DataSet(_name_of(table), "vortex", scans[0].column, size, read, rows=rows)
+    return DataSet(_name_of(table), "vortex", str(scans[0].question.selection[0].column), size, read, rows=rows)
 
 
 def _of_memory(table: Table, column: str | None) -> DataSet:

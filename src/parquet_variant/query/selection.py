@@ -195,16 +195,19 @@ class Question(Record):
         """The names in the data of the columns that are not paths."""
         return list(dict.fromkeys(column.stored_name for column in self.columns if column.path is None))
 
-    def bound(self, types: Mapping[str, pa.DataType | None], zone: str) -> Question:
+    def bound(self, types: Mapping[str, pa.DataType | None], zone: str, variant: str | None = None) -> Question:
         """Return the request with the types of its ordinary columns, and the filter bound to all types.
 
         `types`: by name in the data; that of a Variant is None. A column that is not among them keeps its type.
+        `variant`: the Variant column of the paths that name none.
         """
         predicate, columns = self.predicate, list(self.columns)
         for number, column in enumerate(columns):
             if column.path is None:
                 name = column.stored_name
                 columns[number] = replace(column, type=types.get(name, column.type), column=name)
+            elif column.column is None:
+                columns[number] = replace(column, column=variant)
         if predicate is not None:
             predicate = bind(predicate, {column.name: column.output for column in columns}, zone)
         count = len(self.selection)

@@ -21,13 +21,12 @@ from parquet_variant.errors import PredicateError, VariantError, strings_of
 from parquet_variant.ops.interop.tables import rows_of, with_json_as_variants, with_nested_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, TableColumns, read_filter
-from parquet_variant.sql_query.scans import ScanOptions, TextScan, has_casts, side_by_side
+from parquet_variant.sql_query.scans import ScanOptions, TextScan, has_casts
 from parquet_variant.sql_query.tables import BoundTable, Plan
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.files import MemoryScan
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
-from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.types.forms import holds_json, is_json_type
 from parquet_variant.types.path import VariantPath, split_type
 
@@ -138,18 +137,15 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
     columns = replace(TableColumns.of(schema), variants=list(variants), nested=nested)
 
     def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
-        def plan(column: str | None, group: Mapping[str, Selected], predicate: Predicate | None) -> PlannedQuery:
-            outputs = tuple(replace(output, name=name) for name, output in group.items())
-            bound = Question(outputs, (), predicate).bound(columns.ordinary, options.zone)
-            given = options.errors, options.zone, options.threads
-            parquet = ParquetScan(sources, bound, column, True, *given, coarse=True)
-            return replace(parquet, dictionaries=parquet.strings_with_dictionary()) if options.dictionaries else parquet
-
         # For a query that needs rows but no column, a column that no file has.
-        planned = side_by_side(needed or {"": Selected.of("", kind=pa.null())}, predicate, plan)
-        if options.only_bounds and options.errors == "null" and isinstance(planned, ParquetScan):
-            return replace(planned, only_bounds=True)
-        return planned
+        needed = needed or {"": Selected.of("", kind=pa.null())}
+        outputs = tuple(replace(output, name=name) for name, output in needed.items())
+        bound = Question(outputs, (), predicate).bound(columns.ordinary, options.zone)
+        given = options.errors, options.zone, options.threads
+        planned = ParquetScan(sources, bound, True, *given, coarse=True)
+        if options.dictionaries:
+            planned = replace(planned, dictionaries=planned.strings_with_dictionary())
+        return replace(planned, only_bounds=options.only_bounds and options.errors == "null")
 
     files = [file.path for file in sources]
     return BoundTable(name, columns, tuple(schema.names), scan, files=files, parquet_files=lambda: sources)
@@ -195,8 +191,7 @@ def _plan_of_paths(scan: Callable[..., PlannedQuery], columns: TableColumns) -> 
         if not needed:  # the cheapest column, for a query that needs rows but no column
             names = sorted(columns.ordinary, key=lambda name: not pa.types.is_primitive(columns.ordinary[name]))
             needed = {names[0]: Selected.of(names[0])} if names else {"": _any_row(columns.variants[0])}
-        given = {"zone": options.zone, "threads": options.threads}
-        return side_by_side(needed, predicate, lambda column, *part: scan(*part, column=column, **given))
+        return scan(needed, predicate, zone=options.zone, threads=options.threads)
 
     return plan
 
@@ -237,27 +232,7 @@ def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate 
     filter_of_query = None if predicate is None else bind(predicate, types, options.zone)
     filters = [part for part in (filter_of_scan, filter_of_query) if part is not None]
     both = joined(And, filters) if filters else None
-    scan = replace(plan, question=Question(tuple(outputs), hidden, both))
-    return scan if isinstance(scan, MemoryScan) else _into_one_variant(scan)
-
-
-def _into_one_variant(scan: Any) -> Any:
-    """Return a scan of files with paths into the Variant column that the columns of the paths name, if they do.
-
-    Raises `VariantError` for paths into several Variant columns, of which a scan reads one.
-    """
-    of_paths = {column.column for column in scan.question.columns if column.path is not None}
-    if of_paths <= {None}:
-        return scan
-    is_table = isinstance(scan, TableScan)
-    own = ".".join(scan.place or ()) if is_table else scan.column
-    names = sorted({own if name is None else name for name in of_paths} - {None})
-    if is_table:
-        names = sorted({scan.current.columns.get(name).name for name in names})
-    if len(names) > 1:
-        problem = f"the query has paths into {' and '.join(names)}, columns of one scan: query the table, not a scan"
-        raise VariantError(problem, reason="several-variant-columns")
-    return replace(scan, place=(names[0],)) if is_table else replace(scan, column=names[0])
+    return replace(plan, question=Question(tuple(outputs), hidden, both))
 
 
 # ---- JSON and Arrow data

@@ -1,4 +1,4 @@
-"""Scans of the tables of a query: several Variant columns, and columns of JSON text.
+"""Scans of the tables of a query with columns of JSON text.
 
 Of JSON text each row is parsed once, in threads, and paths are read as from a Variant column. Leaves planning scans to
 `binding`, and paths to `tables.table.files`.
@@ -13,12 +13,10 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table, one_chunk
-from parquet_variant.errors import VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import with_json_as_variants
 from parquet_variant.ops.parse_json import parse_paths
-from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support.choices import Errors
 from parquet_variant.support.fork_safety import cached_property
@@ -36,63 +34,6 @@ class ScanOptions(Record):
     threads: int | None = None  # Number of worker threads.
     dictionaries: bool = False  # Whether the engine accepts dictionary-encoded strings.
     only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
-
-
-def side_by_side(
-    needed: Mapping[str, Selected],
-    predicate: Predicate | None,
-    plan: Callable[[str | None, Mapping[str, Selected], Predicate | None], PlannedQuery],
-) -> PlannedQuery:
-    """Plan one scan per Variant column, since a scan reads paths of one, and join their columns.
-
-    `plan`: plans the scan of a Variant column and some columns. Its predicate is used only if it is the only scan.
-    """
-    variants = list(dict.fromkeys(column.stored_name for column in needed.values() if column.path is not None))
-    if len(variants) < 2:
-        return plan(next(iter(variants), None), needed, predicate)
-    plans = []
-    for variant in variants:  # ordinary columns belong to the first scan
-        of_scan = (None, variant) if variant == variants[0] else (variant,)
-        places = {name: None if column.path is None else column.stored_name for name, column in needed.items()}
-        plans.append(plan(variant, {name: needed[name] for name in needed if places[name] in of_scan}, None))
-    return _SideBySide(plans, tuple(needed))
-
-
-class _SideBySide(PlannedQuery, Record, repr=False):
-    """Several scans of the same rows, with some of the columns each; none of them may skip a row."""
-
-    plans: Sequence[PlannedQuery]
-    names: tuple[str, ...]
-    question = Question(())  # Each scan has its own.
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        fields = {field.name: field for plan in self.plans for field in plan.schema}
-        return pa.schema([fields[name] for name in self.names])
-
-    @property
-    def bytes_read(self) -> int:
-        """The bytes that the scans have read so far in this process."""
-        return sum(plan.bytes_read for plan in self.plans)
-
-    def explain(self) -> None:
-        """Return None: the scans have a report each."""
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield the rows in batches."""
-        streams = [plan.batches() for plan in self.plans]
-        waiting: list[pa.Table | None] = [None] * len(streams)
-        while True:
-            waiting = [table or next(stream, None) for table, stream in zip(waiting, streams, strict=True)]
-            parts = [table for table in waiting if table is not None]
-            if not parts:
-                return
-            if len(parts) < len(streams):
-                raise VariantFileError("the files changed while they were read", reason="files-changed")
-            rows = min(map(len, parts))
-            columns = {name: part.column(name).slice(0, rows) for part in parts for name in part.column_names}
-            yield pa.table([columns[name] for name in self.names], schema=self.schema)
-            waiting = [part.slice(rows) for part in parts]
 
 
 _WITHOUT_ZONE = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)

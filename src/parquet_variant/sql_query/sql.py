@@ -259,7 +259,7 @@ class SqlQuery(Record, frozen=False):
 
     def _states(self) -> dict[str, Any]:
         """Return the state of each local file that several scans read; all scans must read the same version."""
-        scans = [path for use in self.rewritten.uses for path in use.table.files for _ in range(use.scans)]
+        scans = [path for use in self.rewritten.uses for path in use.table.files]
         return {path: (state_of(path) or ())[:4] for path, number in Counter(scans).items() if number > 1}
 
     def sql_error(self, error: Exception) -> SqlError:

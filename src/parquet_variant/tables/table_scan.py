@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from parquet_variant.io.parallel import grouped, in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate, joined
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report
 from parquet_variant.tables.columns import align_table, by_logical_name, unshredded
@@ -117,8 +119,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
     # The table at one version: its columns (`struct`), those that queries may name (`columns`), its `storage`, itself
     # `for_tasks`, and the `place` of a data file: its storage, its path there, and its name for errors.
     current: Any
-    question: Question  # The request, bound to the types of the columns.
-    place: Place | None = None  # The place of the Variant column, as names of the table; None if no path is selected.
+    question: Question  # The request, bound to the types of the columns; paths name their Variant columns.
     skipping: bool = True  # Whether to use statistics of the table and of files.
     zone: str = "UTC"  # Session time zone of casts.
     threads: int | None = None  # Number of row groups to read at the same time (default: one per CPU).
@@ -138,17 +139,15 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
     ) -> Self:
         """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
         thread_count(threads)
-        question, place = Question.of(columns, where), None
+        question = Question.of(columns, where)
         fields = dict(zip(question.ordinary_names, current.columns.select(question.ordinary_names).fields, strict=True))
         types = {name: None if f.type == VARIANT else arrow_type(f.type) for name, f in fields.items()}
-        bound = question.bound(types, zone)
-        if any(selected.path is not None for selected in bound.columns):
-            places = {".".join(place): place for place in reachable_variants(current.columns)}
+        if any(selected.path is not None and selected.column is None for selected in question.columns):
             named = {f.name for f in fields.values() if f.type == VARIANT}
             if column is None and len(named) == 1:  # paths are into the Variant column that is selected by name
                 column = named.pop()
-            place = places[chosen_variant(list(places), column, TableError)]
-        return cls(current, bound, place, skipping, zone, threads)
+            column = chosen_variant([".".join(way) for way in reachable_variants(current.columns)], column, TableError)
+        return cls(current, question.bound(types, zone, column), skipping, zone, threads)
 
     @classmethod
     def read_table(cls, current: Any, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
@@ -212,9 +211,18 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
 
     # ---- plans
 
-    def variant_in(self, file: File, opened: OpenFile) -> str | None:
-        """Return the dotted name of the Variant column in an open data file; None if the file does not have it."""
-        return None if self.place is None else self._columns(file, opened).variant_name(self.place)
+    @cached_property
+    def _places(self) -> dict[str, Place]:
+        return {".".join(place): place for place in reachable_variants(self.current.columns)}
+
+    def place_of(self, selected: Selected) -> Place:
+        """Return the place of the Variant column of a path, as names of the table."""
+        name = str(selected.column)
+        return self._places.get(name, (name,))
+
+    def variant_in(self, file: File, selected: Selected, opened: OpenFile) -> str | None:
+        """Return the dotted name of the Variant column of a path in an open data file; None if the file lacks it."""
+        return self._columns(file, opened).variant_name(self.place_of(selected))
 
     def explain(self) -> TableScanReport:
         """Return how much the scan would read; this opens the footers of the files that may hold a match."""
@@ -240,7 +248,7 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
         return self._read(self._files())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self.question, self.place, self.skipping, self.zone, self.threads
+        parts = self.question, self.skipping, self.zone, self.threads
         return type(self), (self.current.for_tasks(), *parts)
 
     # ---- one file
@@ -248,13 +256,13 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
     def _plan(self, file: File, opened: OpenFile) -> _FilePlan:
         """Return the scan of an open file, with the part of the query that the scan does not answer."""
         columns = self._columns(file, opened)
-        name = self.variant_in(file, opened)
+        variant_name = cache(columns.variant_name)
         inside: list[Selected] = []
         missing: list[Selected] = []
         for selected in self.question.columns:
             if selected.path is not None:
-                if name is not None:
-                    inside.append(selected)
+                if (name := variant_name(self.place_of(selected))) is not None:
+                    inside.append(replace(selected, column=name))
                 continue
             stored = columns.stored_field(selected)
             if stored is None:
@@ -277,7 +285,6 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
         scan = Scan(
             sources=(opened.source,),
             question=Question(tuple(inside), predicate=joined(And, pushed) if pushed else None),
-            column=name,
             skipping=self.skipping and not positions,
             zone=self.zone,
             threads=self.threads,

@@ -8,7 +8,7 @@ applied again; and the ranges of rows that are skipped. `query.predicate` owns t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial, reduce
 from typing import Any, ClassVar, TypeAlias
@@ -29,6 +29,7 @@ from parquet_variant.layouts.layout import Step, next_group, walk_path
 from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.ops.columns.extract_path import columns_of_path
 from parquet_variant.query.predicate import And, Compare, In, Or, Predicate, evaluate, joined
+from parquet_variant.query.predicate import columns_of as columns_of_filter
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support import arrow_compute as pc
@@ -41,13 +42,16 @@ from parquet_variant.types.path import VariantPath
 class TypedPart(Record):
     """A typed field inside Vortex's own type, at whose path no value is in bytes."""
 
+    column_name: str
     levels: tuple[str, ...]  # The path.
     type: pa.DataType  # The column's type.
 
-    def expression(self, column: str | None) -> Any:
+    @property
+    def expression(self) -> Any:
         """See `StoragePart.expression`."""
         expr = vortex().expr
-        return expr.variant_get(expr.column(column), list(self.levels), vortex().DType.from_arrow(self.type))
+        column = expr.column(self.column_name)
+        return expr.variant_get(column, list(self.levels), vortex().DType.from_arrow(self.type))
 
     def column(self, array: pa.Array) -> pa.StructArray:
         """See `StoragePart.column`."""
@@ -64,7 +68,13 @@ class WholePart(Record):
     is_json: bool = False
     levels: ClassVar[tuple[str, ...]] = ()
 
-    def expression(self, column: str | None) -> Any:
+    @property
+    def column_name(self) -> str:
+        """The name of the column."""
+        return ".".join(self.place)
+
+    @property
+    def expression(self) -> Any:
         """See `StoragePart.expression`."""
         return vortex().expr.column(self.place[0])
 
@@ -80,31 +90,35 @@ class WholePart(Record):
 class StoragePart(Record):
     """A part of a storage struct."""
 
+    column_name: str
     levels: tuple[str, ...]  # The fields along the path.
     only_value: bool  # True if only ``value`` of the last group is needed.
     has_metadata: bool  # True if bytes are read.
     has_value: bool  # True if the last group has a ``value`` column.
 
-    def group(self, column: str | None) -> Any:
-        """Return the expression for the last group."""
+    @property
+    def group(self) -> Any:
+        """The expression for the last group."""
         expr = vortex().expr
-        group = expr.column(column)
+        group = expr.column(self.column_name)
         for name in self.levels:
             group = expr.get_item(name, expr.get_item("typed_value", group))
         return group
 
-    def expression(self, column: str | None) -> Any:
-        """Return the expression that reads the part: a struct."""
-        expr, group = vortex().expr, self.group(column)
+    @property
+    def expression(self) -> Any:
+        """The expression that reads the part: a struct."""
+        expr, group = vortex().expr, self.group
+        column = expr.column(self.column_name)
         pieces = {}
         if self.has_metadata:
-            pieces["metadata"] = expr.get_item("metadata", expr.column(column))
+            pieces["metadata"] = expr.get_item("metadata", column)
         if not self.only_value:
             pieces["group"] = group
         elif self.has_value:
             pieces["value"] = expr.get_item("value", group)
         if not pieces:  # no row has a value, but a column is needed to know the number of rows
-            pieces["nothing"] = expr.is_null(expr.column(column))
+            pieces["nothing"] = expr.is_null(column)
         return expr.pack(pieces)
 
     def column(self, array: pa.Array) -> pa.StructArray:
@@ -123,20 +137,20 @@ class StoragePart(Record):
         return with_metadata(storage if kind == storage.type else storage.cast(kind))
 
 
-def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
+def part_of(column: str, storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
     """Return the part of a stored column that a path needs as a type (None for a Variant); without levels and with all
     of the last group, it is the whole column.
 
     >>> typed = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
     >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
-    >>> part_of(storage, VariantPath.parse("$.a"), pa.int64())
-    StoragePart(levels=('a',), only_value=False, has_metadata=False, has_value=False)
-    >>> part_of(storage, VariantPath.parse("$.b"), pa.int64())
-    StoragePart(levels=(), only_value=True, has_metadata=True, has_value=True)
+    >>> part_of("v", storage, VariantPath.parse("$.a"), pa.int64())
+    StoragePart(column_name='v', levels=('a',), only_value=False, has_metadata=False, has_value=False)
+    >>> part_of("v", storage, VariantPath.parse("$.b"), pa.int64())
+    StoragePart(column_name='v', levels=(), only_value=True, has_metadata=True, has_value=True)
     """
     group, levels, step = ArrowGroup(storage), list[str](), Step.FOUND
     if group.child("typed_value") is None:
-        return StoragePart((), False, True, True)
+        return StoragePart(column, (), False, True, True)
     for segment in path.segments:
         step, child = next_group(group, segment)
         if child is None or not isinstance(segment, str):
@@ -151,7 +165,7 @@ def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | Non
     else:  # for bytes along the path
         columns = columns_of_path(storage, path)
         has_metadata = len(columns) != 1 or columns[0][-1] == "value"
-    return StoragePart(tuple(levels), only_value, has_metadata, group.child("value") is not None)
+    return StoragePart(column, tuple(levels), only_value, has_metadata, group.child("value") is not None)
 
 
 # A part of a Variant column that answers a path.
@@ -167,30 +181,36 @@ _FLOAT_OPS = ("=", "<", "<=")
 
 
 def pushed_filter(
-    predicate: Predicate, by_name: dict[str, Selected], column: str | None, storage: pa.StructType
+    predicate: Predicate, by_name: Mapping[str, Selected], storage_of: Callable[[Selected], pa.StructType | None]
 ) -> Any | None:
-    """Return the part of a bound filter that Vortex may apply, as an expression; None if there is no such part."""
+    """Return the part of a bound filter that Vortex may apply, as an expression; None if there is no such part.
+
+    `storage_of`: returns the storage type of the Variant column of a path, None if Vortex cannot read parts of it.
+    """
     expr = vortex().expr
     if isinstance(predicate, And | Or):
-        parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
+        parts = [pushed_filter(part, by_name, storage_of) for part in predicate.parts]
         pushed = [part for part in parts if part is not None]
         if isinstance(predicate, Or):
             return None if len(pushed) < len(parts) else reduce(expr.or_, pushed)
         return reduce(expr.and_, pushed) if pushed else None
     if isinstance(predicate, In) and len(predicate.values) <= _MOST_VALUES:
         equals = [Compare(predicate.column, "=", literal) for literal in predicate.values]
-        return pushed_filter(joined(Or, equals), by_name, column, storage)
+        return pushed_filter(joined(Or, equals), by_name, storage_of)
     if not isinstance(predicate, Compare):
         return None
-    return _compare(predicate, by_name[predicate.column], column, storage)
+    selected = by_name[predicate.column]
+    storage = None if selected.path is None else storage_of(selected)
+    return None if storage is None else _compare(predicate, selected, storage)
 
 
-def _compare(compare: Compare, selected: Selected, column: str | None, storage: pa.StructType) -> Any | None:
+def _compare(compare: Compare, selected: Selected, storage: pa.StructType) -> Any | None:
     """Return the expression for rows whose typed value satisfies the comparison, or whose value is not typed."""
     expr = vortex().expr
     if selected.path is None or selected.path.has_wildcard or selected.type is None:
         return None
-    part, end = part_of(storage, selected.path, selected.type), walk_path(ArrowGroup(storage), selected.path)
+    part = part_of(selected.stored_name, storage, selected.path, selected.type)
+    end = walk_path(ArrowGroup(storage), selected.path)
     typed = end.group.child("typed_value")
     if end.step is not Step.FOUND or end.is_repeated or typed is None:
         return None
@@ -207,7 +227,7 @@ def _compare(compare: Compare, selected: Selected, column: str | None, storage: 
         literal = expr.literal(library.float_(64), value) if value == value and value else None
     if literal is None:
         return None
-    group = part.group(column)
+    group = part.group
     comparison = getattr(expr, _VORTEX_OPS[compare.op])(expr.get_item("typed_value", group), literal)
     return expr.or_(expr.is_not_null(expr.get_item("value", group)), comparison) if part.has_value else comparison
 
@@ -235,7 +255,7 @@ class VortexScan(PlannedQuery, Record, repr=False):
         """Report how much of the files would be read."""
         report, layouts = VortexScanReport(), set[str]()
         for planned in self.files:
-            file, ranges, numbers, column = planned.file, planned.statistics, planned.range_numbers, str(planned.column)
+            file, ranges, numbers = planned.file, planned.statistics, planned.range_numbers
             report.files_total += 1
             report.files_read += bool(numbers)
             report.row_groups_total += 1 if ranges is None else ranges.count
@@ -247,9 +267,9 @@ class VortexScan(PlannedQuery, Record, repr=False):
             report.bytes_read += file.size if numbers else 0
             report.columns_total = max(report.columns_total, len(ArrowGroup(pa.struct(list(file.schema))).leaves()))
             for part in set(planned.parts.values()):
-                name = part if isinstance(part, str) else ".".join((column, *part.levels))
+                name = part if isinstance(part, str) else ".".join((part.column_name, *part.levels))
                 report.columns[name] = report.columns.get(name, 0) + len(numbers)
-            layouts |= {file.layouts[column]} if column in file.layouts else set()
+            layouts |= {file.layouts[column] for column in planned.variants if column in file.layouts}
             report.filters_in_file |= planned.filter() is not None
         report.layouts = tuple(sorted(layouts))
         return report
@@ -278,22 +298,29 @@ class FileScan(Record):
     """The plan of one file."""
 
     file: OpenVortexFile
-    question: Question  # Bound to the types of all files.
-    column: str | None  # The Variant column; None if no path is selected, or the file lacks the column.
+    question: Question  # Bound to the types of all files; a path names its Variant column here, "" if it is missing.
     skips_by: Predicate | None  # The filter by which rows may be skipped.
     cast: bool  # Whether values of other types are cast; without, they are null.
     zone: str
     threads: int | None
 
     @property
-    def statistics(self) -> RangeStatistics | None:
-        """The statistics of the Variant column by ranges of rows; None if the file has none."""
-        return self.file.note(self.column).statistics
+    def variants(self) -> list[str]:
+        """The Variant columns of the paths that the file has, those of the filter first."""
+        filtered = set() if self.skips_by is None else columns_of_filter(self.skips_by)
+        columns = sorted(self.question.columns, key=lambda selected: selected.name not in filtered)
+        names = (str(selected.column) for selected in columns if selected.path is not None)
+        return list(filter(None, dict.fromkeys(names)))
 
     @property
-    def kind(self) -> pa.StructType | None:
-        """The storage type of the Variant column in the file; None for JSON text, and for a Variant in a struct."""
-        return self.file.schema.field(self.column).type if self.column in self.file.layouts else None
+    def statistics(self) -> RangeStatistics | None:
+        """The statistics by ranges of rows of the first Variant column, by which rows are skipped; None without any."""
+        return self.file.note(next(iter(self.variants), None)).statistics
+
+    def storage_of(self, selected: Selected) -> pa.StructType | None:
+        """Return the storage type of the Variant column of a path; None for JSON text, and a Variant in a struct."""
+        column = selected.column
+        return self.file.schema.field(column).type if column in self.file.layouts else None
 
     @cached_property
     def parts(self) -> dict[str, Part | str]:
@@ -304,12 +331,14 @@ class FileScan(Record):
     def _part(self, selected: Selected) -> Part | str | None:
         if selected.path is None:
             return selected.column if selected.column in self.file.schema.names else None
-        if self.column is None:
+        column, storage = selected.stored_name, self.storage_of(selected)
+        if not column:
             return None
-        if self.kind is None:
-            place = self.file.nested_variants.get(str(self.column))
-            return WholePart(place or (str(self.column),), is_json=place is None)
-        typed = self.file.note(self.column).typed_schema
+        if storage is None:
+            place = self.file.nested_variants.get(column)
+            return WholePart(place or (column,), is_json=place is None)
+        note = self.file.note(column)
+        typed, ranges = note.typed_schema, note.statistics
         node = None if typed is None else typed.get(selected.path)
         # For a Variant result the typed column is not enough: its null may be Variant null, a missing field or an
         # absent row. Nor is it if a value at the path is in bytes, in a range that is read.
@@ -318,13 +347,16 @@ class FileScan(Record):
             and node.type in _UNCAST_TYPES
             and selected.path.segments
             and selected.type is not None
-            and self.statistics is not None
-            and (of_path := self.statistics.paths.get(selected.path)) is not None
-            and not any(of_path.field("in_bytes")[number].as_py() for number in self.range_numbers)
+            and ranges is not None
+            and (of_path := ranges.paths.get(selected.path)) is not None
+            and not any(
+                of_path.field("in_bytes")[number].as_py()
+                for number in (self.range_numbers if column == self.variants[0] else range(ranges.count))
+            )
         ):
-            return TypedPart(tuple(map(str, selected.path.segments)), node.type)
-        part = part_of(self.kind, selected.path, selected.type)
-        return part if part.levels or part.only_value else WholePart((str(self.column),))
+            return TypedPart(column, tuple(map(str, selected.path.segments)), node.type)
+        part = part_of(column, storage, selected.path, selected.type)
+        return part if part.levels or part.only_value else WholePart((column,))
 
     # -- skipping
 
@@ -338,7 +370,7 @@ class FileScan(Record):
 
         def statistics_in(number: int, name: str) -> ColumnStatistics:
             path, kind = by_name[name].path, by_name[name].type
-            if path is None:
+            if path is None or by_name[name].column != self.variants[0]:
                 return UNKNOWN
             return ranges.of_path(path, kind, number, cast=self.cast and not by_name[name].exact)
 
@@ -359,10 +391,8 @@ class FileScan(Record):
 
     def filter(self) -> Any:
         """Return the part of the filter that Vortex applies, which may skip zones of the file; None without one."""
-        if self.skips_by is None or self.kind is None:
-            return None
         by_name = {selected.name: selected for selected in self.question.columns}
-        return pushed_filter(self.skips_by, by_name, self.column, self.kind)
+        return None if self.skips_by is None else pushed_filter(self.skips_by, by_name, self.storage_of)
 
     # -- the result
 
@@ -372,10 +402,7 @@ class FileScan(Record):
         # A file without any of the columns has rows, of which its first column knows the number.
         parts = dict.fromkeys(self.parts.values()) or self.file.schema.names[:1]
         names: dict[Part | str, str] = {part: f"p{number}" for number, part in enumerate(parts)}
-        pieces = {
-            name: expr.column(part) if isinstance(part, str) else part.expression(self.column)
-            for part, name in names.items()
-        }
+        pieces = {name: expr.column(part) if isinstance(part, str) else part.expression for part, name in names.items()}
 
         def numbered_batches() -> Iterator[tuple[int, pa.RecordBatch]]:
             """Yield the batches that have rows, each with the number of its first row."""
@@ -406,8 +433,7 @@ class FileScan(Record):
                     columns[selected.name] = as_in_first_file(str(part), array, selected.type, self.file.path)
                 continue
             if part not in by_part:
-                # No row of a file with JSON text is skipped, so that the number of the row is right.
-                with json_errors(str(self.column), self.file.path, start=start):
+                with json_errors(part.column_name, self.file.path, start=start):
                     by_part[part] = known_versions(part.column(array))
             inner = replace(selected, path=VariantPath()) if isinstance(part, TypedPart) else selected
             columns[selected.name] = inner.values_in(by_part[part], lossless=not self.cast, zone=self.zone)
@@ -436,14 +462,28 @@ def scan(
     thread_count(threads)
     question, files = Question.of(columns, where), open_files(path)
     schema = read_schema(path, question.ordinary_names)
-    bound = question.bound({field.name: None if is_variant_field(field) else field.type for field in schema}, zone)
-    having = files_with_variant(files, column) if any(selected.path is not None for selected in bound.columns) else []
+    types = {field.name: None if is_variant_field(field) else field.type for field in schema}
+    bound = question.bound(types, zone, column)
+    having = {s.column: files_with_variant(files, s.column) for s in bound.columns if s.path is not None}
+
+    def in_file(selected: Selected, file: OpenVortexFile) -> Selected:
+        """Return a column with the name of the Variant column of its path in a file."""
+        name = selected.column
+        if selected.path is None or file not in having[name]:
+            return selected if selected.path is None else replace(selected, column="")
+        # A Variant, which may be inside of structs (``s.v``), or JSON text if it is named or the only choice.
+        if name in file.nested_variants and name not in file.schema.names:
+            return selected
+        has_choice = name is not None or not file.layouts
+        return replace(selected, column=choose_variant(file, name, json=has_choice and bool(file.json_columns)))
+
     planned = []
     for file in files:
-        name = column if file in having else None
-        # A Variant, which may be inside of structs (``s.v``), or JSON text if it is named or the only choice.
-        if file in having and (column not in file.nested_variants or column in file.schema.names):
-            has_choice = column is not None or not file.layouts
-            name = choose_variant(file, column, json=has_choice and bool(file.json_columns))
-        planned.append(FileScan(file, bound, name, bound.predicate if skipping else None, cast, zone, threads))
+        in_this = tuple(in_file(selected, file) for selected in bound.columns)
+        count = len(bound.selection)
+        # No row of JSON text is skipped, so that errors have the numbers of rows.
+        is_text = any(selected.path is not None and selected.column in file.json_columns for selected in in_this)
+        skips_by = bound.predicate if skipping and not is_text else None
+        of_file = Question(in_this[:count], in_this[count:], bound.predicate)
+        planned.append(FileScan(file, of_file, skips_by, cast, zone, threads))
     return VortexScan(bound, tuple(planned))

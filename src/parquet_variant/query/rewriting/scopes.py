@@ -147,11 +147,6 @@ class TableUse(Record, frozen=False):
 
         return Pushdown(find_column, zone)
 
-    @property
-    def scans(self) -> int:
-        """The number of scans that read the table: a scan reads paths of one Variant column."""
-        return max(1, len({column.column for column in self.needed.values() if column.path is not None}))
-
 
 class Relation(Record, frozen=False):
     """A table, subquery or function in FROM."""

@@ -104,9 +104,9 @@ class _ScansVersion:
     scan: ClassVar[type[TableScan[Any]]]
     current: Any
 
-    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> TableScan[Any]:
-        """Return the scan of columns that expressions need; `variant`: the Variant column of their paths."""
-        return self.scan.plan(self.current, columns, column=variant, zone=zone)
+    def query(self, columns: NeededColumns, zone: str) -> TableScan[Any]:
+        """Return the scan of columns that expressions need."""
+        return self.scan.plan(self.current, columns, zone=zone)
 
 
 class ChangePlan(ABC, _ScansVersion, Generic[File], Record):
@@ -158,21 +158,11 @@ class ChangePlan(ABC, _ScansVersion, Generic[File], Record):
 
         every_row: Any = self.with_every_row(file)
         arrays: dict[str, Any] = {}
-        # A scan reads the paths of one Variant column; the first scan also reads the ordinary columns.
-        variants: list[str | None] = [
-            *dict.fromkeys(needed.column for needed in columns.values() if needed.path is not None)
-        ]
-        for number, variant in enumerate(variants or [None]):
-            selected = {
-                name: needed
-                for name, needed in columns.items()
-                if (needed.column == variant if needed.path is not None else number == 0)
-            }
-            if selected:
-                query = self.query(selected, variant, zone)
-                parts = list(query.read(TableScanTask((every_row,), every_row.size)))
-                table = pa.concat_tables(parts) if parts else empty_table(query.schema)
-                arrays |= {name: table[name] for name in selected}
+        if columns:
+            query = self.query(columns, zone)
+            parts = list(query.read(TableScanTask((every_row,), every_row.size)))
+            table = pa.concat_tables(parts) if parts else empty_table(query.schema)
+            arrays = dict(zip(table.column_names, table.columns, strict=True))
         live = self.live_rows(file, len(next(iter(arrays.values()))) if arrays else None)
         return numbered(arrays, len(live)), live
 
@@ -278,10 +268,7 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
             if part is None:
                 continue
             needed = {name: columns[name] for name in columns_of(part)}
-            variants = {column.column for column in needed.values() if column.path is not None}
-            if len(variants) > 1:
-                continue  # A query reads the statistics of one Variant column.
-            query = self.query(needed, next(iter(variants), None), zone)
+            query = self.query(needed, zone)
             files = self.prune(files, replace(query, question=replace(query.question, predicate=part).bound({}, zone)))
         return files
 
@@ -291,7 +278,7 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
 
     def holding_keys(self, files: FileSet, needed: Selected, name: str, keys: Any, zone: str) -> FileSet:
         """Return those of some files in which a column may hold one of some keys."""
-        query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
+        query = self.query({name: needed}, zone)
         kind = query.selection[0].output
         if kind is None or pa.types.is_nested(kind):
             return files

@@ -38,8 +38,7 @@ class MemoryScan(PlannedQuery, Record, repr=False):
     """A planned query over an Arrow table; `errors` and `zone` are as for `Table.scan`."""
 
     table: pa.Table
-    question: Question  # The request, bound to the types of the columns.
-    column: str  # The Variant column of the paths.
+    question: Question  # The request, bound to the types of the columns; paths name their Variant columns.
     errors: Errors = "null"
     zone: str = "UTC"
 
@@ -63,10 +62,9 @@ class MemoryScan(PlannedQuery, Record, repr=False):
             raise VariantFileError(
                 f"unknown column {missing[0]}: choose from {', '.join(types)}{as_path}", reason="no-such-column"
             )
-        column_name = column or (variants[0] if len(variants) == 1 else "")
         if any(selected.path is not None and selected.column is None for selected in question.columns):
-            column_name = chosen_variant(variants, column, VariantFileError, "no-such-column")
-        return cls(table, question.bound(types, zone), column_name, errors, zone)
+            column = chosen_variant(variants, column, VariantFileError, "no-such-column")
+        return cls(table, question.bound(types, zone, column), errors, zone)
 
     @property
     def bytes_read(self) -> int:
@@ -95,8 +93,7 @@ class MemoryScan(PlannedQuery, Record, repr=False):
     def _values(self, rows: pa.Table, selected: Selected, storage_of: Callable[[str], pa.StructArray]) -> pa.Array:
         if selected.path is None and selected.type is not None:
             return one_chunk(rows[selected.stored_name])
-        storage = storage_of(self.column if selected.column is None else selected.column)
-        return selected.values_in(storage, safe=self.errors == "raise", zone=self.zone)
+        return selected.values_in(storage_of(selected.stored_name), safe=self.errors == "raise", zone=self.zone)
 
 
 def typed_paths(columns: Iterable[Selected]) -> ShreddingSchema | None:

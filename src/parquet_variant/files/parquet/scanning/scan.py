@@ -100,7 +100,6 @@ class Scan(PlannedQuery, Record, repr=False):
 
     sources: tuple[ParquetSource, ...]
     question: Question  # The request, bound to the types of the files.
-    column: str | None = None  # The name of the Variant column, if there are several.
     skipping: bool = True  # Whether to skip row groups by their statistics.
     errors: Errors = "null"  # What a value that cannot be cast gives: null or an error.
     zone: str = "UTC"  # The session time zone of casts.
@@ -132,10 +131,10 @@ class Scan(PlannedQuery, Record, repr=False):
         # A skipped row cannot raise an error, so nothing is skipped with errors="raise".
         skipping = self.skipping and self.errors == "null"
         options = {"skipping": skipping, "only_bounds": self.only_bounds and self.predicate is None}
-        make = partial(plan_file, file, self.question.columns, self.predicate, self.column, **options)
+        make = partial(plan_file, file, self.question.columns, self.predicate, **options)
         if self.predicate is not None:
             return make()
-        return file.facts.plan((self.selection, self.column, *options.values(), file.source.partition), make)
+        return file.facts.plan((self.selection, *options.values(), file.source.partition), make)
 
     def _may_match_partition(self, source: ParquetSource) -> bool:
         """Return whether the partition of a file allows a match; other files are not opened."""
@@ -202,16 +201,16 @@ class Scan(PlannedQuery, Record, repr=False):
     def to_arrow(self) -> pa.Table:
         """Return the whole result, and warn of a path that no row has and that is similar to a path of the rows."""
         table = super().to_arrow()
-        paths = [column.path for column in self.question.columns if column.path is not None]
+        paths = [(column.column, column.path) for column in self.question.columns if column.path is not None]
         has_values = all(column.null_count < len(column) for column in table.columns)
         # The keys are read from the files, which takes requests to an object store.
         if has_values or not paths or is_remote(self.sources):
             return table
-        keys = frozenset[str]()
+        keys = dict.fromkeys((variant for variant, _ in paths), frozenset[str]())
         with suppress(VariantError):  # whoever reads the values reports it
-            keys = keys_of_files(self.sources, self.column)
-        for path in dict.fromkeys(paths) if keys else ():
-            hint = missing_path_hint(path, keys)
+            keys = {variant: keys_of_files(self.sources, variant) for variant in keys}
+        for variant, path in dict.fromkeys(paths):
+            hint = missing_path_hint(path, keys[variant]) if keys[variant] else None
             if hint is not None and "did you mean" in hint:
                 warnings.warn(hint, UserWarning, stacklevel=3)
         return table
@@ -244,7 +243,8 @@ class Scan(PlannedQuery, Record, repr=False):
         except BaseException:
             file.close()
             raise
-        alone = self.predicate is not None or (plan.column is not None and plan.column.layout == "unshredded")
+        variants = (output.variant for output in plan.outputs)
+        alone = self.predicate is not None or any(v is not None and v.layout == "unshredded" for v in variants)
         if groups and any(output.direct is not None for output in plan.outputs):
             alone = alone or file.facts.rows([groups[0].number]) >= _WORTH_PAGES
         threads = thread_count(self.threads)
@@ -312,10 +312,10 @@ def scan(
     check_choice("errors", errors, get_args(Errors))
     question, (first, *others) = Question.of(columns, where), locate(source, filesystem)
     sources = [replace(first, kept=[]), *others]  # a small remote file is requested once
-    bound = question.bound(types_in_files(sources, question.ordinary_names), zone)
-    has_paths = any(item.path is not None for item in bound.columns)
-    name = variant_of_files(sources, column).name if has_paths and (column is not None or others) else column
-    return Scan(tuple(sources), bound, name, skipping, errors, zone, threads)
+    if any(item.path is not None for item in question.columns) and (column is not None or others):
+        column = variant_of_files(sources, column).name
+    bound = question.bound(types_in_files(sources, question.ordinary_names), zone, column)
+    return Scan(tuple(sources), bound, skipping, errors, zone, threads)
 
 
 def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> pa.Schema:

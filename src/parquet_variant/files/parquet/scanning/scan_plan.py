@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -65,6 +65,7 @@ class Output(Record):
     """A selected column in one file: the columns of a path, an ordinary column, or a partition value."""
 
     selected: Selected
+    variant: VariantColumn | None = None  # The Variant column of the path.
     path: projection.PathColumns | None = None
     node: SchemaNode | None = None
     constant: pa.Scalar | None = None
@@ -122,9 +123,8 @@ class Output(Record):
 
 
 class FilePlan(Record, frozen=False):
-    """The plan of a query over a file: its Variant column, the selected columns in it, and the row groups to read."""
+    """The plan of a query over a file: the selected columns in it, and the row groups to read."""
 
-    column: VariantColumn | None
     outputs: list[Output]
     groups: list[GroupPlan]
 
@@ -143,7 +143,6 @@ def plan_file(
     file: OpenFile,
     selection: Sequence[Selected],
     predicate: Predicate | None,
-    column: str | None,
     *,
     skipping: bool = True,
     only_bounds: bool = False,
@@ -153,7 +152,7 @@ def plan_file(
     `skipping`: whether to use statistics; without them, every row group and every residual is read.
     `only_bounds`: whether only the minimum and maximum of the columns are needed.
     """
-    variant, outputs = _outputs_in(file, selection, column)
+    outputs = _outputs_in(file, selection)
     facts, named = file.facts, {item.name: output for item, output in zip(selection, outputs, strict=True)}
     pruning = predicate if skipping else None
 
@@ -183,30 +182,28 @@ def plan_file(
                 continue
         if pruning is None or matches(pruning, statistics, number):
             groups.append(GroupPlan(number, tuple(output.leaves(statistics) for output in outputs)))
-    return FilePlan(variant, outputs, groups)
+    return FilePlan(outputs, groups)
 
 
-def _outputs_in(
-    file: OpenFile, selection: Sequence[Selected], column: str | None
-) -> tuple[VariantColumn | None, list[Output]]:
-    """Return the Variant column, if the selection has paths, and the columns of each output; a missing one is null."""
-    variant = variant_in(file, column) if any(item.path is not None for item in selection) else None
+def _outputs_in(file: OpenFile, selection: Sequence[Selected]) -> list[Output]:
+    """Return the columns of each output in a file; a missing column is null."""
+    variants = {name: variant_in(file, name) for name in {i.column for i in selection if i.path is not None}}
     outputs, partition, stored = [], dict(file.source.partition), file.column_names
     is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # few requests matter more on object stores
     for item in selection:
         name = item.stored_name
-        if variant is not None and item.path is not None:
+        if item.path is not None and (variant := variants[item.column]) is not None:
             path = projection.columns_of_path(variant, item.path, item.type)
             leaf = path.primitive if is_local and not path.repeated else None
             kind = None if leaf is None else leaf_type(leaf)
-            outputs.append(Output(item, path, direct=leaf if kind in _DIRECT and kind == item.type else None))
+            outputs.append(Output(item, variant, path, direct=leaf if kind in _DIRECT and kind == item.type else None))
         elif item.path is not None or name not in stored:
             outputs.append(Output(item, constant=pa.scalar(None, item.field.type)))
         elif (constant := partition.get(name)) is not None:
             outputs.append(Output(item, constant=constant))
         else:
             outputs.append(Output(item, node=top_column(file.schema, name, file.name)))
-    return variant, outputs
+    return outputs
 
 
 class ScanTask(Record):
@@ -342,18 +339,31 @@ class FilePart(Record, frozen=False):
 
         file, plan, first = self.file, self.plan, self.groups[0]
         rows = file.facts.rows(group.number for group in self.groups)
-        selection = [output.selected for output in plan.outputs]
-        storage: pa.StructArray | None = None
-        # Shared by all paths, so that each distinct metadata is decoded once.
-        group: Group | ValuePositions | None = None
+        here, leaves = [plan.outputs[number] for number in outputs], first.leaves_of(outputs)
+        variants = {output.variant.name: output.variant for output in here if output.variant is not None}
+        spans: dict[str, UnshreddedValues | None] = {}
+        for name, variant in variants.items():
+            spans[name], leaves = self._spans(variant, here, leaves)
         table: pa.Table | None = None
-        spans, leaves = self._spans([selection[number] for number in outputs], first.leaves_of(outputs))
         if leaves:
             table = file.read_leaves([group.number for group in self.groups], leaves)
             self.bytes_read += plan.chunk_bytes(file, self.groups, outputs)
+
+        @cache  # shared by all paths, so that each distinct metadata is decoded once
+        def values_of(name: str) -> tuple[pa.StructArray, Group | ValuePositions]:
+            assert table is not None
+            storage, values = variant_storage(table, variants[name]), spans[name]
+            if values is None:
+                return storage, storage_group(storage)
+            group = values(storage.field("metadata"))
+            paths = [o.selected.path for o in here if o.variant is not None and o.variant.name == name]
+            group.look_up(path.segments for path in paths if path is not None)
+            return storage, group
+
         columns: dict[int, pa.Array] = {}
         for number in outputs:
-            selected, constant = selection[number], plan.outputs[number].constant
+            output = plan.outputs[number]
+            selected, constant = output.selected, output.constant
             if constant is not None:
                 columns[number] = pa.repeat(constant, rows)
             elif table is None or first.leaves[number] is None:
@@ -363,27 +373,21 @@ class FilePart(Record, frozen=False):
                 column = nested_array(plain_variants(table.select([name]), file), [name])
                 columns[number] = as_in_first_file(name, column, selected.field.type)
             else:
-                assert plan.column is not None
-                if storage is None:
-                    storage = variant_storage(table, plan.column)
-                    if spans is None:
-                        group = storage_group(storage)
-                    else:
-                        group = spans(storage.field("metadata"))
-                        group.look_up(path.segments for at in outputs if (path := selection[at].path) is not None)
-                assert group is not None
-                values = storage if selected.output is None else group
+                assert output.variant is not None
+                values = values_of(output.variant.name)[selected.output is not None]
                 columns[number] = selected.values_in(values, safe=self.safe, zone=self.zone)
         return columns
 
-    def _spans(self, selected: Sequence[Selected], leaves: list[int]) -> tuple[UnshreddedValues | None, list[int]]:
+    def _spans(
+        self, column: VariantColumn, outputs: Sequence[Output], leaves: list[int]
+    ) -> tuple[UnshreddedValues | None, list[int]]:
         """Return the spans of unshredded values, if they need not be copied, and the leaves that pyarrow must read."""
-        column = self.plan.column
-        if column is None or column.layout != "unshredded" or len(self.groups) > 1:
+        if column.layout != "unshredded" or len(self.groups) > 1:
             return None, leaves
         top, metadata, value = column.path[0], column.node.child("metadata"), column.node.child("value")
         # Whole values, of a path or of the column, are copied.
-        copied = (item.output is None if item.path is not None else item.stored_name == top for item in selected)
+        whole = [output for output in outputs if output.selected.output is None or output.variant is None]
+        copied = (o.selected.stored_name == top if o.variant is None else o.variant.name == column.name for o in whole)
         if any(copied) or metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
             return None, leaves
         spans = value_spans(self.file, self.groups[0].number, column)

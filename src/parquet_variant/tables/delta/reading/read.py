@@ -8,8 +8,9 @@ rows that commits changed (PROTOCOL.md, "Add CDC File"). Leaves the query to `ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -45,22 +46,25 @@ from parquet_variant.tables.table_scan import TableScan
 
 
 def _statistics(
-    current: Snapshot, files: pa.Table, place: Place | None, selection: Mapping[str, Selected]
+    current: Snapshot, files: pa.Table, place_of: Callable[[Selected], Place], selection: Mapping[str, Selected]
 ) -> dict[str, pruning.FileStatistics]:
     """Return the statistics of stored columns in some files, from the log."""
-    fields = {name: current.schema.get(selected.stored_name) for name, selected in selection.items()}
-    variant = tuple(f.physical_name for f in (() if place is None else fields_at(current.schema, place)))
+    variants = {
+        selected.column: tuple(f.physical_name for f in fields_at(current.schema, place_of(selected)))
+        for selected in selection.values()
+        if selected.path is not None
+    }
+    fields = {name: current.schema.get(s.stored_name) for name, s in selection.items() if s.path is None}
     places = [(f.physical_name,) for f in fields.values() if f is not None]
-    stats = read_stats(files, current.schema, [*places, *([variant] if variant else [])])
-    bounds: list[list[VariantArray]] = []
+    stats = read_stats(files, current.schema, [*places, *variants.values()])
+    bounds = cache(lambda variant: [_variants(stats, kind, variant) for kind in ("minValues", "maxValues")])
     by_column = {}
     for name, selected in selection.items():
-        field = fields[name]
+        field = fields.get(name)
         if selected.path is not None:
-            bounds = bounds or [_variants(stats, kind, variant) for kind in ("minValues", "maxValues")]
-            by_column[name] = pruning.path_statistics(
-                selected, bounds[0], bounds[1], len(files), _nulls(stats, variant)[1]
-            )
+            variant = variants[selected.column]
+            lower, upper = bounds(variant)
+            by_column[name] = pruning.path_statistics(selected, lower, upper, len(files), _nulls(stats, variant)[1])
         elif field is not None:
             column, lower, upper = (field.physical_name,), None, None
             if selected.type is not None and field.type != VARIANT:
@@ -222,7 +226,7 @@ class DeltaScan(TableScan[Add], repr=False):
             selected = {name: column for name, column in selection.items() if name not in statistics}
             if selected and len(candidates):
                 statistics = {name: column.part(mask) for name, column in statistics.items()}
-                statistics |= _statistics(current, candidates, self.place, selected)
+                statistics |= _statistics(current, candidates, self.place_of, selected)
                 mask = pruning.may_match_files(predicate, statistics, len(candidates))
                 pruned.by_statistics += len(candidates) - int(mask.sum())
                 candidates = candidates.filter(from_numpy(mask))

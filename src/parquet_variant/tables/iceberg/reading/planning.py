@@ -77,7 +77,7 @@ def _field(query: TableScan[Any], selected: Selected) -> Field | None:
     """Return the field that a selected column has its values from."""
     columns: StructType = query.current.struct
     if selected.path is not None:
-        return None if query.place is None else fields_at(columns, query.place)[-1]
+        return fields_at(columns, query.place_of(selected))[-1]
     return columns.get(selected.stored_name)
 
 
