@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -190,3 +191,40 @@ def test_variants_inside_other_values_are_arguments_of_functions() -> None:
     assert pv.sql("SELECT to_json(variant_group_array([v:a[1]])) AS x FROM t", t=table).to_pylist() == [
         {"x": "[[2],[3]]"}
     ]
+
+
+def test_aggregates_of_variants_take_filters_windows_orders_and_other_keys():
+    rows = pv.VariantArray.from_pylist([{"k": "a", "n": [1]}, {"k": "b", "n": 2}, {"k": "a", "n": {"z": None}}])
+    table = pa.table({"v": rows, "i": [1, 2, 3]})
+    for query, expected in {
+        "SELECT variant_group_array(v:n ORDER BY i DESC) FROM t": ['[{"z":null},2,[1]]'],
+        "SELECT variant_group_array(i) FILTER (i > 1) FROM t": ["[2,3]"],
+        "SELECT variant_group_array(DISTINCT v:k) FROM t": ['["a","b"]'],
+        "SELECT variant_group_array(v:n) OVER (ORDER BY i) FROM t": ["[[1]]", "[[1],2]", '[[1],2,{"z":null}]'],
+        "SELECT variant_group_array(i), v:k FROM t GROUP BY ALL ORDER BY 1": ["[1,3]", "[2]"],
+        "SELECT variant_group_object(i, v:n ORDER BY i) FROM t": ['{"1":[1],"2":2,"3":{"z":null}}'],
+        "SELECT variant_group_object(v:k, i) FILTER (i < 3) FROM t": ['{"a":1,"b":2}'],
+        "SELECT variant_group_object(v:k, i):b FROM t WHERE i < 3": ["2"],
+        "SELECT variant_group_object(v:k, v) FROM t WHERE i > 3": [None],
+        "SELECT variant_from_arrays(list(v:k), list(i)) FROM t WHERE i < 3": ['{"a":1,"b":2}'],
+    }.items():
+        assert pv.sql(query, t=table).to_arrow().column(0).to_pylist() == expected, query
+    with pytest.raises(VariantError, match="3 names for 3 values, or a name is repeated or NULL"):
+        pv.sql("SELECT variant_group_object(v:k, i) FROM t", t=table)
+
+
+def test_variant_comparator_orders_and_equals_as_variants_do():
+    texts = ["true", "1", "1.0", "-5", '"b"', '"a"', "[1]", "{}", "null"]
+    table = pa.table({"v": pv.parse_json(texts), "i": range(9)})
+    query = "SELECT i FROM t ORDER BY {}, i"
+    assert (
+        pv.sql(query.format("variant_comparator(v)"), t=table)
+        .to_arrow()
+        .equals(pv.sql(query.format("v"), t=table).to_arrow())
+    )
+    assert pv.sql("SELECT count(DISTINCT variant_comparator(v, '$')) AS n FROM t", t=table).to_pylist() == [{"n": 7}]
+
+
+def test_a_function_of_variants_over_a_list_suggests_a_cast_to_variant():
+    with pytest.raises(VariantError, match=r"variant_array_length\(x::variant\)"):
+        pv.sql("SELECT variant_array_length([1, 2])")

@@ -169,6 +169,7 @@ def engine_message(error: Exception) -> str:
         name, types = call[1], call[2].replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
         kind = "timestamp" if _TIMES.search(str(error)) and "DOUBLE" not in str(error) else "double"
         what = "argument" if name.isidentifier() else "operand"
+        kind = "variant" if name.startswith("variant_") else kind
         example = f"{name}(x::{kind})" if what == "argument" and "," not in types else f"x::{kind}"
         message = f"{name} does not accept {types or 'no argument'}: cast the {what}, as in {example}"
     missing = _MISSING_FUNCTION.search(message)

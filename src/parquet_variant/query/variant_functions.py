@@ -309,11 +309,12 @@ OF_ONE_VARIANT = {
     **{name: name for name in ("variant_keys", "object_keys", "variant_array_length", "array_size", "cardinality")},
     "variant_normalize": "variant_normalize", "is_null_value": "is_variant_null", "variant_typeof": "variant_type",
     "json_object_keys": "object_keys", "json_keys": "object_keys", "array_length": "array_size",
-    "json_array_length": "variant_array_length", "size": "cardinality",
+    "json_array_length": "variant_array_length", "size": "cardinality", "variant_comparator": "sort_key",
 }  # fmt: skip
 PARSERS = frozenset(["parse_json", "try_parse_json"])
 RETURN_VARIANTS = frozenset([*PARSERS, *EDIT_NAMES, *BUILDERS])
-AGGREGATES = frozenset(["variant_group_array", "schema_of_variant_agg"])
+# Aggregates that the engine lacks, or has only for its own VARIANT, with the number of their arguments.
+AGGREGATES = {"variant_group_array": 1, "variant_group_object": 2, "schema_of_variant_agg": 1}
 # Functions in FROM -> the columns of the result.
 EXPLODES = {
     "variant_explode": ("pos", "key", "value"),

@@ -258,11 +258,29 @@ class ExpressionRewriter(ComparisonRewriter):
 
     # ---- aggregates
 
-    def _read_variant_aggregate(self, node: exp.Expr, name: str) -> Value | None:
-        if len(node.expressions) != 1:
+    def _read_variant_aggregate(self, node: exp.Expr, _: str) -> Value | None:
+        """Rewrite an aggregate that returns a Variant or a schema, perhaps with FILTER or OVER, over a list of rows."""
+        rows = node.copy()
+        call = rows
+        while isinstance(call, (exp.Window, exp.Filter)):
+            call = call.this
+        name = str(call.this).lower() if isinstance(call, exp.Anonymous) else ""
+        if len(call.expressions) != AGGREGATES.get(name):
             return None
-        rows = engine_call("list", self.as_variant(self.expression(node.expressions[0])).sql)
-        return value_of(node, self.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].result == VARIANT else None)
+        value = call.expressions[-1]
+        while isinstance(value, (exp.Distinct, exp.Order)):
+            value = value.this or value.expressions[0]
+        value.replace(exp.cast(value.copy(), "VARIANT"))
+        if name == "variant_group_object":
+            key, field = exp.cast(call.expressions[0].copy(), "TEXT"), call.expressions[1]
+            field = field.this if isinstance(field, exp.Order) else field  # an object has no order
+            call.set("expressions", [from_template("{key: _0, value: _1}", [key, field])])
+        call.set("this", "list")
+        if name == "variant_group_object":
+            return self.expanded(node, "variant_from_entries(_0)", rows)
+        rows.parent = node.parent
+        kind = VARIANT_STORAGE if FUNCTIONS[name].result == VARIANT else None
+        return value_of(node, self.call(name, self.expression(rows).sql), kind)
 
     def _read_extreme(self, node: exp.Expr, name: str) -> Value | None:
         """Rewrite min or max of a Variant: the value, or the first values, in the order of sort keys."""
@@ -322,10 +340,10 @@ class ExpressionRewriter(ComparisonRewriter):
             if text.root is not None and text.term is not None and text.type == pa.string():
                 place = text.root.place and text.root.place.below(text.term.path)
             return Value(node, built.copy, VARIANT_STORAGE, place=place and place.opened("text"))
-        *names, values = map(self.expression, arguments)
-        built = self.as_variant(values).sql
+        *names, values = arguments
+        built = self.as_variant(self.expression(values)).sql
         if names:
-            built = self.call(name, names[0].sql, built)
+            built = self.call(name, self.expression(exp.cast(names[0].copy(), "TEXT[]")).sql, built)
         return value_of(node, built, VARIANT_STORAGE)
 
     def _read_edit(self, node: exp.Expr, name: str) -> Value:
@@ -393,7 +411,7 @@ _DUCKDB_READERS: dict[Any, _Reader] = {
     **each(_R._read_macro, " ".join(MACROS)),
     **each(_R._read_function_of_variant, " ".join([*OF_ONE_VARIANT, *_EXTRACTS]), [exp.ArraySize]),
     **each(_R._read_function_of_variant, "variant_contains variant_exists to_json typeof"),
-    **each(_R._read_variant_aggregate, " ".join(AGGREGATES)),
+    **each(_R._read_variant_aggregate, " ".join(AGGREGATES), [exp.Window, exp.Filter]),
     **each(_R._read_extreme, "min max"),
     exp.WithinGroup: _R._read_ordered_set,
     **each(_R._read_by_equality, "mode list array_agg"),

@@ -20,6 +20,7 @@ from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, Relati
 from parquet_variant.query.rewriting.values import QueryContext, Value, VariantTerm
 from parquet_variant.query.selection import distinct_names
 from parquet_variant.query.sql_dialect import SqlError, from_template
+from parquet_variant.query.variant_functions import AGGREGATES
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -376,5 +377,5 @@ def _is_grouped(column: exp.Expr) -> bool:
 def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node.parent, exp.Window) and node.parent.this is node:
         return False
-    is_function = isinstance(node, exp.Anonymous)
-    return isinstance(node, exp.AggFunc) or (is_function and function_types().get(node.name.lower()) == "aggregate")
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    return isinstance(node, exp.AggFunc) or name in AGGREGATES or function_types().get(name) == "aggregate"
