@@ -152,7 +152,10 @@ register_methods(
             "tables.changes.operations": "delete erase merge replace_where update",
             "tables.changes.optimizing": "annotate optimize",
         },
-        "Scan": {"spark.operations.read": "to_spark:read", "sql_query.binding": "facts:bind_table with_common_types"},
+        "Scan": {
+            "spark.operations.read": "to_spark:read",
+            "sql_query.binding": "facts:bind_table with_cast_errors with_common_types",
+        },
         "SparkSession": {
             "spark.operations.write": "ingest",
             "spark.operations.read": "sql",

@@ -179,7 +179,7 @@ def parse_predicate(text: str) -> Predicate:
     parquet_variant.errors.PredicateError: invalid filter: an operand is missing (near '>')
     """
     try:
-        sql = filter_as_sql(text, quoted, lambda name: quoted(column_request(name)))
+        sql = FILTER_NAMES.sub(_quoted_name, text)
         predicate = _Filter(_column_of_filter, "UTC").exact(parse_sql(sql, what="expression"))
     except SqlError as error:
         message = re.sub(r"^invalid SQL( at line \d+, column \d+)?", "invalid filter", str(error))
@@ -188,25 +188,17 @@ def parse_predicate(text: str) -> Predicate:
     return predicate
 
 
-def filter_as_sql(text: str, path: Callable[[str], str], column: Callable[[str], str]) -> str:
-    """Return a filter with its names in quotes, because names of columns can be any words.
-
-    `path`: returns the SQL of a path such as ``$.a:int``, also of one in quotes that has a type.
-    `column`: returns the SQL of the name of a column.
-    """
-
-    def written_name(match: re.Match[str]) -> str:
-        text, sign = match[0], match[0][0]
-        if match["hex"]:
-            return f"unhex({match['hex']})"
-        if text[1:2] == "$" and sign in '"`':
-            name = text[1:-1].replace(sign * 2, sign)
-            return column(name) if split_type(name)[1] is None else path(name)
-        if match["path"]:
-            return path(text)
-        return text if match["kept"] else column(text)
-
-    return FILTER_NAMES.sub(written_name, text)
+def _quoted_name(match: re.Match[str]) -> str:
+    """Return a name or a path of a filter in quotes, because names of columns can be any words; other text as is."""
+    text, sign = match[0], match[0][0]
+    if match["hex"]:
+        return f"unhex({match['hex']})"
+    if text[1:2] == "$" and sign in '"`':
+        name = text[1:-1].replace(sign * 2, sign)
+        return quoted(name if split_type(name)[1] is not None else column_request(name))
+    if match["path"]:
+        return quoted(text)
+    return text if match["kept"] else quoted(column_request(text))
 
 
 def _column_of_filter(node: exp.Expr) -> tuple[str, None] | None:

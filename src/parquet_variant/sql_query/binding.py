@@ -110,8 +110,7 @@ def with_common_types(
         return typed, predicate
     from parquet_variant.sql_query.conditions import sql_filter
 
-    condition = where if predicate is None or isinstance(where, str) else predicate
-    return typed, sql_filter(bound, typed, condition, variant, zone, refusal)
+    return typed, sql_filter(bound, typed, where if predicate is None else predicate, variant, zone, refusal)
 
 
 def _untyped_path(request: object) -> VariantPath | None:
@@ -139,8 +138,7 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
     def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
         # For a query that needs rows but no column, a column that no file has.
         needed = needed or {"": Selected.of("", kind=pa.null())}
-        outputs = tuple(replace(output, name=name) for name, output in needed.items())
-        bound = Question(outputs, (), predicate).bound(columns.ordinary, options.zone)
+        bound = _question(needed, predicate).bound(columns.ordinary, options.zone)
         given = options.errors, options.zone, options.threads
         planned = ParquetScan(sources, bound, True, *given, coarse=True)
         if options.dictionaries:
@@ -186,8 +184,8 @@ def _plan_of_paths(scan: Callable[..., PlannedQuery], columns: TableColumns) -> 
 
     def plan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
         if options.errors == "raise" and has_casts(needed):
-            later = replace(options, errors="null")
-            return TextScan.with_casts(needed, lambda stored: plan(stored, None, later), options)
+            stored = partial(plan, predicate=None, options=replace(options, errors="null"))
+            return TextScan.with_casts(_question(needed), stored, options)
         if not needed:  # the cheapest column, for a query that needs rows but no column
             names = sorted(columns.ordinary, key=lambda name: not pa.types.is_primitive(columns.ordinary[name]))
             needed = {names[0]: Selected.of(names[0])} if names else {"": _any_row(columns.variants[0])}
@@ -201,6 +199,23 @@ def _any_row(variant: str) -> Selected:
     return Selected.of(variant, VariantPath(("_",)), pa.bool_())
 
 
+def with_cast_errors(
+    columns: Any, where: Any, scan: Callable[..., PlannedQuery], *, column: str | None, zone: str, threads: int | None
+) -> PlannedQuery:
+    """Return a scan that raises for failed casts, of a format whose scans cannot; deleted rows are not cast.
+
+    `scan`: the scan of the format.
+    """
+    options = ScanOptions("raise", zone, threads)
+    stored = partial(scan, column=column, zone=zone, threads=threads)
+    return TextScan.with_casts(Question.of(columns, where), stored, options)
+
+
+def _question(needed: Mapping[str, Selected], predicate: Predicate | None = None) -> Question:
+    """Return the request of columns, given by output name."""
+    return Question(tuple(replace(column, name=name) for name, column in needed.items()), (), predicate)
+
+
 # ---- planned scans
 
 
@@ -211,7 +226,8 @@ def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate 
     """
     has_own_errors = options.errors == getattr(plan, "errors", "null")
     if has_casts(needed, in_zone=has_own_errors) and not (has_own_errors and options.zone == plan.zone):
-        return TextScan.with_casts(needed, lambda stored: _scan_again(plan, stored, None, options), options)
+        again = partial(_scan_again, plan, predicate=None, options=options)
+        return TextScan.with_casts(_question(needed), again, options)
     first = plan.selection[0].name
     by_name = {column.name: column for column in plan.selection}
     outputs = []

@@ -17,7 +17,7 @@ from parquet_variant.query.predicate import And, Computed, Predicate, predicate_
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_dialect import SqlError, literal_text, sql_type_name
 from parquet_variant.query.sql_expression import read_expression
-from parquet_variant.query.sql_pushdown import FILTER_NAMES, filter_as_sql
+from parquet_variant.query.sql_pushdown import FILTER_NAMES
 from parquet_variant.query.variant_functions import CallContext
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.expressions import RowCondition
@@ -30,13 +30,11 @@ def sql_filter(
 ) -> Predicate:
     """Return the filter of a scan for a condition in the SQL of queries, which may also name the output columns.
 
-    `where`: the condition, as text or as a filter whose columns may be paths.
-    `refusal`: the error of the condition as a filter of columns and literals.
+    `where`: a filter of columns and literals whose columns may be paths, or the text of another condition.
+    `refusal`: the error of the text as a filter of columns and literals.
     """
     root = ".".join(map(sql_name, bound.columns.nested.get(variant, (variant,))))
-    if isinstance(where, str) and refusal is None:
-        text = filter_as_sql(where, lambda path: _name_as_sql(path, root), sql_name)
-    elif isinstance(where, str):  # words that are not names of columns, and names in quotes, which are columns
+    if isinstance(where, str):  # words that are not names of columns, and names in quotes, which are columns
         text = FILTER_NAMES.sub(lambda match: _name_as_sql(match[0], root) if match["path"] else match[0], where)
     else:
         ordinary_names = {name: quoted(name) for name in bound.order if not name.startswith("$")}

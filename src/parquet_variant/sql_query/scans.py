@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -90,21 +91,26 @@ class TextScan(PlannedQuery, Record, repr=False):
 
     @classmethod
     def with_casts(
-        cls, needed: Mapping[str, Selected], scan: Callable[..., PlannedQuery], options: ScanOptions
+        cls, question: Question, scan: Callable[[Mapping[str, Selected]], PlannedQuery], options: ScanOptions
     ) -> TextScan:
-        """Return a scan that casts values as the query casts them: the stored columns are Variants.
+        """Return a scan that casts values as `options` say, and then filters: the stored columns are Variants.
 
         `scan`: plans the scan of stored columns, given by output name.
         """
-        stored, outputs = dict(needed), {name: Selected.of(name) for name in needed}
-        for name, column in needed.items():
+        stored, outputs = {column.name: column for column in question.columns}, list[Selected]()
+        for name, column in stored.items():
+            output = Selected.of(name)
             if column.path is not None and column.type is not None:
                 is_whole = column.path.has_wildcard
-                stored[name] = Selected.of(column.stored_name, VariantPath() if is_whole else column.path)
-                outputs[name] = replace(column, path=column.path if is_whole else VariantPath(), column=name)
-        plan = scan(stored)
-        rows = MemoryScan.plan(empty_table(plan.schema), outputs, errors=options.errors, zone=options.zone)
-        return cls(plan, rows, {}, options.threads, rows.question)
+                path, rest = (VariantPath(), column.path) if is_whole else (column.path, VariantPath())
+                stored[name] = replace(column, path=path, type=None)
+                output = replace(column, path=rest, column=name)
+            outputs.append(output)
+        plan, count = scan(stored), len(question.selection)
+        types = {field.name: None if is_variant_field(field) else field.type for field in plan.schema}
+        bound = Question(tuple(outputs[:count]), tuple(outputs[count:]), question.predicate).bound(types, options.zone)
+        rows = MemoryScan(empty_table(plan.schema), bound, options.errors, options.zone)
+        return cls(plan, rows, {}, options.threads, bound)
 
     @property
     def bytes_read(self) -> int:
@@ -117,7 +123,15 @@ class TextScan(PlannedQuery, Record, repr=False):
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the rows in batches."""
-        return in_order(self._result, self._parts(), thread_count(self.threads), read_ahead=True)
+        return filter(len, in_order(self._result, self._parts(), thread_count(self.threads), read_ahead=True))
+
+    def tasks(self, task_bytes: int) -> list[Any]:
+        """Return the tasks of the scan of the stored columns."""
+        return self.stored.tasks(task_bytes)
+
+    def read(self, task: Any) -> Iterator[pa.Table]:
+        """Yield the part of the result that belongs to a task."""
+        return filter(len, map(self._result, self.stored.read(task)))
 
     def _parts(self) -> Iterator[pa.Table]:
         for table in self.stored.batches():

@@ -157,14 +157,13 @@ class ChangePlan(ABC, _ScansVersion, Generic[File], Record):
         from parquet_variant.tables.expressions import numbered
 
         every_row: Any = self.with_every_row(file)
-        arrays: dict[str, Any] = {}
+        read = pa.table({})
         if columns:
             query = self.query(columns, zone)
             parts = list(query.read(TableScanTask((every_row,), every_row.size)))
-            table = pa.concat_tables(parts) if parts else empty_table(query.schema)
-            arrays = dict(zip(table.column_names, table.columns, strict=True))
-        live = self.live_rows(file, len(next(iter(arrays.values()))) if arrays else None)
-        return numbered(arrays, len(live)), live
+            read = pa.concat_tables(parts) if parts else empty_table(query.schema)
+        live = self.live_rows(file, len(read) if columns else None)
+        return numbered(dict(zip(read.column_names, read.columns, strict=True)), len(live)), live
 
     def read_rows(self, file: File, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
         """Read rows (default: those that are not deleted) with Variants as the file shreds them.

@@ -264,6 +264,10 @@ class TableBase:
         def make_plan() -> Any:
             selected = {f.name: column_request(f.name) for f in self.schema} if columns is None else columns
             selected, predicate = registered_method("Scan.with_common_types")(self, selected, where, column, zone)
+            if errors == "raise" and cast and self.format in ("delta", "iceberg", "vortex"):
+                scan = partial(self._run, "scan", skipping=options["skipping"])
+                given = {"column": column, "zone": zone, "threads": threads}
+                return registered_method("Scan.with_cast_errors")(selected, predicate, scan, **given)
             return self._run("scan", selected, predicate, column=column, zone=zone, threads=threads, **options)
 
         if type(self._options.engine).__module__.startswith("pyspark."):

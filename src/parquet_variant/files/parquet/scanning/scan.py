@@ -243,8 +243,7 @@ class Scan(PlannedQuery, Record, repr=False):
         except BaseException:
             file.close()
             raise
-        variants = (output.variant for output in plan.outputs)
-        alone = self.predicate is not None or any(v is not None and v.layout == "unshredded" for v in variants)
+        alone = self.predicate is not None or any(o.variant and o.variant.layout == "unshredded" for o in plan.outputs)
         if groups and any(output.direct is not None for output in plan.outputs):
             alone = alone or file.facts.rows([groups[0].number]) >= _WORTH_PAGES
         threads = thread_count(self.threads)
