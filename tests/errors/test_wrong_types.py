@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,3 +89,37 @@ def test_other_wrong_values(table: pv.Table) -> None:
 def test_an_error_of_another_library_without_text_is_named_by_its_class() -> None:
     assert first_line(OSError()) == "OSError"
     assert first_line(ValueError("first\nsecond")) == "first"
+
+
+NOT_TEXT: list[Any] = [5, [5], {}, object(), np.array([1, 2]), float("nan")]
+
+
+@pytest.mark.parametrize("value", NOT_TEXT, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("read", [pv.Contract.from_yaml, pv.Contract.from_odcs], ids=["from_yaml", "from_odcs"])
+def test_a_contract_is_read_from_text(read: Callable[[Any], Any], value: Any) -> None:
+    with pytest.raises(pv.VariantError, match="give the text"):
+        read(value)
+
+
+@pytest.mark.parametrize("table_format", ["parquet", "delta", "iceberg"])
+def test_columns_to_annotate_are_strings(tmp_path: Path, table_format: str) -> None:
+    rows = {"id": [1], "v": pv.parse_json(["1"])}
+    place = tmp_path / ("t.parquet" if table_format == "parquet" else "t")
+    pv.write(place, rows, format=None if table_format == "parquet" else table_format)
+    for columns in (5, b"x", object(), [None], np.array([1, 2])):
+        with pytest.raises(pv.VariantError, match="give a string or a list of strings"):
+            pv.open(place).annotate(columns)
+    assert pv.open(place).annotate("v") == ("v",)
+
+
+def test_modes_and_batches_of_a_wrong_type_are_refused(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    place.mkdir()
+    pv.write(place / "a.parquet", {"v": pv.parse_json(["1"])})
+    for mode in (5, np.array(["overwrite", "error"]), ["error"]):
+        with pytest.raises(pv.VariantError, match="mode is"):
+            pv.write(place / "a.parquet", {"v": pv.parse_json(["1"])}, mode=mode)
+    for change in (pv.open(place).append, pv.open(place).overwrite):
+        with pytest.raises(pv.VariantError, match="no batches"):
+            change([])
+    assert len(pv.open(place)) == 1

@@ -385,7 +385,7 @@ def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
 
 def replaces(mode: FileMode) -> bool:
     """Return whether a mode replaces a file. Raises `VariantFileError` (``bad-mode``) for an unknown mode."""
-    if mode not in get_args(FileMode):
+    if not isinstance(mode, str) or mode not in get_args(FileMode):
         problem = (
             f"mode is {mode!r}: for a single file use 'error' or 'overwrite', for a directory pv.open(path).append"
         )

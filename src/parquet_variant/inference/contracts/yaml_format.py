@@ -164,6 +164,8 @@ def read_yaml(text: str, what: str) -> Any:
     Raises `VariantError` with the line for text that is not YAML, several documents, keys that occur twice, tags other
     than those of the core schema, more than 100 levels, and aliases that stand for more than 100,000 values.
     """
+    if not isinstance(text, str | bytes):
+        raise bad_contract(f"{what} is {text!r}: give the text")
     yaml, loader, _ = _yaml()
     try:
         root = yaml.compose(text, loader)

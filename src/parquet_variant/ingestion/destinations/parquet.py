@@ -34,7 +34,7 @@ from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.records import Record
 from parquet_variant.tables.partitions import OpenFiles, partition_directory, rows_by_partition
-from parquet_variant.tables.row_input import FILES_WITH_TYPES, batches_of, kept_types, spread
+from parquet_variant.tables.row_input import FILES_WITH_TYPES, first_rows, kept_types, spread
 from parquet_variant.types.forms import is_json_type
 
 _SHOWN_CHARACTERS = 60
@@ -215,7 +215,7 @@ append_vortex, overwrite_vortex = partial(_put, "vortex", "append"), partial(_pu
 
 def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
     """Return rows with the columns of the directory, in their order and types."""
-    rows = pa.concat_tables(map(table_of, batches_of(data)), promote_options="permissive")
+    rows = pa.concat_tables(map(table_of, first_rows(data)[1]), promote_options="permissive")
     for name in schema.names:
         if name not in rows.column_names:
             raise SchemaError(f"{dest} has a column {name}, which the rows lack: add it", reason="missing-column")

@@ -16,7 +16,7 @@ import numpy as np
 
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import TableError
+from parquet_variant.errors import TableError, strings_of
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.operations.rewrite import FooterChange, OptimizeResult, Paths, pack_files
 from parquet_variant.inference.infer import ShreddedRows, find_drift_of_files
@@ -119,7 +119,7 @@ def annotate(
     def run(table: ChangeableTable[Any]) -> tuple[str, ...]:
         plan: Any = table.plan({})
         places = {".".join(place): place for place in reachable_variants(table.schema)}
-        names = list(places) if columns is None else list(columns)
+        names = list(places if columns is None else strings_of("columns", columns))
         if unknown := [name for name in names if name not in places]:
             problem = f"{unknown[0]} is not a Variant column: choose from {', '.join(places) or 'none'}"
             raise TableError(problem, reason="no-such-column", file=table.uri)

@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_count
+from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_count, strings_of
 from parquet_variant.files.parquet.format import footer as footers
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.files.parquet.format.columns import find_variants
@@ -96,7 +96,7 @@ def annotate(
         if columns is None:
             return {column.path for column in find_variants(root) if column.layout in ("unshredded", "final")}
         dotted = {node.dotted: node.path for node in root.walk() if node.physical is None and node.path}
-        return {dotted.get(column, (column,)) for column in columns}
+        return {dotted.get(column, (column,)) for column in strings_of("columns", columns)}
 
     if not isinstance(source, str | os.PathLike):
         marked = [_annotate_file(file.path, choose, filesystem) for file in locate(source, filesystem)]

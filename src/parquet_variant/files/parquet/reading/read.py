@@ -134,12 +134,11 @@ def joined_tables(tables: Sequence[pa.Table], names: Sequence[str] | None = None
     joined, fields = [], [found[name] for name in (found if names is None else names)]
     for number, field in enumerate(fields):
         columns = {at: table.column(field.name) for at, table in enumerate(tables) if field.name in table.column_names}
-        kind = field.type
-        if any(column.type not in (kind, pa.null()) for column in columns.values()):
+        if any(column.type not in (field.type, pa.null()) for column in columns.values()):
             columns = {at: map_variants(tables[at].select([field.name]), _plain).column(0) for at in columns}
-            kind = plain_schema(pa.schema([field])).field(0).type
+            field = plain_schema(pa.schema([field])).field(0)
         may_be_null = len(columns) < len(tables) or any(table.field(field.name).nullable for table in tables)
-        fields[number] = field.with_type(kind).with_nullable(may_be_null)
+        fields[number], kind = field.with_nullable(may_be_null), field.type
         parts = (columns.get(at) or pa.chunked_array([pa.nulls(len(table), kind)]) for at, table in enumerate(tables))
         chunks = [as_in_first_file(field.name, chunk, kind) for part in parts for chunk in part.chunks]
         joined.append(pa.chunked_array(chunks, kind))

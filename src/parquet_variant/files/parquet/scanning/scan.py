@@ -337,8 +337,7 @@ def schema_of_files(sources: Sequence[ParquetSource], names: Sequence[str] | Non
             optional.update((fields.keys() | set(new)) - required, new if fields else ())
             for field in read_rows(file, [], new, file.source.partition).schema:
                 fields[field.name] = joined_field(fields.get(field.name, field), field)
-        unknown = [name for name in names or () if name not in fields or has_null_type(fields[name].type)]
-        if names is not None and not unknown:
+        if names is not None and not any(name not in fields or has_null_type(fields[name].type) for name in names):
             break
     for name in sorted(set(names or ()) - fields.keys()):
         top_column(file.schema, name, file.name, dict(file.source.partition))  # raises
