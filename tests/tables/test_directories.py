@@ -249,3 +249,14 @@ def test_files_are_not_rewritten_into_a_directory_with_files_of_the_other_format
         pv.open(source).rewrite(source, format=kinds[1])
     pv.open(source).rewrite(dest, format=kinds[1], mode="overwrite")
     assert pv.open(dest).read().to_pylist() == [{"a": 1}]
+
+
+def test_an_append_finds_the_files_again_that_a_commit_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pv.write(tmp_path / "a.parquet", {"k": [1]})
+    found = [locate(tmp_path)]
+    (tmp_path / "a.parquet").rename(tmp_path / "b.parquet")
+    monkeypatch.setattr(parquet, "locate", lambda path: found.pop() if found else locate(path))
+    pv.open(tmp_path).append({"k": [2]})
+    assert not found and sorted(pv.open(tmp_path).to_arrow()["k"].to_pylist()) == [1, 2]

@@ -176,3 +176,13 @@ def test_a_merge_fills_columns_from_keys_of_json(table_format: Any, tmp_path: Pa
             pv.open(tmp_path / f"{number}").merge(source, "id", columns="Id")
         with pytest.raises(pv.VariantError):
             pv.open(tmp_path / f"{number}").merge(pv.open(tmp_path / f"{number}"), "id", columns="id")
+
+
+def test_rows_with_another_column_or_json_text_name_the_remedy(table: pv.Table) -> None:
+    remedy = "; leave it out, or (add it|use Delta or Iceberg) with schema_mode='merge'"
+    with pytest.raises(pv.VariantError, match=rf"has no column '?extra'?: its columns are id, v{remedy}"):
+        table.append([{"id": 1, "v": {}, "extra": 2}])
+    answer = pv.sql("SELECT id, v FROM t", t=table)
+    with pytest.raises(pv.VariantError, match="use parse_json or cast_to_variant"):
+        table.append(answer)
+    table.append(pa.table({"id": answer.to_arrow()["id"], "v": pv.parse_json(answer.to_arrow()["v"]).to_arrow()}))

@@ -150,7 +150,7 @@ def check_known(
         for index, field in enumerate(present):
             if index not in matches:
                 name, *names = (".".join((*place, f.name)) for f in (field, *kind.fields))
-                raise shared.unknown_column(name, names)
+                raise shared.unknown_column(name, names, "; leave it out, or add it with schema_mode='merge'")
             f = kind.fields[matches.index(index)]
             check_known(field.type, f.type, match, (*place, f.name))
     elif isinstance(kind, shared.ArrayType) and is_any_list(present):
@@ -192,7 +192,7 @@ class Alignment(Record):
         if pa.types.is_null(array.type):
             array = pa.nulls(len(array), shared.arrow_type(shared.VARIANT))
         if not pa.types.is_struct(array.type):
-            problem = f"column {'.'.join(place)} is {array.type}, not a Variant: convert it with cast_to_variant"
+            problem = f"column {'.'.join(place)} is {array.type}, not a Variant: use parse_json or cast_to_variant"
             raise TableError(problem, reason="type-mismatch")
         return self.on_variant(place, VariantArray(array)).storage
 

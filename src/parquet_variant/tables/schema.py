@@ -342,10 +342,10 @@ def find_field(schema: StructType, name: str) -> tuple[Place, Field]:
     return place, f
 
 
-def unknown_column(name: str, names: Iterable[str]) -> TableError:
+def unknown_column(name: str, names: Iterable[str], remedy: str = "") -> TableError:
     """Return the error for a column that a table does not have."""
-    path = f", or use a path, such as $.{name.rpartition(':')[2]}" if ":" in name else ""
-    problem = f"the table has no column {name!r}: its columns are {', '.join(names)}{path}"
+    remedy = f", or use a path, such as $.{name.rpartition(':')[2]}" if ":" in name else remedy
+    problem = f"the table has no column {name!r}: its columns are {', '.join(names)}{remedy}"
     return TableError(problem, reason="unknown-column")
 
 

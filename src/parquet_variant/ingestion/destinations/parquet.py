@@ -221,9 +221,8 @@ def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
             raise SchemaError(f"{dest} has a column {name}, which the rows lack: add it", reason="missing-column")
     for name in rows.column_names:
         if name not in schema.names:
-            raise SchemaError(
-                f"{dest} has no column {name}: its columns are {', '.join(schema.names)}", reason="unknown-column"
-            )
+            problem = f"{dest} has no column {name}: its columns are {', '.join(schema.names)}; leave it out"
+            raise SchemaError(f"{problem}, or use Delta or Iceberg with schema_mode='merge'", reason="unknown-column")
     columns, fields = [], []
     for expected in schema:
         field, column = rows.schema.field(expected.name), rows[expected.name]
@@ -242,7 +241,7 @@ def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
             column = pa.chunked_array(chunks, field.type)
         elif is_variant_field(expected) and not is_variant_field(field):
             raise SchemaError(
-                f"column {expected.name} is {field.type}, and {dest} has Variants: convert it with cast_to_variant",
+                f"column {expected.name} is {field.type}, and {dest} has Variants: use parse_json or cast_to_variant",
                 reason="type-mismatch",
             )
         columns.append(column)
