@@ -12,6 +12,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import main
+from parquet_variant.files.parquet.format.files import locate
+from parquet_variant.ingestion.destinations import parquet
 
 
 def rows(*values, **columns):

@@ -26,6 +26,7 @@ from parquet_variant.files.parquet.writing.writer import VariantWriter, with_lay
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ingestion import destination
 from parquet_variant.ingestion.partition_by import PartitionBy
+from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.io.directories import declared_partitions
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging, open_staging, staged_job
@@ -186,9 +187,10 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
 
         rows = _in_columns(data, read_vortex_schema(dest), dest)
     else:
+        columns = of_current_files(lambda: schema_of_files(spread(locate(dest), FILES_WITH_TYPES)))
         sources = locate(dest)
         names = [name for name, _ in sources[0].partition]
-        rows = _in_columns(data, schema_of_files(spread(sources, FILES_WITH_TYPES)), dest)
+        rows = _in_columns(data, columns, dest)
         if schema is None:
             schema = kept_types(sources, [field.name for field in rows.schema if is_variant_field(field)])
         rows = with_layout(rows, schema)
@@ -240,10 +242,8 @@ def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
                 raise SchemaError(f"{problem}: cast it", reason="type-mismatch") from None
             column = pa.chunked_array(chunks, field.type)
         elif is_variant_field(expected) and not is_variant_field(field):
-            raise SchemaError(
-                f"column {expected.name} is {field.type}, and {dest} has Variants: use parse_json or cast_to_variant",
-                reason="type-mismatch",
-            )
+            problem = f"column {field.name} is {field.type}, and {dest} has Variants"
+            raise SchemaError(f"{problem}: use parse_json or cast_to_variant", reason="type-mismatch")
         columns.append(column)
         fields.append(field)
     return pa.table(columns, schema=pa.schema(fields))
