@@ -21,6 +21,8 @@ _FUNCTIONS = {
     "array_size(v:a)": [2, 0, None],
     "cardinality(v:b)": [3, 1, None],
     "variant_array_length(v, 'b')": [3, 1, None],
+    "array_size(v, 'b')": [3, 1, None],
+    "size(v, 'b')": [3, 1, None],
     "variant_array_length(v:c)": [0, 2, 0],
     "array_size(v:c)": [0, 2, None],
     "size(v:o)": [2, 0, None],

@@ -198,7 +198,7 @@ class ExpressionRewriter(ComparisonRewriter):
 
     def _read_function_of_variant(self, node: exp.Expr, name: str) -> Value | None:
         """Rewrite a call of a function over a Variant, whose second argument may be a path into it."""
-        arguments = arguments_of(node)
+        arguments = [part for part in (*arguments_of(node), node.expression) if part is not None]  # array_size(v, path)
         read = self.expression if name == "typeof" else self.variant_argument
         value = read(arguments[0]) if arguments else None
         if value is None or not value.is_variant:
