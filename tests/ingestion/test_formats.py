@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -309,3 +310,19 @@ def test_the_detected_options_are_those_of_duckdb(tmp_path: Path, text: str) -> 
     found = CsvOptions().detected(text.encode(), "a.csv")
     assert (found.delimiter, found.header) == sniffed[:2]
     assert sniffed[2] in (found.quote_char, "", "(empty)")
+
+
+def test_types_of_strings_accept_the_forms_of_warehouses() -> None:
+    rows = ['{"t": "2026-03-01 00:00:00 UTC", "d": "20260301", "n": "1,234"}', '{"d": "20261301", "n": "x"}']
+    types = {"$.t": "timestamp!", "$.d": "date!", "$.n": "INT!"}
+    first, second = pv.parse_json(rows, types=types).to_pylist()
+    assert first == {"t": datetime(2026, 3, 1, tzinfo=UTC), "d": date(2026, 3, 1), "n": 1234}
+    assert second == {"d": "20261301", "n": "x"}
+    assert pv.variant_get(pv.parse_json(rows), "$.t", "timestamp").to_pylist()[0] == first["t"]
+    assert pv.parse_json(rows, types={"$.d": "date"}).to_pylist()[0]["d"] == "20260301"
+
+
+def test_the_null_of_copy_is_null(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("id\tname\n1\t\\N\n2\tb\n")
+    assert pv.sql(f"SELECT name FROM '{tmp_path}/a.tsv'").to_pylist() == [{"name": None}, {"name": "b"}]
+    assert pv.read_json(tmp_path / "a.tsv").to_pylist() == [{"id": 1, "name": None}, {"id": 2, "name": "b"}]

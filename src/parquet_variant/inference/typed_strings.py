@@ -30,7 +30,7 @@ from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
 from parquet_variant.support.records import Record
-from parquet_variant.types import INTEGER_IDS, PrimitiveId
+from parquet_variant.types import INTEGER_IDS, INTEGERS, TYPES, PrimitiveId
 from parquet_variant.types.path import VariantPath, Wildcard, depth_first, parse_pattern
 
 # Takes the place of all types: each path whose strings all have the form of one type gets that type.
@@ -182,6 +182,8 @@ class StringTypes(Record):
 
     def __post_init__(self) -> None:
         check_mapping("types", self.types)
+        kinds = {f"{name}!": "bigint!" for kind in INTEGERS for name in TYPES[kind].ddl}
+        object.__setattr__(self, "types", {path: kinds.get(str(k).lower(), k) for path, k in self.types.items()})
         for path, kind in self.types.items():
             _pattern(path)
             if str(kind).lower() not in _TYPE_NAMES:

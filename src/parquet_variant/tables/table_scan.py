@@ -29,17 +29,10 @@ from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import Report
+from parquet_variant.tables import schema as shared
 from parquet_variant.tables.columns import align_table, by_logical_name, unshredded
 from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns, file_errors
 from parquet_variant.tables.pruning import Pruned
-from parquet_variant.tables.schema import (
-    VARIANT,
-    Place,
-    StructType,
-    arrow_schema,
-    arrow_type,
-    reachable_variants,
-)
 from parquet_variant.tables.storage import LocalStorage
 
 
@@ -141,18 +134,20 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
         thread_count(threads)
         question = Question.of(columns, where)
         fields = dict(zip(question.ordinary_names, current.columns.select(question.ordinary_names).fields, strict=True))
-        types = {name: None if f.type == VARIANT else arrow_type(f.type) for name, f in fields.items()}
+        types = {name: None if f.type == shared.VARIANT else shared.arrow_type(f.type) for name, f in fields.items()}
         if any(selected.path is not None and selected.column is None for selected in question.columns):
-            named = {f.name for f in fields.values() if f.type == VARIANT}
+            named = {f.name for f in fields.values() if f.type == shared.VARIANT}
             if column is None and len(named) == 1:  # paths are into the Variant column that is selected by name
                 column = named.pop()
-            column = chosen_variant([".".join(way) for way in reachable_variants(current.columns)], column, TableError)
+            column = chosen_variant(
+                [".".join(way) for way in shared.reachable_variants(current.columns)], column, TableError
+            )
         return cls(current, question.bound(types, zone, column), skipping, zone, threads)
 
     @classmethod
     def read_table(cls, current: Any, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
         """Return whole rows of a table; see `Table.to_arrow`."""
-        fields: StructType = current.struct
+        fields: shared.StructType = current.struct
         if columns is not None:
             fields = current.columns.select(strings_of("columns", columns))
 
@@ -161,13 +156,13 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
 
         parts = list(in_order(read, cls(current, Question(()))._files(), thread_count(threads)))
         if not parts:
-            return align_table(empty_table(arrow_schema(fields)), fields, by_logical_name, unshredded)
+            return align_table(empty_table(shared.arrow_schema(fields)), fields, by_logical_name, unshredded)
         return pa.concat_tables(parts, promote_options="permissive")
 
     @classmethod
     def read_column(cls, current: Any, column: str | None = None, *, threads: int | None = None) -> VariantArray:
         """Return a Variant column of all rows of a table; see `Table.read`."""
-        variants = [f.name for f in current.struct.fields if f.type == VARIANT]
+        variants = [f.name for f in current.struct.fields if f.type == shared.VARIANT]
         column = chosen_variant(variants, column, cls.file_columns.error)
         return VariantArray(one_chunk(cls.read_table(current, [column], threads=threads)[column]))
 
@@ -212,10 +207,10 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
     # ---- plans
 
     @cached_property
-    def _places(self) -> dict[str, Place]:
-        return {".".join(place): place for place in reachable_variants(self.current.columns)}
+    def _places(self) -> dict[str, shared.Place]:
+        return {".".join(place): place for place in shared.reachable_variants(self.current.columns)}
 
-    def place_of(self, selected: Selected) -> Place:
+    def place_of(self, selected: Selected) -> shared.Place:
         """Return the place of the Variant column of a path, as names of the table."""
         name = str(selected.column)
         return self._places.get(name, (name,))

@@ -16,8 +16,8 @@ from parquet_variant.kernels.memory import KIND, load_u8, load_u32, store_u64
 FORM = numbered("DATE TIMESTAMP TIMESTAMP_NTZ UUID NUMBER BOOLEAN BIGINT")
 FORMS = len(FORM)
 NO_FORM = -1
-# The bytes ``true`` and ``fals``, and the largest integer.
-_TRUE, _FALS, MAX_INT64 = 0x65757274, 0x736C6166, 2**63 - 1
+# The bytes ``true``, ``fals`` and `` UTC``, and the largest integer.
+_TRUE, _FALS, _UTC, MAX_INT64 = 0x65757274, 0x736C6166, 0x43545520, 2**63 - 1
 # The longest string with a form: a decimal of 38 digits with sign, a zero and a point.
 _MAX_SIZE = 41
 # Microseconds of 0001-01-01T00:00:00 and of 9999-12-31T23:59:59.999999.
@@ -96,7 +96,9 @@ def _uuid(address: int) -> tuple[int, int, int]:
 
 @helper
 def _offset(address: int, size: int) -> int:
-    """Return the minutes of a zone offset such as ``+02:00``, ``-0230`` or ``+02``; -9999 for other text."""
+    """Return the minutes of a zone such as ``Z``, `` UTC``, ``+02:00``, ``-0230`` or ``+02``; -9999 for other text."""
+    if (size == 1 and load_u8(address) | 0x20 == 122) or (size == 4 and load_u32(address) == _UTC):
+        return 0
     if size == 6 and load_u8(address + 3) == 58:
         minutes = _digits_value(address + 4, 2)
     elif size == 5:
@@ -138,11 +140,9 @@ def _timestamp(address: int, size: int, days: int) -> tuple[int, int, int]:
             fraction *= 10
     form, offset = FORM.TIMESTAMP_NTZ, 0
     if at < size:
-        form = FORM.TIMESTAMP
-        if load_u8(address + at) | 0x20 != 122 or at + 1 != size:
-            offset = _offset(address + at, size - at)
-            if offset == -9999:
-                return NO_FORM, 0, 0
+        form, offset = FORM.TIMESTAMP, _offset(address + at, size - at)
+    if offset == -9999:
+        return NO_FORM, 0, 0
     seconds = (days * 24 + hour) * 3600 + (minute - offset) * 60 + second
     micros = seconds * 1_000_000 + fraction // 1000
     if micros < MIN_MICROS or micros > MAX_MICROS:
@@ -223,6 +223,9 @@ def type_strings(nodes: Int64Table, positions: Int64s, form: int, uuids: int) ->
     typed = 0
     for position in positions:
         actual_form, kind, a, b, scale = string_form(nodes[position, 1], nodes[position, 2])
+        if form == FORM.DATE and actual_form == FORM.NUMBER and kind <= KIND.INT64 and 9_999_999 < a < 100_000_000:
+            a = _days_since_epoch(a // 10000, a // 100 % 100, a % 100)
+            actual_form, kind = FORM.DATE if a != _NO_DAY else NO_FORM, KIND.DATE
         if actual_form != form and (form != FORM.BIGINT or actual_form != FORM.NUMBER or kind > KIND.INT64):
             continue
         if actual_form == FORM.UUID:
