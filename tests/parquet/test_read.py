@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -270,3 +272,26 @@ def test_a_partition_column_is_read_without_the_columns_of_the_file(tmp_path):
     (tmp_path / "day=2026-01-01").mkdir()
     pv.write(tmp_path / "day=2026-01-01" / "a.parquet", pv.VariantArray.from_pylist([1, 2]))
     assert [str(day) for day in pv.open(tmp_path).to_arrow(["day"])["day"].to_pylist()] == ["2026-01-01"] * 2
+
+
+@pytest.mark.parametrize("place", ["$", "$.a"])
+def test_a_duration_that_only_the_arrow_schema_names_is_an_integer_for_every_reader(tmp_path: Path, place: str) -> None:
+    missing, typed = pa.nulls(2, pa.binary()), pa.array([1, 2], pa.duration("us"))
+    metadata = pv.parse_json(['{"a": 1}'] * 2).storage.field("metadata").cast(pa.binary())
+    if place == "$.a":
+        typed = pa.StructArray.from_arrays(
+            [pa.StructArray.from_arrays([missing, typed], ["value", "typed_value"])], ["a"]
+        )
+    storage = pa.StructArray.from_arrays([metadata, missing, typed], ["metadata", "value", "typed_value"])
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"v": storage, "id": [1, 2], "d": pa.array([5, 6], pa.duration("s"))}), path)
+    table, expected = pv.open(path, column="v"), [1, 2] if place == "$" else [{"a": 1}, {"a": 2}]
+    assert table.read().to_pylist() == expected
+    assert pv.VariantArray.from_arrow(table.to_arrow(), "v").to_pylist() == expected
+    assert table.scan({"x": f"{place}:bigint"}).to_arrow()["x"].to_pylist() == [1, 2]
+    assert table.scan(["id"], f"{place}:bigint > 1").to_arrow()["id"].to_pylist() == [2]
+    text = "v::bigint" if place == "$" else "v:a::bigint"
+    assert pv.sql(f"SELECT {text} AS x FROM t", t=table).to_arrow()["x"].to_pylist() == [1, 2]
+    table.rewrite(tmp_path / "b.parquet")
+    assert pv.open(tmp_path / "b.parquet").read().to_pylist() == expected
+    assert table.schema.field("d").type == pa.duration("s")

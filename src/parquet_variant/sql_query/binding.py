@@ -130,10 +130,11 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
     sources = tuple(
         replace(file, kept=[] if number < 1024 else None) for number, file in enumerate(locate(source, filesystem))
     )
-    schema = plain_schema(schema_of_files(sources))
+    schema = schema_of_files(sources)
+    others = plain_schema(pa.schema([field for field in schema if not is_variant_field(field)]))
     variants = {".".join(place): place for place in variant_places(schema, is_variant_field)}
     nested = {name: place for name, place in variants.items() if len(place) > 1}
-    columns = replace(TableColumns.of(schema), variants=list(variants), nested=nested)
+    columns = replace(TableColumns.of(others), variants=list(variants), nested=nested)
 
     def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
         # For a query that needs rows but no column, a column that no file has.

@@ -108,13 +108,15 @@ def with_fields(arrow: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> p
     return arrow
 
 
-def number_form(arrow: pa.DataType) -> pa.DataType:
-    """Return the type that stores the same values as numbers and bytes: dates and times as integers, at any depth."""
+def number_form(arrow: pa.DataType, is_number: Callable[[pa.DataType], bool] = pa.types.is_temporal) -> pa.DataType:
+    """Return the type that stores the same values as numbers and bytes: dates and times, or only some, as integers."""
+    if is_number is not pa.types.is_temporal and not any(is_number(kind) for kind, _ in nested_types(arrow)):
+        return arrow  # files nest types hundreds of levels deep
     if isinstance(arrow, pa.BaseExtensionType):
         return number_form(arrow.storage_type)
-    if pa.types.is_temporal(arrow):
+    if is_number(arrow):
         return pa.int32() if arrow.bit_width == 32 else pa.int64()
-    return with_fields(arrow, lambda field: field.with_type(number_form(field.type)))
+    return with_fields(arrow, lambda field: field.with_type(number_form(field.type, is_number)))
 
 
 def without_encoding(array: pa.Array) -> pa.Array:
@@ -225,17 +227,14 @@ def chunks_in_form(column: pa.ChunkedArray, arrow: pa.DataType, change: Change |
 
 def without_null_entries(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return dictionaries with nulls among the indices, not the values: pyarrow does not join or write the latter."""
-    if not isinstance(column.type, pa.DictionaryType) or not any(
-        chunk.dictionary.null_count for chunk in column.chunks
-    ):
+    is_dictionary = isinstance(column.type, pa.DictionaryType)
+    if not is_dictionary or not any(chunk.dictionary.null_count for chunk in column.chunks):
         return column
     return chunks_in_form(chunks_in_form(column, column.type.value_type), column.type)
 
 
 def cast_values(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return `array.cast`, but integers become decimals if the values fit, even if not all integers of their type
-    would.
-    """
+    """Return `array.cast`, but integers become decimals if the values fit, though not all of their type would."""
     if pa.types.is_integer(array.type) and pa.types.is_decimal(arrow):
         array = array.cast(pa.decimal256(76, arrow.scale))
     return array.cast(arrow)

@@ -32,7 +32,7 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
-from parquet_variant.types.forms import cast_values, chunks_in_form, in_form, with_fields, without_encoding
+from parquet_variant.types.forms import cast_values, chunks_in_form, in_form, number_form, with_fields, without_encoding
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 
@@ -113,7 +113,7 @@ def _tagged_table(table: pa.Table, file: OpenFile) -> pa.Table:
 
 def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...]]) -> pa.Field:
     if path in variants:
-        return tagged(field, field.type)
+        return tagged(field, number_form(field.type, pa.types.is_duration))
     is_struct, depth = pa.types.is_struct(field.type), len(path)
 
     def child_path(name: str) -> tuple[str, ...]:
@@ -281,6 +281,7 @@ def variant_storage(table: pa.Table, column: VariantColumn) -> pa.StructArray:
         storage = storage.storage
     if column.node.is_leaf:
         return parse_json(storage, threads=1).storage
+    storage = in_form(storage, number_form(storage.type, pa.types.is_duration))  # only an Arrow schema has durations
     return _agreeing(known_versions(storage), nullable=True, may_be_lost=False)[0]
 
 
