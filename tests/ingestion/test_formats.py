@@ -322,7 +322,8 @@ def test_types_of_strings_accept_the_forms_of_warehouses() -> None:
     assert pv.parse_json(rows, types={"$.d": "date"}).to_pylist()[0]["d"] == "20260301"
 
 
-def test_the_null_of_copy_is_null(tmp_path: Path) -> None:
+def test_the_null_of_copy_is_null_on_request(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("id\tname\n1\t\\N\n2\tb\n")
-    assert pv.sql(f"SELECT name FROM '{tmp_path}/a.tsv'").to_pylist() == [{"name": None}, {"name": "b"}]
-    assert pv.read_json(tmp_path / "a.tsv").to_pylist() == [{"id": 1, "name": None}, {"id": 2, "name": "b"}]
+    assert pv.sql(f"SELECT name FROM '{tmp_path}/a.tsv'").to_pylist() == [{"name": r"\N"}, {"name": "b"}]
+    rows = pv.read_json(tmp_path / "a.tsv", null_values=[r"\N"])
+    assert rows.to_pylist() == [{"id": 1, "name": None}, {"id": 2, "name": "b"}]

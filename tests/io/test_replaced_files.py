@@ -186,3 +186,19 @@ def test_a_failed_rewrite_leaves_no_new_files(tmp_path: Path) -> None:
     (source / "2.parquet").write_bytes(good)
     pv.open(source).rewrite(dest)
     assert len(pv.open(dest)) == 3
+
+
+def test_a_failed_rewrite_keeps_the_files_of_another_writer(tmp_path: Path) -> None:
+    source, dest = tmp_path / "source", tmp_path / "dest"
+    source.mkdir()
+    for number in range(3):
+        pv.write(source / f"{number}.parquet", pv.parse_json([f'{{"a": {number}}}']))
+
+    def progress(step: str, done: int, total: int) -> None:
+        dest.mkdir()
+        (dest / "2.parquet").write_bytes(b"of another writer")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pv.open(source).rewrite(dest, threads=1, progress=progress)
+    assert [path.name for path in dest.iterdir()] == ["2.parquet"]

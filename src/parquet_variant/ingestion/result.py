@@ -106,7 +106,7 @@ class IngestResult(Record):
             lines.append(str(self.contract))
         if self.inexact_numbers:
             lost = f"{counted(self.inexact_numbers, 'number')} lost precision, first {self.first_inexact}"
-            lines.append(f"{lost}; to refuse such numbers, use --on-inexact fail")
+            lines.append(f"{lost}; on_inexact=fail refuses such numbers")
         return lines
 
     def string_notes(self) -> list[str]:

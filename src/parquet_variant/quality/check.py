@@ -260,9 +260,6 @@ def _batch_counts(rules: ContractCheck, batch: RowBatch) -> ContractCounts:
     return rules.check(tapes, partial(int.__add__, batch.first_row), file=batch.file)[0]
 
 
-# ---- shredded files
-
-
 def _plan_file(rules: ContractCheck, file: DataFile) -> _Result:
     """Return what the footer of a file proves, and the work that is left to do."""
     with file.open() as (opened, column):

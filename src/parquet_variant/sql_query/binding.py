@@ -217,9 +217,6 @@ def _question(needed: Mapping[str, Selected], predicate: Predicate | None = None
     return Question(tuple(replace(column, name=name) for name, column in needed.items()), (), predicate)
 
 
-# ---- planned scans
-
-
 def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> Any:
     """Return a scan with other output columns: paths are appended to its own paths, and its filter is kept.
 

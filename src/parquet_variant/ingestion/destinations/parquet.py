@@ -187,8 +187,7 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
 
         rows = _in_columns(data, read_vortex_schema(dest), dest)
     else:
-        columns = of_current_files(lambda: schema_of_files(spread(locate(dest), FILES_WITH_TYPES)))
-        sources = locate(dest)
+        sources, columns = of_current_files(partial(_files_and_columns, dest))
         names = [name for name, _ in sources[0].partition]
         rows = _in_columns(data, columns, dest)
         if schema is None:
@@ -213,6 +212,11 @@ def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, *
 # `Table.append` and `Table.overwrite` of directories.
 append_parquet, overwrite_parquet = partial(_put, "parquet", "append"), partial(_put, "parquet", "overwrite")
 append_vortex, overwrite_vortex = partial(_put, "vortex", "append"), partial(_put, "vortex", "overwrite")
+
+
+def _files_and_columns(dest: str) -> tuple[list[ParquetSource], pa.Schema]:
+    sources = locate(dest)
+    return sources, schema_of_files(spread(sources, FILES_WITH_TYPES))
 
 
 def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:

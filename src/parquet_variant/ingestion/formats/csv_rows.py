@@ -55,7 +55,7 @@ class CsvOptions(Record):
       files is a tab.
     `header`: the first row contains the names of the columns. Without a header, or a name, they are ``_c0``, ``_c1``,
       …, as in Spark. None: there is one unless the first row has the types of the other rows, and not all are strings.
-    `null_values`: unquoted fields that mean null; by default the empty field, and the ``\\N`` of ``COPY``.
+    `null_values`: unquoted fields that mean null; by default only the empty field.
     `infer_types`: whether the columns next to a JSON column get the types of all their values; otherwise they are
       strings.
     `types`: these types, by column, once they are inferred.
@@ -69,7 +69,7 @@ class CsvOptions(Record):
     delimiter: str | None = None
     quote_char: str | None = None
     header: bool | None = None
-    null_values: tuple[str, ...] = ("", r"\N")
+    null_values: tuple[str, ...] = ("",)
     infer_types: bool = False
     types: tuple[tuple[str, pa.DataType], ...] = ()
 

@@ -204,8 +204,10 @@ class RowChange(Record):
         counts = (len(c.matched) if self.condition is not None else c.rows_deleted + c.rows_updated for c in done)
         # A repeated batch may match no row.
         hints = self._hints(table, None if any(counts) or table.batch is not None else advice)
-        sql = {"predicate": self.clauses[0].predicate or "true"}
-        return TableChange(opened, done, lambda added: len(self.files(table, added)) > 0, parameters=sql, hints=hints)
+        parameters = {"predicate": self.clauses[0].predicate or "true"}
+        return TableChange(
+            opened, done, lambda added: len(self.files(table, added)) > 0, parameters=parameters, hints=hints
+        )
 
     def _hints(self, table: ChangeableTable[Any], advice: str | None) -> tuple[str, ...]:
         """Return messages about values that the condition did not compare and, except without advice, missing paths.

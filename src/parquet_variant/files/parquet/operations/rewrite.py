@@ -190,14 +190,21 @@ def rewrite(
 
 
 def write_targets(engine: Engine, work: Any, targets: Sequence[tuple[Any, str]], filesystem: Any = None) -> list[Any]:
-    """Run the tasks that write the targets of `plan_rewrite`; if one fails, the files that are new are removed."""
-    places = [filesystem_of(target, filesystem) for _, target in targets]
-    new = [(system, path) for system, path in places if info_of(system, path).type == fs.FileType.NotFound]
+    """Run the tasks that write the targets of `plan_rewrite`; if one fails, remove the new files of the other tasks."""
+    places = {target: filesystem_of(target, filesystem) for _, target in targets}
+    existing = {target for target, place in places.items() if info_of(*place).type != fs.FileType.NotFound}
+    written: list[str] = []  # Only by tasks of this process: the files of nobody else may be removed.
+
+    def write(task: int, attempt: int, target: tuple[Any, str]) -> Any:
+        info = work(task, attempt, target)
+        written.append(target[1])
+        return info
+
     try:
-        return engine.run("rewrite", work, targets)
+        return engine.run("rewrite", write, targets)
     except BaseException:
-        for system, path in new:
-            with suppress(OSError):  # the task may not have run
+        for system, path in (places[target] for target in written if target not in existing):
+            with suppress(OSError):
                 system.delete_file(path)
         raise
 
