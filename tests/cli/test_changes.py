@@ -130,3 +130,21 @@ def test_a_merge_reads_standard_input_and_pipes(
     writer.join()
     assert sorted(pv.open(table).to_arrow()["k"].to_pylist()) == [0, 1, 4, 5, 102, 103]
     assert "1 row updated" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("columns", [None, "id"])
+def test_a_merge_reads_rows_inside_documents(variant: Run, tmp_path: Path, columns: str | None) -> None:
+    table, pages = tmp_path / "orders", tmp_path / "pages.json"
+    pages.write_text('{"orders": [{"id": 1, "a": 9}, {"id": 7, "a": 1}]}\n')
+    options = {} if columns is None else {"columns": [columns]}
+    pv.ingest([{"id": 1, "a": 2}, {"id": 2, "a": 3}], table, format="delta", **options)
+    merge = ["merge", table, pages, "--on", columns or "v:id", "--matched", "update", "--insert"]
+    merge += [] if columns is None else ["--columns", columns]
+    if columns is None:
+        done = variant(*merge, "--dry-run")
+        assert "the key of every row in source is NULL: check the path; --root '$.items[*]' names" in done.err
+    assert variant(*merge, "--root", "$.orders[*]").code == 0
+    rows = pv.sql(
+        "SELECT id, v:a::int AS a FROM t" if columns else "SELECT v:id::int AS id, v:a::int AS a FROM t", t=table
+    )
+    assert sorted(row["id"] * 10 + row["a"] for row in rows.to_pylist()) == [19, 23, 71]

@@ -217,12 +217,13 @@ def ingest(
     return IngestJob(request).run(ThreadEngine(threads, progress))
 
 
-def rows_with_columns(sources: Sources, table: pa.Schema, keys: Sequence[str]) -> pa.Table:
+def rows_with_columns(sources: Any, table: pa.Schema, keys: Sequence[str]) -> pa.Table:
     """Return rows of JSON for a table: some of its columns hold the values of keys, and a Variant column the rest."""
     rest = next((field.name for field in table if is_variant_field(field) and field.name not in keys), "v")
     types = string_types(KeyColumns.of_columns(table, keys).typed.items())
     with TemporaryDirectory() as folder:
-        ingest(getattr(sources, "source", sources), folder, columns=keys, rest=rest, types=types)
+        source, text = (sources.source, sources.options.text) if hasattr(sources, "source") else (sources, {})
+        ingest(source, folder, columns=keys, rest=rest, types=types, **text)
         return registered_method("Table.open")(folder).to_arrow()
 
 

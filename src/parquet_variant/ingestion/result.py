@@ -106,7 +106,7 @@ class IngestResult(Record):
             lines.append(str(self.contract))
         if self.inexact_numbers:
             lost = f"{counted(self.inexact_numbers, 'number')} lost precision, first {self.first_inexact}"
-            lines.append(f"{lost}; on_inexact=fail refuses such numbers")
+            lines.append(f"{lost}; refuse such numbers with on_inexact='fail'")
         return lines
 
     def string_notes(self) -> list[str]:

@@ -252,9 +252,6 @@ def _comparable_types(old: Mapping[str, int], new: Mapping[str, int]) -> tuple[d
     return combined[0], combined[1]
 
 
-# ---- values
-
-
 def _scaled(factor: float, *counts: int) -> float:
     return factor * (1 + _FEW / max(min(counts), 1))
 
@@ -323,9 +320,6 @@ def _length(old: PathSummary, new: PathSummary, factor: float) -> Finding | None
             text = f"{kind}s of {before:,.1f} -> {after:,.1f} {unit} on average"
             return _finding("length", new.count, old, new, text)
     return None
-
-
-# ---- the operation
 
 
 class DataDiff(Report, Record, repr=False):

@@ -13,7 +13,7 @@ from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
-from parquet_variant.cli.output import print_result, report_warning
+from parquet_variant.cli.output import one_line, print_result, report_warning
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.lazy_names import registered_method
@@ -208,7 +208,7 @@ def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:
 
 
 def _report(result: IngestResult, as_json: bool) -> None:
-    lines = result.facts()
+    lines = list(map(one_line, result.facts()))
     if result.columns:
         lines.append(f"columns: {', '.join(f'{name} {kind}' for name, kind in result.columns.items())}")
     lines += result.string_notes()

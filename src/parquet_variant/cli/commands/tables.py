@@ -194,6 +194,7 @@ def merge(
     insert_where: ClauseWhere = None,
     not_matched_by_source_where: ClauseWhere = None,
     columns: str | None = Option(None, metavar="KEY,KEY", help="Fill these columns from keys of the rows of JSON."),
+    root: str | None = Option(None, metavar="PATH", help="Path of the rows inside documents, such as '$.items[*]'."),
     dry_run: bool = Option(False, help="Only count the rows to change, and the files that hold them."),
     catalog: Catalog = None,
     as_json: AsJson = False,
@@ -212,9 +213,9 @@ def merge(
             raise BadParameter(f"{option}-where needs {option}")
     with with_stdin([source]) as (file,):
         target, keys = open_table(table, catalog), [] if columns is None else list(map(str.strip, columns.split(",")))
-        rows = file if keys else open_table(file)
+        rows = open_table(file, **({} if root is None else {"root": root}))
         others = [field.name for field in target.schema if not is_variant_field(field)]
-        if insert and others and not isinstance(rows, str) and rows.format == "json":
+        if insert and others and not keys and rows.format == "json":
             report_warning(f"inserted rows of JSON have NULL in {', '.join(others)}: use --columns", "hint")
         plan = target.merge(rows, on, columns=keys)
         if matched == "update":

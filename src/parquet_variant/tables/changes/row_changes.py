@@ -218,15 +218,18 @@ class RowChange(Record):
         if advice is None:
             return tuple(self.context.take_warnings())
         expression = self._expression if self.condition is None else self.condition
-
+        messages = self.context.take_warnings()
         facts_of = registered_method("Scan.facts")
         sides = {self.target: facts_of(table.current, table.uri)} if len(table.files) else {}
         rows = arrow_schema(table.schema).empty_table()
         needed = {self.target: expressions.needed_table(rows, self.columns[self.target], self.context.zone)}
         if self.condition is not None:
             sides[self.source], needed[self.source] = facts_of(self.rows, "the source"), self.keys
+            keys = [self.keys[name] for name in self.condition.columns[self.source]]
+            if 0 < len(self.keys) == min((key.null_count for key in keys), default=0):
+                advice_of_keys = "check the path; root='$.items[*]' names the rows inside documents"
+                messages.append(f"the key of every row in {self.source} is NULL: {advice_of_keys}")
         of_merge = "" if self.condition is None else " of the merge"
-        messages = self.context.take_warnings()
         mistakes = [text for text in messages if advice and "not compared" in text]
         for name, facts in sides.items():
             hints = [] if expression is None else needed_path_hints(facts, expression, name, needed, self.context)
