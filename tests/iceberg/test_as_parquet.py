@@ -27,7 +27,7 @@ def test_an_ingest_of_parquet_files_refuses_an_iceberg_table(tmp_path: Path) -> 
     pv.write(table, {"v": pv.parse_json(["1"])}, format="iceberg")
     source.write_text('{"a": 1}\n')
     with pytest.raises(pv.VariantFileError) as caught:
-        pv.ingest(source, table, mode="append")
+        pv.ingest(source, table, format="parquet", mode="append")
     assert caught.value.reason == "exists"
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.machine_code.functions import Kernel, helper, kernel
 from parquet_variant.kernels.machine_code.library import X86_64
-from parquet_variant.kernels.machine_code.signatures import Bools, Int64s, Int64Table, ReadOnlyInt64s
+from parquet_variant.kernels.machine_code.signatures import ArrayType, Bools, Int64s, Int64Table
+
+ReadOnlyInt64s = Annotated[npt.NDArray[np.int64], ArrayType("int64", read_only=True)]
 
 pytestmark = pytest.mark.usefixtures("compiled_here")
 

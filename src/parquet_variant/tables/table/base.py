@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, bad_option, check_session, without_secrets
+from parquet_variant.errors import VariantError, bad_option, check_choice, check_session, without_secrets
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.io.filesystems import absolute, path_text
@@ -257,8 +257,9 @@ class TableBase:
         {'mag': [5.5]}
         """
         column = column or self._options.column
+        check_choice("errors", errors, get_args(Errors))
         # Formats need not know options that have their default values.
-        options = {"skipping": None if skipping else False, "errors": None if str(errors) == "null" else errors}
+        options = {"skipping": None if skipping else False, "errors": None if errors == "null" else errors}
         options |= {"cast": None if cast else False}
 
         def make_plan() -> Any:
