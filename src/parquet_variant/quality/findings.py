@@ -242,9 +242,6 @@ def _is_outside(other: PathSummary, value: Variant) -> bool:
     return not low <= number <= high
 
 
-# ---- where to search
-
-
 def _matching(rows: PathValues, search: _Search) -> Iterator[Example]:
     """Yield the rows that are examples, each once; malformed rows are none."""
     inner, numbers = search.path.segments[len(rows.path) :], rows.rows

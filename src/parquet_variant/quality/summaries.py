@@ -241,9 +241,6 @@ def summarize(data: DataSet, *, sample_bytes: int | None = None, threads: int | 
     return summary
 
 
-# ---- all values, or a sample
-
-
 def _of_text(data: DataSet, limit: int, threads: int) -> Summary:
     # Compressed text is about ten times as large as its files.
     share = min(1.0, limit / max(data.text_bytes, 1))
@@ -289,9 +286,6 @@ def places_of(path: VariantPath, figures: Mapping[VariantPath, PathSummary], row
         return rows
     parent = figures.get(path.parent, PathSummary())
     return parent.elements if path.segments[-1] is WILDCARD else parent.types["object"]
-
-
-# ---- footers, completed by a sample
 
 
 def _of_footers(data: DataSet, limit: int) -> Summary:

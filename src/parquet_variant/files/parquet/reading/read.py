@@ -85,6 +85,14 @@ def read_rows(
     return table if columns is None else table.select(list(columns))
 
 
+def fields_of_rows(file: OpenFile, columns: Sequence[str]) -> dict[str, pa.Field]:
+    """Return the fields of columns of an open file, or of its partition, as `read_rows` returns them."""
+    found = {name: pa.field(name, value.type) for name, value in file.source.partition}
+    stored = [name for name in columns if name not in found]
+    schema = file.facts.plan(("fields", *stored), lambda: read_rows(file, [], stored).schema)
+    return found | {field.name: field for field in schema}
+
+
 def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
     """Return top-level columns of a file with every Variant as ``VARIANT_STORAGE`` and with the extension name."""
     return map_variants(_tagged_table(table, file), _plain)

@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.format.arrow_schema import has_null_type, joi
 from parquet_variant.files.parquet.format.columns import top_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
-from parquet_variant.files.parquet.reading.read import plain_schema, read_rows, variant_of_files
+from parquet_variant.files.parquet.reading.read import fields_of_rows, plain_schema, variant_of_files
 from parquet_variant.files.parquet.scanning.projection import constant_statistics, keys_of_files
 from parquet_variant.files.parquet.scanning.scan_plan import (
     FilePart,
@@ -335,8 +335,8 @@ def schema_of_files(sources: Sequence[ParquetSource], names: Sequence[str] | Non
             new = [name for name in wanted if name not in fields or has_null_type(fields[name].type)]
             required = {node.name for node in file.schema.children if node.repetition != "optional"}
             optional.update((fields.keys() | set(new)) - required, new if fields else ())
-            for field in read_rows(file, [], new, file.source.partition).schema:
-                fields[field.name] = joined_field(fields.get(field.name, field), field)
+            found = fields_of_rows(file, new)
+            fields |= {name: joined_field(fields.get(name, found[name]), found[name]) for name in new}
         if names is not None and not any(name not in fields or has_null_type(fields[name].type) for name in names):
             break
     for name in sorted(set(names or ()) - fields.keys()):
