@@ -182,8 +182,8 @@ class StringTypes(Record):
 
     def __post_init__(self) -> None:
         check_mapping("types", self.types)
-        kinds = {f"{name}!": "bigint!" for kind in INTEGERS for name in TYPES[kind].ddl}
-        object.__setattr__(self, "types", {path: kinds.get(str(k).lower(), k) for path, k in self.types.items()})
+        types = {path: _BIGINTS.get(str(kind).lower(), kind) for path, kind in self.types.items()}
+        object.__setattr__(self, "types", types)
         for path, kind in self.types.items():
             _pattern(path)
             if str(kind).lower() not in _TYPE_NAMES:
@@ -397,3 +397,4 @@ _FIRST_SECOND, _LAST_SECOND = 946_684_800, 4_102_444_800
 # Numbers whose digits are in the first payload of a node.
 _NUMBERS = [*INTEGER_IDS, PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8]
 _TYPE_NAMES = (*FORMS[:4], _BINARY, *(f"{form}!" for form in FORMS), *_EPOCHS, _STRING)
+_BIGINTS = {f"{name}!": "bigint!" for kind in INTEGERS for name in TYPES[kind].ddl}  # Integers have one type in nodes.
