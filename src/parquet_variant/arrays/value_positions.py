@@ -283,12 +283,12 @@ class ValuePositions(Record, eq=False):
         """
         levels = [(self, paths)]
         for values, paths_here in levels:  # which grows, because a path may have more keys than Python can recurse
-            below: dict[str, list[tuple[Segment, ...]]] = {}
+            segments_of_key: dict[str, list[tuple[Segment, ...]]] = {}
             for segments in paths_here:
                 if segments and isinstance(segments[0], str):
-                    below.setdefault(segments[0], []).append(segments[1:])
-            values._find([name for name in below if name not in values._keys])
-            levels += [(values.key(name), paths_below) for name, paths_below in below.items()]
+                    segments_of_key.setdefault(segments[0], []).append(segments[1:])
+            values._find([name for name in segments_of_key if name not in values._keys])
+            levels += [(values.key(name), paths_below) for name, paths_below in segments_of_key.items()]
 
     def _find(self, names: Sequence[str]) -> None:
         keys = {}

@@ -114,9 +114,9 @@ def summary(result: InferenceResult) -> list[str]:
     leaves = [decision for decision in result.decisions if decision.type not in ("object", "array")]
     typed = sum(leaf.type is not None for leaf in leaves)
     total, stays = result.total_bytes, result.residual_bytes
-    moved, whole, kept = map(human_bytes, (total - stays, total, stays))
+    moved, all_bytes, residual = map(human_bytes, (total - stays, total, stays))
     head = f"{result.rows:,} rows, {len(leaves):,} paths with values, {typed:,} typed ({result.policy.name}): "
-    head += f"{moved} of {whole} encoded leave the residual, {kept} stay"
+    head += f"{moved} of {all_bytes} encoded leave the residual, {residual} stay"
     return [head, *map(str, result.typed_strings), *map(str, result.suggested_types)]
 
 
@@ -168,7 +168,7 @@ def explain_json(result: InferenceResult) -> str:
 
 
 def explain_diff(before: InferenceResult, after: InferenceResult) -> str:
-    """Return the differences between two results, one line per path with the new reason; empty if there are none.
+    """Return the differences between two results, one line per path with the new reason; empty if they are equal.
 
     >>> import parquet_variant as pv
     >>> from parquet_variant.inference.infer import infer

@@ -249,7 +249,7 @@ def lower_text(text: str, length: int = TEXT_LENGTH) -> str:
 
 
 def upper_text(text: str, length: int = TEXT_LENGTH) -> str | None:
-    r"""Return a string that is not below `text`, of at most `length` characters; None if there is none.
+    r"""Return a string that is not below `text`, of at most `length` characters; None if no such string exists.
 
     >>> upper_text("abcdef", 3), upper_text("abc", 3), upper_text("a\U0010ffffz", 2)
     ('abd', 'abc', 'b')

@@ -342,18 +342,18 @@ def _type_epochs(nodes: Int64s, values: npt.NDArray[np.intp], places: int, buffe
     tags, counts = nodes[values, 0], nodes[values, 1]
     shifts = places - ((tags >> 8) & 0xFF)  # decimal places between the number and microseconds
     factors, divisors = 10 ** np.clip(shifts, 0, 18), 10 ** np.clip(-shifts, 0, 18)
-    most = np.iinfo(np.int64).max // factors
-    fits = np.isin(tags & 0xFF, _NUMBERS) & (counts <= most) & (counts >= -most)
-    micros, rest = np.divmod(np.where(fits, counts, 0) * factors, divisors)
-    fits &= (rest == 0) & (micros >= MIN_MICROS) & (micros <= MAX_MICROS)
-    typed, kept = values[fits], values[~fits]
+    largest = np.iinfo(np.int64).max // factors
+    fits = np.isin(tags & 0xFF, _NUMBERS) & (counts <= largest) & (counts >= -largest)
+    micros, remainders = np.divmod(np.where(fits, counts, 0) * factors, divisors)
+    fits &= (remainders == 0) & (micros >= MIN_MICROS) & (micros <= MAX_MICROS)
+    typed, untyped = values[fits], values[~fits]
     nodes[typed, 0] = tags[fits] & ~np.int64(0xFFFF) | int(PrimitiveId.TIMESTAMP)
     nodes[typed, 1] = micros[fits]
-    nodes[kept] = before[~fits]
+    nodes[untyped] = before[~fits]
     return len(typed)
 
 
-def _texts(nodes: Int64s, strings: npt.NDArray[np.intp]) -> list[bytes]:
+def _string_bytes(nodes: Int64s, strings: npt.NDArray[np.intp]) -> list[bytes]:
     """Return the bytes of strings."""
     stops = np.cumsum(nodes[strings, 2])
     data = np.empty(int(stops[-1]) if len(stops) else 0, np.uint8)
@@ -364,7 +364,7 @@ def _texts(nodes: Int64s, strings: npt.NDArray[np.intp]) -> list[bytes]:
 
 def _type_base64(nodes: Int64s, strings: npt.NDArray[np.intp], buffers: list[object]) -> int:
     strings = strings[nodes[strings, 2] % 4 == 0]
-    decoded = list(map(decoded_base64, _texts(nodes, strings)))
+    decoded = list(map(decoded_base64, _string_bytes(nodes, strings)))
     typed = strings[np.array([value is not None for value in decoded], np.bool_)]
     values = [value for value in decoded if value is not None]
     buffer = np.frombuffer(b"".join(values) or b"\0", np.uint8)

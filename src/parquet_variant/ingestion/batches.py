@@ -169,14 +169,14 @@ class Pass(Generic[Result], Record):
         first_row, rows = texts.number(0), np.arange(len(table))
         in_parts = (first_row + rows) * _ROW_BYTES
         indexes = rows if self.sample >= 1 else np.flatnonzero(chunks.in_sample(in_parts, self.sample))
-        others, options = table.drop_columns(str(self.options.json_column)), self.options
+        other_columns, options = table.drop_columns(str(self.options.json_column)), self.options
         table, faults, inexact = with_parsed_columns(table, options.more_columns, options.json, texts.file)
         invalid = {row: self._refused(texts, row, fault) for row, fault in faults if options.on_error != "null"}
         batch, parsed_rows = self._parse(texts, np.setdiff1d(indexes, list(invalid)) if invalid else indexes)
         counts = batch.counts + ReadCounts(0, 0, 0, *self._inexact_numbers(texts, rows, sorted(inexact)))
         bad, all_bad = [], sorted([*batch.bad, *invalid.values()], key=lambda record: record.line)
         for record in all_bad:  # with the other columns, whose values become strings if JSON has no such type
-            values = {name: others[name][record.line - first_row].as_py() for name in others.column_names}
+            values = {name: other_columns[name][record.line - first_row].as_py() for name in other_columns.column_names}
             columns = {
                 name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in values.items()
             }

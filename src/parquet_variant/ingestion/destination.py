@@ -105,14 +105,14 @@ def new_files(
     Also returns the files that were written again after a load, whose rows would be in the table twice. Raises
     `VariantFileError` for a pipe.
     """
-    known = {file.path: file for file in loaded}
+    by_path = {file.path: file for file in loaded}
     new, changed, skipped = dict[InputFile, LoadedFile](), list[str](), 0
     for file in files:
         if file.copy is not None:
             problem = f"{file.name} is a pipe, which cannot be known again: leave out only_new="
             raise VariantFileError(problem, reason="bad-option")
         record = LoadedFile.of(file)
-        before = known.get(record.path)
+        before = by_path.get(record.path)
         if before is None:
             new[file] = record
         elif (before.size, before.modified) == (record.size, record.modified) and before.etag in (None, file.etag()):
@@ -263,16 +263,16 @@ class Destination:
         `quarantine`: the staged files of quarantined lines.
         `batch`: name of the stream and number of its batch; a batch that was committed before is not added again.
         """
-        root, known, by = self.dest.rstrip("/") + "/", self._known_loads, self.request.partition_by
+        root, loads, by = self.dest.rstrip("/") + "/", self._known_loads, self.request.partition_by
         staged = [*files, *quarantine]
-        if known is not None:
+        if loads is not None:
             staged.append(StagedFile(self.staging.attempt(0, "loads"), f"{LOADS}/{self.staging.job}.ndjson"))
             filesystem, path = filesystem_of(staged[-1].path)
             with write_errors(self.dest):
                 filesystem.create_dir(path.rpartition("/")[0], recursive=True)
                 with filesystem.open_output_stream(path) as stream:
                     stream.write("".join(f"{record.to_text()}\n" for record in self.records).encode())
-        names = self.staging.commit(staged, partition_types=by.types_to_declare | by.paths, loads=known, batch=batch)
+        names = self.staging.commit(staged, partition_types=by.types_to_declare | by.paths, loads=loads, batch=batch)
         hidden = (f"{root}{BAD_RECORDS}/", f"{root}{LOADS}/")
         return [name.removeprefix(root) for name in names if not name.startswith(hidden)]
 

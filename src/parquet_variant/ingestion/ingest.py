@@ -219,11 +219,11 @@ def ingest(
 
 def rows_with_columns(sources: Any, table: pa.Schema, keys: Sequence[str]) -> pa.Table:
     """Return rows of JSON for a table: some of its columns hold the values of keys, and a Variant column the rest."""
-    rest = next((field.name for field in table if is_variant_field(field) and field.name not in keys), "v")
+    variant = next((field.name for field in table if is_variant_field(field) and field.name not in keys), "v")
     types = string_types(KeyColumns.of_columns(table, keys).typed.items())
     with TemporaryDirectory() as folder:
         source, text = (sources.source, sources.options.text) if hasattr(sources, "source") else (sources, {})
-        ingest(source, folder, columns=keys, rest=rest, types=types, **text)
+        ingest(source, folder, columns=keys, rest=variant, types=types, **text)
         return registered_method("Table.open")(folder).to_arrow()
 
 
@@ -281,9 +281,9 @@ def profile(
     from parquet_variant.files.parquet.operations.rewrite import profile_task
     from parquet_variant.files.parquet.reading.read import variant_of_files
 
-    found = locate([file.name for file in files])
-    name = variant_of_files(found, column).name
-    parts = (profile_task(0, 0, file, column=name) for file in found)
+    parquet_files = locate([file.name for file in files])
+    name = variant_of_files(parquet_files, column).name
+    parts = (profile_task(0, 0, file, column=name) for file in parquet_files)
     return reduce(Profile.merge, parts, Profile())
 
 

@@ -74,13 +74,13 @@ class _FilesPlan(Record):
     """What the files of an ingest will contain.
 
     `columns`: all columns but those of partitions; `keys`: those of them that `columns=` takes out of the Variant.
-    `kept`: the typed paths of the table, of which values of other types are counted.
+    `table_types`: the typed paths of the table, of which values of other types are counted.
     """
 
     schema: ShreddingSchema
     columns: list[pa.Field]
     keys: KeyColumns
-    kept: dict[VariantPath, ShreddingSchema]
+    table_types: dict[VariantPath, ShreddingSchema]
     inference: InferenceResult | None
     hints: tuple[str, ...]
 
@@ -171,13 +171,13 @@ class IngestJob:
     def _plan_files(self, engine: Engine, destination: Destination, tasks: list[list[Split]]) -> _FilesPlan:
         """Infer and check what the files will contain: with the types of the table that they are appended to."""
         fields = self._table_fields(tasks, destination)
-        request, kept = self._request, dict[str, ShreddingSchema]()
+        request, table_schemas = self._request, dict[str, ShreddingSchema]()
         keeps_paths = request.schema is None and request.schema_of == "table"
         held = self._held if request.mode == "append" else pa.schema([])
         types = KeyColumns.of_columns(held, request.keys)
         if keeps_paths and len(held):
-            kept = kept_types(destination.data_files(), [request.column, *request.text.more_columns])
-        table = kept.get(request.column)
+            table_schemas = kept_types(destination.data_files(), [request.column, *request.text.more_columns])
+        table = table_schemas.get(request.column)
         leaves = [*(() if table is None else table.leaves()), *types.typed.items()]
         texts = request.text.texts.with_types(task.string_types(leaves)) if leaves else request.text.texts
         self._request = replace(request, text=replace(request.text, texts=texts))
@@ -190,7 +190,7 @@ class IngestJob:
         if table is not None:
             schema = keep_types(schema, table)
         keys, schema = types.completed(schema, request.keys)
-        self._request = replace(self._request, text=self._with_schemas(engine, tasks, kept))
+        self._request = replace(self._request, text=self._with_schemas(engine, tasks, table_schemas))
         if inference is not None:
             sampled = [decision.path for decision in inference.decisions]
             missing = task.option_paths(self._request).keys() - sampled
@@ -205,10 +205,10 @@ class IngestJob:
             destination.check_columns(names)
         decisions = schema.leaves() if inference is None else ((d.path, None) for d in inference.decisions)
         keys_of_rows = {path.segments[:1] for path, _ in decisions}
-        if left := [name for name in held.names if name not in names and (name,) in keys_of_rows]:
+        if unfilled := [name for name in held.names if name not in names and (name,) in keys_of_rows]:
             hints.append(
                 f"{destination.dest} has columns of the same names as keys of the rows, and this load does not fill "
-                f"them: {', '.join(left)}; to fill them, use columns={[*request.keys, *left]}"
+                f"them: {', '.join(unfilled)}; to fill them, use columns={[*request.keys, *unfilled]}"
             )
         return _FilesPlan(schema, columns, keys, typed, inference, tuple(hints))
 
@@ -223,7 +223,7 @@ class IngestJob:
             schema,
             threads=_threads(engine, tasks),
             missing=frozenset(task.option_paths(request)),
-            kept=files.kept,
+            table_types=files.table_types,
             keys=files.keys,
         )
         encodings = planned_encodings(request, schema, tasks, engine.parallelism)
@@ -245,9 +245,9 @@ class IngestJob:
     def _hints(self, destination: Destination, written: task.WrittenSplits) -> Iterator[str]:
         """Yield what the rows say about the options; raise an error for a path that is in none of them."""
         if written.rows:
-            found = written.findings
-            yield from found.notes(self._request)
-            yield from task.check_paths(self._request, found.missing, found.other_paths)
+            findings = written.findings
+            yield from findings.notes(self._request)
+            yield from task.check_paths(self._request, findings.missing, findings.other_paths)
         if self._has_unknown:
             yield (
                 f"{destination.dest} held rows before its first load with only_new=, and does not remember their "
@@ -283,13 +283,13 @@ class IngestJob:
             pa.field(field.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA) if field.name in more else field
             for field in next((rows.schema for _, rows in parts), ())
         ]
-        by, others = request.partition_by, {field.name.lower() for field in fields if field.name != column}
+        by, taken = request.partition_by, {field.name.lower() for field in fields if field.name != column}
         if by.is_derived:
             by = by.next_to([field.name for field in fields])
             destination.request = replace(destination.request, partition_by=by)
             self._request = replace(request, partition_by=by)
         names = request.column, request.file_column or "", *request.keys, *(field.name for field in by.fields)
-        if duplicates := [name for name in names if name.lower() in others]:
+        if duplicates := [name for name in names if name.lower() in taken]:
             raise bad_option(
                 f"the table already has a column {duplicates[0]}: choose another name with column=, partition_by= "
                 "or file_column=, or leave it out of columns="
@@ -346,9 +346,9 @@ class IngestJob:
         return text_bytes
 
     def _with_schemas(
-        self, engine: Engine, tasks: list[list[Split]], kept: Mapping[str, ShreddingSchema]
+        self, engine: Engine, tasks: list[list[Split]], table_schemas: Mapping[str, ShreddingSchema]
     ) -> TextOptions:
-        """Return how text is read, with the schemas of further columns of JSON; `kept`: those of a table."""
+        """Return how text is read, with the schemas of further columns of JSON; `table_schemas`: those of a table."""
         text, schemas = self._request.text, dict[str, ShreddingSchema]()
         policy = self._request.policy if isinstance(self._request.policy, AutoPolicy) else None
         on_error = "quarantine" if text.on_error == "fail" else text.on_error
@@ -357,7 +357,7 @@ class IngestJob:
         )
         for name in text.more_columns:
             schema = infer(self._profile(engine, tasks, replace(plain, json_column=name)), policy).schema
-            schemas[name] = keep_types(schema, kept[name]) if name in kept else schema
+            schemas[name] = keep_types(schema, table_schemas[name]) if name in table_schemas else schema
         return replace(text, more_columns=schemas)
 
     def _profile(self, engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:

@@ -69,7 +69,7 @@ class JsonFiles(Record):
         return chain.from_iterable(self._each(work, threads))
 
     def read(self, schema: ShreddingSchema | None = None, threads: int | None = None) -> VariantArray:
-        """Return all values, in order. Raises `VariantFileError` if there are none."""
+        """Return all values, in order. Raises `VariantFileError` for files without values."""
         check_choice("on_error", self.text.on_error, ("fail", "null"))
         if self.text.texts.auto:
             profile = profile_splits(self.text, thread_count(threads), 0, 0, self.splits)

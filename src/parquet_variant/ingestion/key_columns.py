@@ -56,8 +56,8 @@ class KeyColumns(Record):
             if node is None:
                 raise bad_option(f"columns= names {name}, which schema= lacks: add it with its type")
             nodes[name] = node
-        rest = {name: node for name, node in schema.fields if name not in nodes}
-        without = ShreddingSchema.object(rest) if rest else ShreddingSchema.variant()
+        other_fields = {name: node for name, node in schema.fields if name not in nodes}
+        without = ShreddingSchema.object(other_fields) if other_fields else ShreddingSchema.variant()
         return KeyColumns(nodes), without if nodes else schema
 
     @property
@@ -117,7 +117,7 @@ def with_key_types(schema: ShreddingSchema, root: PathProfile | None, keys: Sequ
         best = best_column(profile)
         kind = pa.string() if best is None else best.arrow
         if kind is not None and pa.types.is_decimal(kind):
-            most = _PRECISION - (kind.precision - kind.scale)
-            kind = pa.decimal128(_PRECISION, next((s for s in _SCALES if kind.scale <= s <= most), kind.scale))
+            max_scale = _PRECISION - (kind.precision - kind.scale)
+            kind = pa.decimal128(_PRECISION, next((s for s in _SCALES if kind.scale <= s <= max_scale), kind.scale))
         nodes[name] = nodes.get(name, ShreddingSchema.variant()) if kind is None else ShreddingSchema.primitive(kind)
     return ShreddingSchema.object(nodes) if keys else schema

@@ -159,6 +159,6 @@ class PartitionBy(Record):
         >>> [(values, part["x"].to_pylist()) for values, part in parts]
         [({'k': '1'}, ['a', 'c']), ({'k': '2'}, ['b'])]
         """
-        others = {**columns, **self.values(columns[variant])}
-        for values, rows in rows_by_partition({name: others.pop(name) for name in self.names}):
-            yield values, others if rows is None else {name: column.take(rows) for name, column in others.items()}
+        stored = {**columns, **self.values(columns[variant])}
+        for values, rows in rows_by_partition({name: stored.pop(name) for name in self.names}):
+            yield values, stored if rows is None else {name: column.take(rows) for name, column in stored.items()}

@@ -125,8 +125,8 @@ class IngestResult(Record):
                 f"{paths} strings of one type: list them with variant infer --explain, type all with --type 'auto!'"
             )
         if counting := [path for path in suggestions if path.counts_time]:
-            also = f"; also {counted(len(counting) - 1, 'other path')}" if len(counting) > 1 else ""
-            notes.append(f"{max(counting, key=lambda path: path.strings)}{also}")
+            other_paths = f"; also {counted(len(counting) - 1, 'other path')}" if len(counting) > 1 else ""
+            notes.append(f"{max(counting, key=lambda path: path.strings)}{other_paths}")
         return notes
 
     def _repr_html_(self) -> str:

@@ -49,7 +49,7 @@ from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 _BLOCK_BYTES = 1 << 20
 _INTEGER = r"^-?(0|[1-9][0-9]{0,37})$"  # Arrow casts longer texts to other decimals.
-# Integers of more digits are no doubles, which would make different ones equal.
+# Integers of more digits are not doubles, which would make different ones equal.
 _DOUBLE = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIMESTAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
@@ -279,10 +279,10 @@ def with_parsed_columns(
 
 def _with_variants(table: pa.Table, names: Collection[str]) -> pa.Table:
     """Return a table with Variants in place of text of the type ``arrow.json``, which is plain text in some columns."""
-    others = [name for name in table.column_names if name not in names]
-    parsed = rows_of(table.select(others)) if others else table
+    other_names = [name for name in table.column_names if name not in names]
+    parsed = rows_of(table.select(other_names)) if other_names else table
     for index, name in enumerate(table.column_names):
-        if name in others:
+        if name in other_names:
             table = table.set_column(index, parsed.field(name), parsed.column(name))
         elif is_json_type(table.column(index).type):
             table = table.set_column(index, name, [chunk.storage for chunk in table.column(index).chunks])
@@ -294,13 +294,13 @@ def _with_field_as_column(table: pa.Table, path: str) -> pa.Table:
     name, *names = path.split(".")
     if path in table.column_names or name not in table.column_names:
         return table
-    values, rest = _taken_out(one_chunk(table.column(name)), names)
+    values, other_fields = _taken_out(one_chunk(table.column(name)), names)
     if values is None:
         return table
     index = table.column_names.index(name)
-    if rest is None:  # no other field
+    if other_fields is None:  # no other field
         return table.set_column(index, path, values)
-    table = table.set_column(index, table.schema.field(index).with_type(rest.type), rest)
+    table = table.set_column(index, table.schema.field(index).with_type(other_fields.type), other_fields)
     return table.add_column(index + 1, path, values)
 
 
@@ -312,8 +312,8 @@ def _taken_out(group: pa.Array, names: Sequence[str]) -> tuple[pa.Array | None, 
     if names[0] not in columns:
         return None, group
     values, columns[names[0]] = _taken_out(columns[names[0]], names[1:])
-    others = {name: column for name, column in columns.items() if column is not None}
-    return values, with_columns(group, others) if others else None
+    other_fields = {name: column for name, column in columns.items() if column is not None}
+    return values, with_columns(group, other_fields) if other_fields else None
 
 
 def _numbered_tables(split: Split, options: CsvOptions, places: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
@@ -415,18 +415,18 @@ def _parse_elements(tape: Tape, path: VariantPath, segments: tuple[Segment, ...]
     """Parse strings in the elements of arrays at a path: those of one position, or of all."""
     from parquet_variant.ops.value_edits import variant_set
 
-    (step, *rest), outer = segments, trusted_array(shredded_rows(tape).storage())
+    (step, *tail), outer = segments, trusted_array(shredded_rows(tape).storage())
     elements, rows = values_at(outer, VariantPath((*path.segments, WILDCARD)))
     parents, starts, counts = np.unique(rows, return_index=True, return_counts=True)
     positions = np.arange(len(rows)) - np.repeat(starts, counts)
-    chosen = np.flatnonzero(positions == step) if isinstance(step, int) else positions + np.repeat(starts, counts)
-    if not len(chosen):
+    places = np.flatnonzero(positions == step) if isinstance(step, int) else positions + np.repeat(starts, counts)
+    if not len(places):
         return outer, [], []
-    parsed, faults, inexact = _parse_strings_at(array_tapes(elements.take(from_numpy(chosen)), 0), tuple(rest), options)
-    numbered = [(int(rows[chosen[row]]), text) for row, text in inexact]
+    parsed, faults, inexact = _parse_strings_at(array_tapes(elements.take(from_numpy(places)), 0), tuple(tail), options)
+    numbered = [(int(rows[places[row]]), text) for row, text in inexact]
     if faults:
-        return outer, [(int(rows[chosen[row]]), error) for row, error in faults], numbered
-    elements = _replaced(elements, chosen, parsed)
+        return outer, [(int(rows[places[row]]), error) for row, error in faults], numbered
+    elements = _replaced(elements, places, parsed)
     arrays = _arrays_of(elements, from_numpy(np.append(starts, len(rows)).astype(np.int32)))
     if path.segments:
         arrays = variant_set(outer.take(from_numpy(parents)), path, arrays)

@@ -70,7 +70,7 @@ class TaskPlan(Record):
     """The second pass, by which all tasks of a job write their rows. It can be pickled.
 
     `missing`: paths that options name, which the task looks for in its rows.
-    `kept`: the typed paths of a table, of which values of other types are counted.
+    `table_types`: the typed paths of a table, of which values of other types are counted.
     """
 
     request: IngestRequest
@@ -78,7 +78,7 @@ class TaskPlan(Record):
     schema: ShreddingSchema
     threads: int = 1
     missing: frozenset[VariantPath] = frozenset()
-    kept: Mapping[VariantPath, ShreddingSchema] = field(default_factory=dict)
+    table_types: Mapping[VariantPath, ShreddingSchema] = field(default_factory=dict)
     keys: KeyColumns = field(default_factory=KeyColumns)
 
     def run(self, task: int, attempt: int, splits: Sequence[Split]) -> WrittenSplits:
@@ -87,7 +87,7 @@ class TaskPlan(Record):
         Invalid lines are written to a staged file. Raises `JsonError` or `VariantFileError` as `profile_splits` does.
         """
         request, staging, total = self.request, self.destination.staging, WrittenSplits()
-        findings = Findings(set(self.missing), leaves=dict(self.kept))
+        findings = Findings(set(self.missing), leaves=dict(self.table_types))
         text, name = request.text, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}"
         with ExitStack() as stack:
             reading = Pass(text, partial(self._columns_of, findings), by_file=request.file_column is not None)
@@ -106,7 +106,7 @@ class TaskPlan(Record):
                             filesystem.create_dir(path.rpartition("/")[0], recursive=True)
                             bad_stream = stack.enter_context(filesystem.open_output_stream(path))
                         bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
-                    columns = {name: _joined([part[name] for part in batch.results]) for name in batch.results[0]}
+                    columns = {name: _concat([part[name] for part in batch.results]) for name in batch.results[0]}
                     if request.file_column is not None and batch.file is not None:
                         columns[request.file_column] = pa.repeat(batch.file, len(columns[request.column]))
                     if len(columns[request.column]):
@@ -119,9 +119,9 @@ class TaskPlan(Record):
     def _columns_of(self, findings: Findings, tape: Tape) -> Columns:
         """Return the columns that are made of some rows: keys of the rows, and the Variants."""
         findings.look(tape)
-        columns, rest = self.keys.take(tape)
-        findings.count(rest, self.keys.typed, every=True)
-        return {**columns, self.request.column: shredded_rows(rest, schema=self.schema, per_batch=True)}
+        columns, variants = self.keys.take(tape)
+        findings.count(variants, self.keys.typed, every=True)
+        return {**columns, self.request.column: shredded_rows(variants, schema=self.schema, per_batch=True)}
 
     def _next_to_others(self, made: Columns, table: pa.Table | None) -> Columns:
         """Return the columns to write, with those made of JSON in the place of the JSON column of a table."""
@@ -177,15 +177,15 @@ class Findings(Record, frozen=False):
         tags = tape.nodes[:, 0]
         tags = tags[tags & DROPPED == 0]
         table = np.bincount(path_ids(tags) * _KINDS + (tags & 0xFF), minlength=len(tape.paths) * _KINDS)
-        found: Counter[tuple[str, str, int]] = Counter()
+        counts: Counter[tuple[str, str, int]] = Counter()
         for path, leaf in leaves.items():
             if (number := tape.find_path(path.segments)) is not None:
                 kinds = table[number * _KINDS : (number + 1) * _KINDS]
                 for kind in np.flatnonzero(kinds).tolist():
                     if every or kind not in _fitting(leaf.type):
-                        found[path.shorthand, leaf.to_ddl(), kind] += int(kinds[kind])
-        if found:
-            self.other_types.append(found)
+                        counts[path.shorthand, leaf.to_ddl(), kind] += int(kinds[kind])
+        if counts:
+            self.other_types.append(counts)
 
     def __add__(self, other: Findings) -> Findings:
         both = self.missing & other.missing, self.other_paths | other.other_paths
@@ -257,7 +257,7 @@ def profile_splits(text: TextOptions, threads: int, task: int, attempt: int, spl
 def read_arrays(splits: Sequence[Split], text: TextOptions) -> Iterator[VariantArray]:
     """Yield the rows of some splits in batches, not shredded."""
     return (
-        _array(_joined(step().results)) for step in Pass(text, partial(shredded_rows, per_batch=True)).steps(splits)
+        _array(_concat(step().results)) for step in Pass(text, partial(shredded_rows, per_batch=True)).steps(splits)
     )
 
 
@@ -267,10 +267,10 @@ def first_rows(
     """Return the valid rows in about `text_bytes` at the start of some splits, shredded; None if there is no text."""
     lenient = replace(text, on_error="quarantine", chunk_bytes=text_bytes)
     step = next(Pass(lenient, partial(shredded_rows, schema=schema, per_batch=True)).steps(splits), None)
-    return None if step is None else _array(_joined(step().results))
+    return None if step is None else _array(_concat(step().results))
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _concat(parts: Sequence[Any]) -> Any:
     """Return the parts of a column as one."""
     if len(parts) == 1 or isinstance(parts[0], pa.Array):
         return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
@@ -402,7 +402,7 @@ def option_paths(request: IngestRequest) -> dict[VariantPath, str]:
 
 
 def check_paths(
-    request: IngestRequest, missing: Collection[VariantPath], others: Iterable[Segments], *, sampled: bool = False
+    request: IngestRequest, missing: Collection[VariantPath], existing: Iterable[Segments], *, sampled: bool = False
 ) -> list[str]:
     """Raise `VariantError` for a path of an option that no row has; return hints about a schema with such paths.
 
@@ -410,7 +410,7 @@ def check_paths(
     fields. In a sample only the paths of Bloom filters are checked, which need a typed column.
     """
     named, hints = option_paths(request), list[str]()
-    other_paths = set(map(VariantPath, others)) if missing else set()
+    other_paths = set(map(VariantPath, existing)) if missing else set()
     for path, option in named.items():
         if path not in missing or (sampled and option != "bloom_filters"):
             continue

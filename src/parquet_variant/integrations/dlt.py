@@ -84,8 +84,8 @@ def one_variant(resource: Any, keep: Collection[str] = (), *, column: str = "dat
 
     def as_arrow(page: Any, _: Any = None) -> pa.Table:
         rows = [wrapped(row) for row in (page if isinstance(page, list) else [page])]
-        kept = {name: [row.get(name) for row in rows] for name in keep}
-        return variant_table({**kept, column: from_python([row[column] for row in rows])})
+        key_columns = {name: [row.get(name) for row in rows] for name in keep}
+        return variant_table({**key_columns, column: from_python([row[column] for row in rows])})
 
     if arrow:
         return resource.add_step(as_arrow)
@@ -97,7 +97,7 @@ def load_file(file: str, table: Mapping[str, Any], path: str, format: Any, optio
     """Write a file of a load package, unless the table has recorded it."""
     *_, package, _, name = Path(file).parts
     columns = {column: hint for column, hint in table["columns"].items() if not column.startswith("_dlt_")}
-    rows = _rows(file, columns)
+    rows = _read_rows(file, columns)
     disposition = table.get("write_disposition", "append")
     # dlt's names are unique: TABLE.FILE.RETRY.FORMAT in a package, whose name is a time in seconds.
     batch = f"dlt {name.split('.')[1]}", int(float(package) * 1000)
@@ -118,7 +118,7 @@ def load_file(file: str, table: Mapping[str, Any], path: str, format: Any, optio
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
 
-def _rows(file: str, columns: Mapping[str, Any]) -> pa.Table:
+def _read_rows(file: str, columns: Mapping[str, Any]) -> pa.Table:
     """Return rows of a file of dlt; JSON columns become Variants, with scalars from columns such as ``cart▶v_text``."""
     rows = pq.read_table(file, columns=list(columns))
     made: dict[str, Any] = {}
@@ -129,8 +129,8 @@ def _rows(file: str, columns: Mapping[str, Any]) -> pa.Table:
             made[name] = parse_json(rows[name]) if is_text else VariantArray.from_arrow(rows, column=name)
         elif base != name and columns.get(base, {}).get("data_type") == "json":
             is_present = made[base].storage.is_valid().to_numpy(zero_copy_only=False)
-            chosen = np.arange(len(rows)) + np.where(is_present, 0, len(rows))
-            made[base] = VariantArray.concat([made[base], cast_to_variant(rows[name])]).take(chosen)
+            indices = np.arange(len(rows)) + np.where(is_present, 0, len(rows))
+            made[base] = VariantArray.concat([made[base], cast_to_variant(rows[name])]).take(indices)
         else:
             made[name] = rows[name]
     return variant_table(made)

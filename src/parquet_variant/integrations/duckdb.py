@@ -57,11 +57,11 @@ def register(connection: Any, **tables: Any) -> list[str]:
     >>> connection.sql("SELECT sum(v.n::int), max(variant_get_int(v, '$.at.x')) FROM events").fetchall()
     [(3, 5)]
     """
-    known = {name for (name,) in connection.execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()}
+    names = {name for (name,) in connection.execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()}
     ((zone,),) = connection.execute("SELECT current_setting('TimeZone')").fetchall()
     registered = []
     for name, (work, kind) in VariantColumns(column_of, _variants, _extension()).functions(zone).items():
-        if name in known:
+        if name in names:
             continue
         returns = engine_type(connection, kind or _extension())
         connection.create_function(name, work, None, returns, type="arrow", null_handling="special")

@@ -203,7 +203,7 @@ ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
 
 
 def format_of_directory(path: str | os.PathLike[str]) -> TableFormat | None:
-    """Return the format of the table at a path; None if there is none.
+    """Return the format of the table at a path; None for a path without a table.
 
     >>> format_of_directory("examples") is None
     True

@@ -484,8 +484,8 @@ def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
     data = directories.data_file_names(names)
     # The checksums that Hadoop writes next to a file.
     sums = {posixpath.join(folder, f".{name}.crc") for folder, name in map(posixpath.split, data)}
-    others = (name for name in names if name in sums or name.startswith((f"{BAD_RECORDS}/", f"{LOADS}/")))
-    replaced = [*data, *others, *({directories.PARTITION_TYPES} & set(names))]
+    companions = (name for name in names if name in sums or name.startswith((f"{BAD_RECORDS}/", f"{LOADS}/")))
+    replaced = [*data, *companions, *({directories.PARTITION_TYPES} & set(names))]
     return tuple(name for name in replaced if not _is_outside(filesystem, root, name))
 
 

@@ -30,10 +30,10 @@ def similar_key(key: str, keys: Iterable[str]) -> str | None:
 
 def similar_path(path: VariantPath, paths: Iterable[VariantPath]) -> VariantPath | None:
     """Return the most similar of the paths that the data has: one with similar keys, or else one that ends alike."""
-    known = [other.segments for other in sorted(paths, key=lambda other: (-len(other), str(other)))]
+    candidates = [other.segments for other in sorted(paths, key=lambda other: (-len(other), str(other)))]
     prefix: tuple[Segment, ...] = ()
     for segment in path.segments:
-        siblings = [other[-1] for other in known if other and other[:-1] == prefix]
+        siblings = [other[-1] for other in candidates if other and other[:-1] == prefix]
         step: Segment | None = WILDCARD if isinstance(segment, int) else segment
         if step not in siblings:
             names = [key for key in siblings if isinstance(key, str)]
@@ -43,7 +43,7 @@ def similar_path(path: VariantPath, paths: Iterable[VariantPath]) -> VariantPath
         prefix = (*prefix, step)
     else:
         return VariantPath(prefix)
-    ends = {key: other for other in known for key in other[-1:] if isinstance(key, str)}  # the shortest path
+    ends = {key: other for other in candidates for key in other[-1:] if isinstance(key, str)}  # the shortest path
     similar = similar_key(last, ends) if isinstance(last := path.segments[-1], str) else None
     return None if similar is None else VariantPath(ends[similar])
 

@@ -178,12 +178,12 @@ def _parse_column(
     check_choice("dictionary", dictionary, ("row", "batch"))
     per_batch, offsets = dictionary == "batch", parts.offsets
     if schema is None and threads is None and not string_types:
-        rows = encoded_text(*_texts(parts, 0, len(text)), options, per_batch=per_batch, null_on_error=null_on_error)
+        rows = encoded_text(*_text_rows(parts, 0, len(text)), options, per_batch=per_batch, null_on_error=null_on_error)
         if rows is not None:
             return trusted_array(rows.storage(), fits_files=True)
 
     def parsed(rows: tuple[int, int]) -> pa.StructArray:
-        parsed = parse_text(*_texts(parts, *rows), options, null_on_error=null_on_error, first_row=rows[0])
+        parsed = parse_text(*_text_rows(parts, *rows), options, null_on_error=null_on_error, first_row=rows[0])
         tape = string_types.apply(parsed.tape)[0] if string_types else parsed.tape
         storage = shredded_rows(tape, schema, per_batch=per_batch, first_row=rows[0]).storage()
         parsed.tape.release()
@@ -198,7 +198,7 @@ def _parse_column(
     return trusted_array(storages[0] if len(storages) == 1 else joined_storages(storages), fits_files=True)
 
 
-def _texts(parts: BinaryParts, start: int, stop: int) -> tuple[Bytes, Int64s, Int64s, Bytes | None]:
+def _text_rows(parts: BinaryParts, start: int, stop: int) -> tuple[Bytes, Int64s, Int64s, Bytes | None]:
     """Return some rows of a column of text as `parse_text` takes them."""
     offsets, address, valid, owner = parts
     base = int(offsets[start])
@@ -225,7 +225,7 @@ def parse_paths(
     from parquet_variant.kernels.tapes.tape import project
 
     parts = binary_parts(texts)
-    parsed = parse_text(*_texts(parts, 0, len(texts)), JsonOptions(), null_on_error=errors == "null")
+    parsed = parse_text(*_text_rows(parts, 0, len(texts)), JsonOptions(), null_on_error=errors == "null")
     tape = project(parsed.tape, paths)
     storage = shredded_rows(tape, schema, per_batch=True).storage()
     tape.release()

@@ -79,9 +79,9 @@ def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
         faults.check_groups(column.storage)
         faults.check_rows(column)
     else:
-        faults.found += validate(faults.check_rows(column), max_depth).to_pylist()
-    faults.found.sort(key=lambda fault: (fault["row"], fault["part"] is not None and fault["part"] != "metadata"))
-    return pa.Table.from_pylist(faults.found, REPORT)
+        faults.records += validate(faults.check_rows(column), max_depth).to_pylist()
+    faults.records.sort(key=lambda fault: (fault["row"], fault["part"] is not None and fault["part"] != "metadata"))
+    return pa.Table.from_pylist(faults.records, REPORT)
 
 
 def sound_rows(storage: pa.StructArray, max_depth: int = _MAX_DEPTH) -> npt.NDArray[np.bool_]:
@@ -133,10 +133,10 @@ class _Faults:
 
     def __init__(self, max_depth: int) -> None:
         self.max_depth = max_depth
-        self.found: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []
 
     def add(self, row: int, *values: Any) -> None:
-        self.found.append(dict(zip(REPORT.names, (row, *values), strict=True)))
+        self.records.append(dict(zip(REPORT.names, (row, *values), strict=True)))
 
     def check_column(
         self,
@@ -166,9 +166,9 @@ class _Faults:
         index_of = parts.MetadataParts(np.arange(count, dtype=np.int32), metadata.dictionary)
         of_dictionary.check_column(pa.array([b"\0"] * count, pa.binary()), np.empty(0, np.uint8), index_of)
         valid = parts.valid_mask(storage)
-        for fault in of_dictionary.found:
+        for fault in of_dictionary.records:
             rows = np.flatnonzero((metadata.indices == fault["row"]) & valid)
-            self.found.extend({**fault, "row": int(row)} for row in rows)
+            self.records.extend({**fault, "row": int(row)} for row in rows)
         pending: list[tuple[pa.Array, npt.NDArray[np.int64], VariantPath]] = [(storage, np.arange(len(storage)), _ROOT)]
         while pending:
             group, rows, path = pending.pop()
@@ -190,7 +190,7 @@ class _Faults:
         Returns the unshredded rows, with SQL NULL for rows that cannot be assembled.
         """
         plain = or_null(column, canonical_storage)
-        recorded = {fault["row"] for fault in self.found}
+        recorded = {fault["row"] for fault in self.records}
         for row in np.flatnonzero(to_numpy(pc.and_not(column.storage.is_valid(), plain.is_valid()))).tolist():
             try:
                 column[row : row + 1].to_unshredded()

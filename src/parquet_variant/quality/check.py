@@ -198,7 +198,7 @@ def _only_values(low: pa.Scalar, high: pa.Scalar, arrow: pa.DataType, rules: Pat
 
 
 # Ways to decide a rule, the cheapest first.
-_FOOTERS, _COLUMNS, _VALUES = _WAYS = ("footers", "columns", "values")
+_FOOTERS, _COLUMNS, _VALUES = _METHODS = ("footers", "columns", "values")
 # The largest share of distinct values of a string column whose dictionary is checked instead of its values.
 _MAX_DISTINCT = 0.2
 
@@ -224,15 +224,15 @@ def check_data(data: DataSet, rules: ContractCheck, threads: int | None) -> Cont
         for plan in in_order(partial(_plan_file, rules), data.files, workers):
             result.bytes_read += plan.bytes_read
             result.parts += plan.parts
-            for rule, way in plan.ways.items():
-                result.decide([rule], way)
+            for rule, method in plan.methods.items():
+                result.decide([rule], method)
             result.work = [*result.work, *plan.work]
     else:
         result.work = (partial(_batch_counts, rules, batch) for batch in data.batches())
         result.bytes_read = data.size
         result.decide(_rules_in(rules.contract), _VALUES)
     result.parts += in_order(call, result.work, workers, read_ahead=True)
-    evidence = {way: list(result.ways.values()).count(way) for way in _WAYS}
+    evidence = {method: list(result.methods.values()).count(method) for method in _METHODS}
     return replace(rules.report(data.name, rules.merge(result.parts)), evidence=evidence, bytes_read=result.bytes_read)
 
 
@@ -242,13 +242,13 @@ class _Result:
 
     parts: list[ContractCounts] = field(default_factory=list)
     bytes_read: int = 0
-    ways: dict[tuple[VariantPath, str], str] = field(default_factory=dict)
+    methods: dict[tuple[VariantPath, str], str] = field(default_factory=dict)
     work: Iterable[Callable[[], ContractCounts]] = ()  # Counts the other parts.
 
-    def decide(self, rules: Iterable[tuple[VariantPath, str]], way: str) -> None:
+    def decide(self, rules: Iterable[tuple[VariantPath, str]], method: str) -> None:
         """Record how rules were decided."""
         for rule in rules:
-            self.ways[rule] = max(self.ways.get(rule, _FOOTERS), way, key=_WAYS.index)
+            self.methods[rule] = max(self.methods.get(rule, _FOOTERS), method, key=_METHODS.index)
 
 
 def _rules_in(contract: Contract) -> list[tuple[VariantPath, str]]:

@@ -243,21 +243,21 @@ def _is_outside(other: PathSummary, value: Variant) -> bool:
 
 
 def _matching(rows: PathValues, search: _Search) -> Iterator[Example]:
-    """Yield the rows that are examples, each once; malformed rows are none."""
+    """Yield the rows that are examples, each once; malformed rows are skipped."""
     inner, numbers = search.path.segments[len(rows.path) :], rows.rows
     try:
-        found: Any = variant_get(rows.values, VariantPath(inner), "variant") if inner else rows.values
-        if not isinstance(found, VariantArray):  # the elements of lists
-            while pa.types.is_list(found.type) or pa.types.is_large_list(found.type):
-                numbers, found = numbers[np.asarray(pc.list_parent_indices(found))], pc.list_flatten(found)
-            found = VariantArray(found)
-        is_candidate = np.asarray(found.storage.is_valid())
+        at_path: Any = variant_get(rows.values, VariantPath(inner), "variant") if inner else rows.values
+        if not isinstance(at_path, VariantArray):  # the elements of lists
+            while pa.types.is_list(at_path.type) or pa.types.is_large_list(at_path.type):
+                numbers, at_path = numbers[np.asarray(pc.list_parent_indices(at_path))], pc.list_flatten(at_path)
+            at_path = VariantArray(at_path)
+        is_candidate = np.asarray(at_path.storage.is_valid())
         if search.types is not None:
-            names = variant_type(found).to_pylist()
+            names = variant_type(at_path).to_pylist()
             is_candidate &= [name is not None and type_name(VariantType(name)) in search.types for name in names]
         candidates = np.flatnonzero(is_candidate)[:_ROWS]
         # Single values of an unshredded array are much faster to get.
-        values = VariantArray(found.storage.take(from_numpy(candidates))).to_unshredded()
+        values = VariantArray(at_path.storage.take(from_numpy(candidates))).to_unshredded()
         last = -1
         for row, value in zip(numbers[candidates].tolist(), values, strict=True):
             if row != last and value is not None and search.matches(value):

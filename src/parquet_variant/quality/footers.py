@@ -160,13 +160,13 @@ class PathValues(NamedTuple):
 
 def read_residuals(facts: VariantFacts, paths: Collection[VariantPath]) -> Iterator[PathValues]:
     """Yield the values in the ``value`` columns of some paths that the footer does not describe, without nulls."""
-    chosen = [(path, facts.paths[path]) for path in facts.open_paths() if path in paths]
+    pairs = [(path, facts.paths[path]) for path in facts.open_paths() if path in paths]
     metadata = facts.column.node.child("metadata")
-    if not chosen or metadata is None:
+    if not pairs or metadata is None:
         return
     with facts.file.reopened() as file:
         for number in facts.columns.groups:
-            nodes = {path: of.group.residual for path, of in chosen if number in of.open_groups and of.group.residual}
+            nodes = {path: of.group.residual for path, of in pairs if number in of.open_groups and of.group.residual}
             if not nodes:
                 continue
             leaves = [node.leaf for node in (metadata, *nodes.values()) if node.leaf is not None]
@@ -261,9 +261,9 @@ def first_rows(
             stream or file.stream, metadata=file.metadata, buffer_size=_BUFFER, pre_buffer=False, read_dictionary=names,
         )  # fmt: skip
         reader: Any = opened.reader
-        chosen = sorted(leaves)
-        for batch in reader.iter_batches(min(rows, _BATCH_ROWS), [group], column_indices=chosen, use_threads=False):
-            table = file.in_file_types(pa.table(batch), chosen)
+        indices = sorted(leaves)
+        for batch in reader.iter_batches(min(rows, _BATCH_ROWS), [group], column_indices=indices, use_threads=False):
+            table = file.in_file_types(pa.table(batch), indices)
             values = VariantArray(nested_array(table, column.path))[:rows]
             yield values
             rows -= len(values)

@@ -208,14 +208,14 @@ def _in_partition(
         return NULL_PARTITION if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
     files_kept = []
-    wanted = {column.lower(): text(None if value == "null" else value) for column, value in partition.items()}
+    requested = {column.lower(): text(None if value == "null" else value) for column, value in partition.items()}
     for file, values in zip(files, partitions, strict=True):
         by_name = {column.lower(): text(value) for column, value in values.items()}
         for column in partition:
             if column.lower() not in by_name:
                 choices = f"choose from {', '.join(values)}" if values else "it has none"
                 raise VariantFileError(f"{name} has no partition column {column}: {choices}", reason="no-such-column")
-        if wanted.items() <= by_name.items():
+        if requested.items() <= by_name.items():
             files_kept.append(file)
     if not files_kept:
         named = ", ".join(f"{column}={value}" for column, value in partition.items())

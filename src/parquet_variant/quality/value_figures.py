@@ -238,8 +238,8 @@ class ValueFigures(Record, eq=False):
         """Return the figures of every path, parents first; below a path if the rows are its values."""
         figures = {}
         for of in self.profile:
-            whole, path = self.whole_decimals[of.path], VariantPath((*outer, *of.path.segments))
-            types: Counter[str] = Counter({"integer": whole, "decimal": -whole} if whole else {})
+            integral, path = self.whole_decimals[of.path], VariantPath((*outer, *of.path.segments))
+            types: Counter[str] = Counter({"integer": integral, "decimal": -integral} if integral else {})
             for kind, count in of.types.items():
                 types[type_name(kind)] += count
             types = +types

@@ -120,8 +120,8 @@ def _concatenated(first: ValuePositions, second: ValuePositions) -> ValuePositio
 def _equals(values: ValuePositions, scalar: Variant) -> npt.NDArray[np.int64]:
     """Return the positions of the values that equal a scalar."""
     slots = values.slots()
-    alike = next((types for types in _ALIKE if scalar.type in types), frozenset({scalar.type}))
-    kinds = [kind for kind, info in TYPE_OF_ID.items() if info.type in alike]
+    equal_types = next((types for types in _ALIKE if scalar.type in types), frozenset({scalar.type}))
+    kinds = [kind for kind, info in TYPE_OF_ID.items() if info.type in equal_types]
     candidates = np.isin(slots.kinds, kinds)
     if scalar.type == VariantType.STRING:
         candidates &= slots.b == len(str(scalar.to_python()).encode())

@@ -470,11 +470,11 @@ def _is_in(column: pa.Array, predicate: In) -> pa.BooleanArray:
         column, values = pc.add(column.cast(kind), 0.0), pc.add(pa.array(predicate.values, kind), 0.0)
     else:
         values = pa.array(predicate.values, kind).cast(column.type)
-    found = pc.is_in(column, values)
+    is_member = pc.is_in(column, values)
     unknown = scalar(None, pa.bool_())
     if predicate.has_null:
-        found = pc.if_else(found, found, unknown)
-    return pc.if_else(pc.is_valid(column), found, unknown)
+        is_member = pc.if_else(is_member, is_member, unknown)
+    return pc.if_else(pc.is_valid(column), is_member, unknown)
 
 
 def _compare(column: pa.Array, op: Operator, literal: pa.Scalar) -> pa.BooleanArray:

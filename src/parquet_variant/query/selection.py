@@ -146,14 +146,14 @@ def distinct_names(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]
     >>> distinct_names(["Order", "order", "id"]), distinct_names(["a", "b"], ["A"])
     (['Order_1', 'order', 'id'], ['a_1', 'b'])
     """
-    others, used = {name.lower() for name in names}, {name.lower() for name in taken}
+    requested, reserved = {name.lower() for name in names}, {name.lower() for name in taken}
     unique: dict[int, str] = {}
     for place in sorted(range(len(names)), key=lambda place: names[place] != names[place].lower()):
         name, number = names[place], 0
-        while name.lower() in used or (number and name.lower() in others):
+        while name.lower() in reserved or (number and name.lower() in requested):
             number += 1
             name = f"{names[place]}_{number}"
-        used.add(name.lower())
+        reserved.add(name.lower())
         unique[place] = name
     return [unique[place] for place in range(len(names))]
 
@@ -354,7 +354,7 @@ class TableFacts:
     def common_type(
         self, name: str, path: VariantPath, inside: Sequence[Inside] = (), *, nulls: bool = True
     ) -> pa.DataType | None:
-        """Return the type of every value at a path of a column; None if there is none, or it is not known.
+        """Return the type of every value at a path of a column; None if the types differ or are not known.
 
         `inside`: the path inside each element or field of the values, or inside their parsed text, once per step.
         `nulls`: whether values may also be Variant null, which the typed column has as NULL.
@@ -369,7 +369,7 @@ class TableFacts:
         return None
 
     def path_elsewhere(self, variant: str, path: VariantPath) -> VariantPath | None:
-        """Return another path that ends like one that no row has; None if there is none, or not known."""
+        """Return another path that ends like one that no row has; None if no such path is known."""
         return None
 
     def keys(self, variant: str) -> frozenset[str] | None:

@@ -54,9 +54,9 @@ def with_earlier_instants(tree: exp.Expr, zone: str) -> exp.Expr:
     timezone, root = zone_of(zone), exp.Paren(this=tree)
     has_changes = not isinstance(timezone, dt.timezone)
     for node in reversed(list(tree.find_all(exp.Expr if has_changes else exp.AtTimeZone))):  # inner ones first
-        found = _converted(node, timezone)
-        if found is not None and found is not node:
-            node.replace(found)
+        converted = _converted(node, timezone)
+        if converted is not None and converted is not node:
+            node.replace(converted)
     return root.this.pop()
 
 
@@ -157,8 +157,8 @@ def _as_instant(value: exp.Expr, zone: dt.tzinfo) -> exp.Expr:
     if isinstance(value, exp.Query):
         rows = exp.Subquery(this=value.unnest().copy(), alias=exp.TableAlias(this="_rows", columns=["_value"]))
         return exp.Subquery(this=exp.select(_as_instant(exp.column("_value", "_rows"), zone)).from_(rows))
-    found = _cast(exp.cast(value.copy(), "TIMESTAMPTZ"), zone)
-    return exp.alias_(found, value.name, quoted=True) if isinstance(value.parent, exp.Select) else found
+    instant = _cast(exp.cast(value.copy(), "TIMESTAMPTZ"), zone)
+    return exp.alias_(instant, value.name, quoted=True) if isinstance(value.parent, exp.Select) else instant
 
 
 def _cast(node: exp.Cast, zone: dt.tzinfo) -> exp.Expr:
@@ -166,9 +166,9 @@ def _cast(node: exp.Cast, zone: dt.tzinfo) -> exp.Expr:
     if isinstance(value, exp.Literal) and value.is_string:
         value.replace(exp.Literal.string(_utc_text(value.name, zone) or value.name))
         return node
-    found = from_template(_AS_INSTANT, [value, node, exp.Literal.string(str(zone))])
-    found.meta["type"] = pa.timestamp("us", "UTC")
-    return found
+    instant = from_template(_AS_INSTANT, [value, node, exp.Literal.string(str(zone))])
+    instant.meta["type"] = pa.timestamp("us", "UTC")
+    return instant
 
 
 def _utc_text(text: str, zone: dt.tzinfo) -> str | None:

@@ -43,13 +43,13 @@ def with_values(text: str, engine: SqlEngine, params: Any) -> str:
     if not by_name and (isinstance(params, (str, bytes)) or not isinstance(params, Sequence)):
         raise _error(f"params is {params!r}: give a list of values for ?, or a dict of values for $name")
     tokens = _dialect(engine)().tokenize(text)
-    used: list[Any] = []
+    used_keys: list[Any] = []
     parts: list[str] = []
     end = 0
     for number, token in enumerate(tokens):
         key: Any
         if token.token_type == TokenType.PLACEHOLDER and token.text == "?" and not by_name:
-            key, stop = len(used), token.end
+            key, stop = len(used_keys), token.end
         elif token.token_type == TokenType.PARAMETER and token.text == "$" and number + 1 < len(tokens):
             name = tokens[number + 1]
             key, stop = (name.text if by_name else int(name.text) - 1), name.end
@@ -58,10 +58,10 @@ def with_values(text: str, engine: SqlEngine, params: Any) -> str:
         if key not in params if by_name else not 0 <= key < len(params):
             shown = f"${key}" if by_name else f"number {key + 1}"
             raise _error(f"the SQL has the parameter {shown}, and params has {len(params)} values: add it")
-        used.append(key)
+        used_keys.append(key)
         parts += [text[end : token.start], literal_text(params[key], engine)]
         end = stop + 1
-    if unused := [key for key in (params if by_name else range(len(params))) if key not in used]:
+    if unused := [key for key in (params if by_name else range(len(params))) if key not in used_keys]:
         raise _error(
             f"the SQL does not use the parameter {unused[0]!r} of params: remove it, or write it as $name or ?"
         )

@@ -58,16 +58,16 @@ def read_expression(
     >>> where.pushdown["t"]
     Compare(column="v:$['a']['b']:int", op='>', literal=5)
     """
-    known = {alias: TableFacts.of(columns) for alias, columns in tables.items()}
+    table_facts = {alias: TableFacts.of(columns) for alias, columns in tables.items()}
     tree = parse_sql(text, engine, what="expression")
     if engine == "spark":
-        types = {name: kind for facts in known.values() for name, kind in facts.columns.ordinary.items()}
+        types = {name: kind for facts in table_facts.values() for name, kind in facts.columns.ordinary.items()}
         tree = SparkMeaning(types).converted(tree)
     for node in tree.find_all(exp.Query, exp.Window, exp.Star):
         raise SqlError(
             f"{written(node)!r} is not allowed in a condition on rows: subqueries, windows and stars read other rows"
         )
-    uses = {alias: TableUse(number, facts, "") for number, (alias, facts) in enumerate(known.items())}
+    uses = {alias: TableUse(number, facts, "") for number, (alias, facts) in enumerate(table_facts.items())}
     scope = Scope({}, relations=[Relation(alias, use.output_columns(), use) for alias, use in uses.items()])
     context = QueryContext("duckdb", zone, is_condition=True)
     value = ExpressionRewriter(context, scope).expression(tree)

@@ -298,7 +298,7 @@ def common_digits(kinds: Sequence[pa.DataType], literals: Sequence[Any]) -> int:
     for _, places, exponent in (Decimal(literal).as_tuple() for literal in literals):
         assert isinstance(exponent, int)
         digits.append((max(len(places) + exponent, 1), max(-exponent, 0)))
-    return max(whole for whole, _ in digits) + max(scale for _, scale in digits)
+    return max(integer_digits for integer_digits, _ in digits) + max(scale for _, scale in digits)
 
 
 def _is_shown_by(literal: Any, kind: pa.DataType) -> bool:

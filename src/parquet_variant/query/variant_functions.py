@@ -159,7 +159,7 @@ def sizes_of(values: VariantArray, *kinds: BasicType, otherwise: int | None = No
 
 def _of_variant(work: Callable[..., Any], result: str) -> VariantFunction:
     """Return a function of a Variant, perhaps another argument, and constants."""
-    return VariantFunction(lambda v, *others: work(column_of(v), *others), result)
+    return VariantFunction(lambda v, *arguments: work(column_of(v), *arguments), result)
 
 
 def _strings(work: Callable[[VariantArray], Any]) -> VariantFunction:
@@ -172,8 +172,8 @@ def _edit(work: Callable[..., Any]) -> VariantFunction:
     `work`: takes the Variant, the new value if there is one, and constants.
     """
 
-    def edited(values: VariantArray, *others: Any) -> pa.Array:
-        columns = [column_of(other) if isinstance(other, (pa.Array, pa.ChunkedArray)) else other for other in others]
+    def edited(values: VariantArray, *arguments: Any) -> pa.Array:
+        columns = [column_of(other) if isinstance(other, (pa.Array, pa.ChunkedArray)) else other for other in arguments]
         return plain_storage(work(values, *columns[:-1], errors=columns[-1]))
 
     return _of_variant(edited, VARIANT)
@@ -209,25 +209,25 @@ class CallContext(Record):
     # How many values of each class were compared, for each Variant and the classes that it is compared with.
     classes: dict[tuple[str, tuple[str, ...]], Counter[str]] = field(default_factory=dict)
 
-    def add(self, others: Iterable[CallContext]) -> None:
+    def add(self, contexts: Iterable[CallContext]) -> None:
         """Add what the calls of other tasks found."""
-        for key, counts in (item for other in others for item in other.classes.items()):
+        for key, counts in (item for context in contexts for item in context.classes.items()):
             self.classes.setdefault(key, Counter()).update(counts)
 
     def take_warnings(self) -> list[str]:
         """Return a warning for each Variant that was not always compared or has several types; forget the counts."""
         warnings = {}
         for (text, compared), counts in self.classes.items():
-            others = {name: number for name, number in sorted(counts.items()) if number and name not in compared}
+            uncompared = {name: number for name, number in sorted(counts.items()) if number and name not in compared}
             cast = f"write a cast, such as {text}::{_CASTS.get('/'.join(compared), 'string')}"
-            if compared == ("string",) and "number" in others:
+            if compared == ("string",) and "number" in uncompared:
                 cast += f", or epoch_ms({text}) for milliseconds since 1970"
-            parts = [f"{n:,} {_PLURALS.get(name, f'{name}s') if n > 1 else name}" for name, n in others.items()]
+            parts = [f"{n:,} {_PLURALS.get(name, f'{name}s') if n > 1 else name}" for name, n in uncompared.items()]
             shown = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
-            if compared and others:
-                was, kinds = "was" if sum(others.values()) == 1 else "were", " or ".join(compared)
+            if compared and uncompared:
+                was, kinds = "was" if sum(uncompared.values()) == 1 else "were", " or ".join(compared)
                 warnings[text, compared] = f"{shown} at {text} {was} not compared with a {kinds}: {cast}"
-            elif len(others) > 1:
+            elif len(uncompared) > 1:
                 warnings[text, ()] = f"values of several types at {text} ({shown}) were compared: {cast}"
         self.classes.clear()
         return list(warnings.values())
@@ -327,14 +327,14 @@ def unknown_function(name: str) -> str | None:
     """Return the message for a function that does not exist, with the most similar name; None for a known function."""
     from difflib import get_close_matches
 
-    own = {*OF_ONE_VARIANT, *AGGREGATES, *EXPLODES, *RETURN_VARIANTS, *_GETTERS}
-    own |= {"to_json", "variant_contains", "get_path", "typeof"}
+    names = {*OF_ONE_VARIANT, *AGGREGATES, *EXPLODES, *RETURN_VARIANTS, *_GETTERS}
+    names |= {"to_json", "variant_contains", "get_path", "typeof"}
     # DuckDB's syntax.
-    own |= {"coalesce", "nullif", "ifnull", "nvl", "if", "iff", "try", "unnest", "grouping", "exists"}
-    if (known := function_types()).keys() | own >= {name.lower()}:
-        takes_variant = name.lower() in (FUNCTIONS.keys() & own) - known.keys()
+    names |= {"coalesce", "nullif", "ifnull", "nvl", "if", "iff", "try", "unnest", "grouping", "exists"}
+    if (built_in := function_types()).keys() | names >= {name.lower()}:
+        takes_variant = name.lower() in (FUNCTIONS.keys() & names) - built_in.keys()
         return f"{name} takes a Variant, such as v:a or parse_json(text)" if takes_variant else None
-    similar = get_close_matches(name.lower(), own, 1, 0.7) or get_close_matches(name.lower(), known, 1, 0.6)
+    similar = get_close_matches(name.lower(), names, 1, 0.7) or get_close_matches(name.lower(), built_in, 1, 0.6)
     return f"unknown function {name}" + (f": did you mean {similar[0]}?" if similar else "")
 
 
@@ -438,10 +438,10 @@ class VariantColumns(Record):
         return lambda values, paths, new: self._by_path(paths, None, partial(edit, errors=errors), values, new)
 
     def _by_path(
-        self, paths: pa.Array, kind: pa.DataType | None, work: Callable[..., Any], values: pa.Array, *others: pa.Array
+        self, paths: pa.Array, kind: pa.DataType | None, work: Callable[..., Any], values: pa.Array, *inputs: pa.Array
     ) -> pa.Array:
         """Return what `work` gives for the rows of each path, in the order of the rows; NULL where the path is NULL."""
-        columns = list(map(self.read, (values, *others)))
+        columns = list(map(self.read, (values, *inputs)))
 
         def of_path(path: str, first: VariantArray, *further: VariantArray) -> pa.Array:
             result = work(first, path, *further)

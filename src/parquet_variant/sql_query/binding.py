@@ -48,8 +48,8 @@ def _with_json(table: BoundTable) -> BoundTable:
     if not any(map(holds_json, ordinary.values())):
         return table
     json = [name for name, kind in ordinary.items() if is_json_type(kind)]
-    others = with_json_as_variants(empty_table(pa.schema(list(ordinary.items()))), json).schema
-    types = {field.name: field.type for field in others if field.name not in json}
+    parsed = with_json_as_variants(empty_table(pa.schema(list(ordinary.items()))), json).schema
+    types = {field.name: field.type for field in parsed if field.name not in json}
     columns = replace(table.columns, variants=[*table.columns.variants, *json], ordinary=types)
     return replace(table, columns=columns, texts={name: name for name in json})
 
@@ -128,20 +128,20 @@ def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable
 
     # Small remote files are kept for the scan, which would request them again.
     sources = tuple(
-        replace(file, kept=[] if number < 1024 else None) for number, file in enumerate(locate(source, filesystem))
+        replace(file, content=[] if number < 1024 else None) for number, file in enumerate(locate(source, filesystem))
     )
     schema = schema_of_files(sources)
-    others = plain_schema(pa.schema([field for field in schema if not is_variant_field(field)]))
+    ordinary = plain_schema(pa.schema([field for field in schema if not is_variant_field(field)]))
     variants = {".".join(place): place for place in variant_places(schema, is_variant_field)}
     nested = {name: place for name, place in variants.items() if len(place) > 1}
-    columns = replace(TableColumns.of(others), variants=list(variants), nested=nested)
+    columns = replace(TableColumns.of(ordinary), variants=list(variants), nested=nested)
 
     def scan(needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
         # For a query that needs rows but no column, a column that no file has.
         needed = needed or {"": Selected.of("", kind=pa.null())}
         bound = _question(needed, predicate).bound(columns.ordinary, options.zone)
-        given = options.errors, options.zone, options.threads
-        planned = ParquetScan(sources, bound, True, *given, coarse=True)
+        arguments = options.errors, options.zone, options.threads
+        planned = ParquetScan(sources, bound, True, *arguments, coarse=True)
         if options.dictionaries:
             planned = replace(planned, dictionaries=planned.strings_with_dictionary())
         return replace(planned, only_bounds=options.only_bounds and options.errors == "null")
@@ -259,8 +259,8 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
     files = JsonFiles.of(source, TextOptions.of(**text))
 
     def scan(needed: Mapping[str, Selected], _: Predicate | None, options: ScanOptions) -> PlannedQuery:
-        columns, given = needed or {"": _any_row("v")}, {"errors": options.errors, "zone": options.zone}
-        return JsonScan.of(files, columns, threads=options.threads, **given)
+        columns, arguments = needed or {"": _any_row("v")}, {"errors": options.errors, "zone": options.zone}
+        return JsonScan.of(files, columns, threads=options.threads, **arguments)
 
     names = [split.file.name for split in files.splits]
     return BoundTable(name, TableColumns(["v"]), ("v",), scan, skips=False, files=names, json_keys=files.keys)

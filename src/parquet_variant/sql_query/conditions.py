@@ -58,8 +58,8 @@ def sql_filter(
         needed = expression.columns["t"]
         if not needed:
             raise PredicateError("the filter names no column")
-        if others := [item.stored_name for item in needed.values() if item.path and item.stored_name != variant]:
-            raise PredicateError(f"the filter has a path into {others[0]}, and the scan reads paths into {variant}")
+        if foreign := [item.stored_name for item in needed.values() if item.path and item.stored_name != variant]:
+            raise PredicateError(f"the filter has a path into {foreign[0]}, and the scan reads paths into {variant}")
         of_outputs = {_request(item): name for name, item in outputs.items()}
         names = {name: of_outputs.get(_request(item), _request(item)) for name, item in needed.items()}
         if expression.equivalent is not None:

@@ -75,16 +75,16 @@ class TextScan(PlannedQuery, Record, repr=False):
         for column in needed.values():
             if column.stored_name in texts:
                 made.setdefault(texts[column.stored_name], []).append(column)
-        others = {name: column for name, column in needed.items() if column.stored_name not in texts}
-        names = {column: name for name, column in others.items()}
+        unparsed = {name: column for name, column in needed.items() if column.stored_name not in texts}
+        names = {column: name for name, column in unparsed.items()}
         inputs = {text: names.get(text, f"\x00{number}") for number, text in enumerate(made)}
-        stored = others | {name: text for text, name in inputs.items()}
+        stored = unparsed | {name: text for text, name in inputs.items()}
         plan = scan(stored, replace(options, only_bounds=False))
         fields = [pa.field(column.stored_name, pa.binary()) for columns in made.values() for column in columns]
         parts = pa.schema(
             [*with_json_as_variants(empty_table(plan.schema), inputs.values()).schema, *dict.fromkeys(fields)]
         )
-        outputs = dict(needed) | {name: Selected.of(name) for name in others}
+        outputs = dict(needed) | {name: Selected.of(name) for name in unparsed}
         rows = MemoryScan.plan(empty_table(parts), outputs, errors=options.errors, zone=options.zone)
         named = {inputs[text]: columns for text, columns in made.items()}
         return cls(plan, rows, named, options.threads, rows.question)
@@ -102,9 +102,9 @@ class TextScan(PlannedQuery, Record, repr=False):
             output = Selected.of(name)
             if column.path is not None and column.type is not None:
                 is_whole = column.path.has_wildcard
-                path, rest = (VariantPath(), column.path) if is_whole else (column.path, VariantPath())
+                path, inner_path = (VariantPath(), column.path) if is_whole else (column.path, VariantPath())
                 stored[name] = replace(column, path=path, type=None)
-                output = replace(column, path=rest, column=name)
+                output = replace(column, path=inner_path, column=name)
             outputs.append(output)
         plan, count = scan(stored), len(question.selection)
         types = {field.name: None if is_variant_field(field) else field.type for field in plan.schema}
@@ -139,8 +139,8 @@ class TextScan(PlannedQuery, Record, repr=False):
             yield from (table.slice(start, rows) for start in range(0, len(table), rows))
 
     def _result(self, part: pa.Table) -> pa.Table:
-        others = with_json_as_variants(part, self.made)
-        columns = dict(zip(others.column_names, others.columns, strict=True))
+        parsed = with_json_as_variants(part, self.made)
+        columns = dict(zip(parsed.column_names, parsed.columns, strict=True))
         for name, made in self.made.items():
             text = one_chunk(part[name])
             paths = [column.path for column in made if column.path is not None]

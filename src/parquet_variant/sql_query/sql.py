@@ -254,8 +254,8 @@ class SqlQuery(Record, frozen=False):
 
     def sources(self, tables: Mapping[str, Any]) -> list[Any]:
         """Return the paths of given tables, and of all tables that FROM names."""
-        given = (getattr(table, "source", table) for table in tables.values())
-        return [*given, *(getattr(use.table.opened, "source", None) for use in self.rewritten.uses)]
+        named = (getattr(table, "source", table) for table in tables.values())
+        return [*named, *(getattr(use.table.opened, "source", None) for use in self.rewritten.uses)]
 
     def _states(self) -> dict[str, Any]:
         """Return the state of each local file that several scans read; all scans must read the same version."""

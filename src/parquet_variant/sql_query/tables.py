@@ -82,7 +82,7 @@ class BoundTable(TableFacts, Record):
     # Returns the keys of the objects in JSON files, all of whose values may be inspected; None for other tables.
     json_keys: Callable[[], frozenset[str]] | None = field(default=None, kw_only=True)
     # The types and the elements of paths whose values were inspected.
-    found: dict[Any, Any] = field(default_factory=dict, kw_only=True)
+    facts: dict[Any, Any] = field(default_factory=dict, kw_only=True)
     # Columns that are paths into Variant columns.
     derived: Mapping[str, Selected] = field(default_factory=dict, kw_only=True)
     # Columns that scans make of JSON text, with the column of the text.
@@ -158,9 +158,9 @@ class BoundTable(TableFacts, Record):
 
     def _once(self, key: Any, find: Callable[[], Any]) -> Any:
         """Return a fact that is found once."""
-        if key not in self.found:
-            self.found[key] = find()
-        return self.found[key]
+        if key not in self.facts:
+            self.facts[key] = find()
+        return self.facts[key]
 
     def _values_inside(self, column: str, steps: Sequence[Inside]) -> tuple[pa.Table | None, str, VariantPath]:
         """Return the Variants that steps lead to: their table, its column, and their path in its values."""
@@ -177,10 +177,10 @@ class BoundTable(TableFacts, Record):
         if self.values is None and self.json_keys is None:
             report = plan.explain()
             report = getattr(report, "inside", report)  # that of a table has the counts of its files inside
-            read_bytes, most = getattr(report, "bytes_read", None), _INSPECTED_BYTES
+            read_bytes, limit = getattr(report, "bytes_read", None), _INSPECTED_BYTES
             if read_bytes is None:  # Vortex knows the size of its files only
-                read_bytes, most = getattr(report, "bytes_total", None), _INSPECTED_VORTEX_BYTES
-            if read_bytes is None or read_bytes > most:
+                read_bytes, limit = getattr(report, "bytes_total", None), _INSPECTED_VORTEX_BYTES
+            if read_bytes is None or read_bytes > limit:
                 return None
         parts = list(plan.batches())
         return pa.concat_tables(parts) if parts else None
@@ -218,10 +218,10 @@ class BoundTable(TableFacts, Record):
                 return self.json_keys()
             if files := self.shredding_files(stored):
                 return keys_of_files(files, stored)
-            found, is_complete = self._names_in(
+            keys, is_complete = self._names_in(
                 Selected.of(stored, VariantPath()), lambda values: keys_of_storage(values.to_unshredded().storage)
             )
-            return frozenset(found) if is_complete else None
+            return frozenset(keys) if is_complete else None
         except VariantError:  # whoever reads the values reports it
             return None
 
@@ -240,13 +240,13 @@ class BoundTable(TableFacts, Record):
             return None
         try:
             leaves = self._once(("leaves", variant), lambda: list(self.schema_of(variant).leaves()))
-            known = [other for other, _ in leaves]
+            paths = [other for other, _ in leaves]
             # Without quotes, SQL ends a key at a sign such as a hyphen.
             begins = re.compile(rf"{re.escape(key)}(\W|$)").match
-            ends = [other for other in known if begins(str(*other.segments[-1:]))]
+            ends = [other for other in paths if begins(str(*other.segments[-1:]))]
             same = [o for o in ends if tuple(step for step in o.segments if step is not WILDCARD) == path.segments]
             meant = min(same or ends, key=lambda other: (other.segments[-1] != key, len(other)), default=None)
-            if meant is None or path in known:
+            if meant is None or path in paths:
                 return None
             fields = self.fields_at(variant, VariantPath(tuple(above)))
         except VariantError:  # whoever reads the values reports it
@@ -274,8 +274,8 @@ class BoundTable(TableFacts, Record):
         shredded = self.shredded_schema(variant)
         node = None if shredded is None else shredded.get(path)
         names = [key for key, _ in node.fields] if node is not None and node.kind == "object" else []
-        found, is_complete = self._other_fields(*self._stored_place(variant, path), is_shredded=bool(names))
-        names += sorted(found - set(names), key=lambda key: (key.lower(), key != key.lower(), key))
+        stored, is_complete = self._other_fields(*self._stored_place(variant, path), is_shredded=bool(names))
+        names += sorted(stored - set(names), key=lambda key: (key.lower(), key != key.lower(), key))
         unread = 0 if is_complete else len((self.keys(variant) or frozenset()) - set(names))
         return Fields(tuple(names), unread)
 
@@ -292,14 +292,14 @@ class BoundTable(TableFacts, Record):
 
     def _names_in(self, column: Selected, names_of: Callable[[VariantArray], Iterable[str]]) -> tuple[set[str], bool]:
         """Return names in the values of a column, and whether all rows were read for them."""
-        found: set[str] = set()
+        names: set[str] = set()
         rows = 0
         for part in self.scan({"v": column}, None, ScanOptions()).batches():
-            found.update(*(names_of(VariantArray(chunk)) for chunk in part["v"].chunks))
+            names.update(*(names_of(VariantArray(chunk)) for chunk in part["v"].chunks))
             rows += len(part)
             if self.values is None and self.json_keys is None and rows > _SCANNED_ROWS:
-                return found, False
-        return found, True
+                return names, False
+        return names, True
 
     def shredded_schema(self, variant: str) -> ShreddingSchema | None:
         """Return the shredded paths of all files together; None if nothing is shredded."""
@@ -309,9 +309,9 @@ class BoundTable(TableFacts, Record):
 def _steps_into_arrays(path: VariantPath, inside: Sequence[Inside]) -> list[Inside]:
     """Return the steps into values, the first one the start of a path, in which each wildcard is a step to elements."""
     steps: list[Inside] = []
-    for how, whole in (("elements", path), *inside):
+    for how, inner in (("elements", path), *inside):
         steps.append((how, VariantPath()))
-        for segment in whole.segments:
+        for segment in inner.segments:
             if segment is WILDCARD:
                 steps.append(("elements", VariantPath()))
             else:
@@ -335,7 +335,7 @@ def _opened(rows: pa.Table | None, name: str, path: VariantPath, how: str) -> pa
 def types_of_values(rows: pa.Table | None, name: str, path: VariantPath) -> tuple[pa.DataType | None, bool]:
     """Return the type that every value at a path has, as a shredded column would, and whether some are Variant null.
 
-    The type is None if there is none.
+    The type is None if the values differ.
     Raises `MalformedVariantError` if the bytes of a value are malformed.
 
     >>> import parquet_variant as pv

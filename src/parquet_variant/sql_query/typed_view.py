@@ -54,8 +54,8 @@ def typed_table(table: BoundTable, column: str | None = None, names: Names = "sh
     typed_keys = {path.segments[0] for path, _ in _typed_nodes(schema) if path.segments}
     untyped = [VariantPath((key,)) for key in fields if key not in typed_keys]
     untyped += [path for path, _, _ in _case_twins(table, variant, schema) if len(path) > 1]
-    others = [(path, table.common_type(variant, path)) for path in untyped]
-    selection = typed_paths(schema, taken, names, others)
+    more_paths = [(path, table.common_type(variant, path)) for path in untyped]
+    selection = typed_paths(schema, taken, names, more_paths)
     variants = [*table.columns.variants, *(selected.name for selected in selection if selected.type is None)]
     types = {selected.name: selected.type for selected in selection if selected.type is not None}
     columns = TableColumns(variants, {**table.columns.ordinary, **types}, table.columns.nested)
@@ -73,14 +73,14 @@ def typed_paths(
     schema: ShreddingSchema,
     taken: Sequence[str],
     names: Names = "short",
-    others: Sequence[tuple[VariantPath, pa.DataType | None]] = (),
+    more_paths: Sequence[tuple[VariantPath, pa.DataType | None]] = (),
 ) -> list[Selected]:
     """Return the shredded paths of a schema with their names and types; objects by their fields, arrays as a whole.
 
     `taken`: the names of other columns, which no path gets.
-    `others`: further paths, with the type of all their values if there is one.
+    `more_paths`: further paths, with the type of all their values if there is one.
     """
-    paths = [*((path, node.to_arrow()) for path, node in _typed_nodes(schema)), *others]
+    paths = [*((path, node.to_arrow()) for path, node in _typed_nodes(schema)), *more_paths]
     keys = [[str(segment) for segment in path.segments] or ["value"] for path, _ in paths]
     base_names = ["_".join(path_keys) for path_keys in keys] if names == "path" else _shortest_names(keys, taken)
     unique = distinct_names([base or "_" for base in base_names], taken)  # no engine has a column named ""

@@ -25,7 +25,7 @@ from parquet_variant.support.records import Record
 from parquet_variant.tables import schema as shared
 from parquet_variant.types.forms import cast_values, entry_lists, in_form, list_elements, struct_like
 
-# Return the index of the Arrow field that holds a field of the table; -1 if there is none.
+# Return the index of the Arrow field that holds a field of the table; -1 if it is missing.
 Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, shared.Field], int]"
 # Return the replacement of a Variant column, from its place (see `schema.variant_paths`) and its values.
 OnVariant: TypeAlias = "Callable[[shared.Place, VariantArray], VariantArray]"

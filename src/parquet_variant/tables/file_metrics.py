@@ -82,13 +82,13 @@ class MetricsCollector:
         `deleted`: the deleted rows, in the columns that hold Variants, lists and maps.
         """
         self._count_nulls(deleted)
-        known = {place: before.columns.get(place, ColumnMetrics()) for place in {*self._nulls, *self._variants}}
-        counts = {place: (known[place].nulls, count) for place, count in self._nulls.items()}
+        previous = {place: before.columns.get(place, ColumnMetrics()) for place in {*self._nulls, *self._variants}}
+        counts = {place: (previous[place].nulls, count) for place, count in self._nulls.items()}
         nulls = {place: old - count for place, (old, count) in counts.items() if old is not None}
         bounds: dict[shared.Place, dict[VariantPath, ValueBounds]] = {}
         for place in self._variants:
-            found = {path: path_bounds(info, place, path) for path in known[place].paths}
-            bounds[place] = {path: bound for path, bound in found.items() if bound is not None}
+            new_bounds = {path: path_bounds(info, place, path) for path in previous[place].paths}
+            bounds[place] = {path: bound for path, bound in new_bounds.items() if bound is not None}
         return footer_metrics(info, self._leaves, nulls, bounds)
 
     def _count_nulls(self, table: pa.Table) -> None:
@@ -116,12 +116,12 @@ def footer_metrics(
 
 def leaf_columns(schema: shared.StructType) -> list[tuple[shared.Place, shared.TableType]]:
     """Return the columns that may have metrics by physical names, in order: leaves of structs, whole lists and maps."""
-    return [(physical_place(way), way[-1].type) for way in shared.leaves(schema)]
+    return [(physical_place(fields), fields[-1].type) for fields in shared.leaves(schema)]
 
 
-def physical_place(way: tuple[shared.Field, ...]) -> shared.Place:
+def physical_place(fields: tuple[shared.Field, ...]) -> shared.Place:
     """Return the physical names of the fields on the way to a leaf column."""
-    return tuple(field.physical_name for field in way)
+    return tuple(field.physical_name for field in fields)
 
 
 def is_footer_counted(kind: shared.TableType) -> bool:

@@ -197,8 +197,8 @@ class DataFileColumns(ABC, Record):
             values = self.inherited(f)
             values = values if mask is None else values.filter(from_numpy(mask))
             if places[f.name] >= 0:
-                own = one_chunk(rows[self.arrow.field(places[f.name]).name])
-                values = pc.coalesce(own.cast(values.type), values)
+                file_values = one_chunk(rows[self.arrow.field(places[f.name]).name])
+                values = pc.coalesce(file_values.cast(values.type), values)
             columns.append(values)
         if not columns:
             return pa.table({"": pa.nulls(len(rows))})

@@ -88,11 +88,11 @@ class StructType(Record):
         similar = [f for f in self.fields if f.name.lower() == str(name).lower()] if exact is None else []
         return similar[0] if len(similar) == 1 else exact
 
-    def select(self, names: Iterable[str], others: Mapping[str, Field] | None = None) -> StructType:
-        """Return some fields in their order, or others by exact name. Raises `TableError`: ``"unknown-column"``."""
+    def select(self, names: Iterable[str]) -> StructType:
+        """Return some fields in their order. Raises `TableError`: ``"unknown-column"``."""
         fields = []
         for name in names:
-            match = self.get(name) or (others or {}).get(name)
+            match = self.get(name)
             if match is None:
                 raise unknown_column(name, [f.name for f in self.fields])
             fields.append(match)
@@ -214,7 +214,7 @@ def arrow_schema(schema: StructType, *, physical: bool = False, with_ids: bool =
     return pa.schema([arrow_field(f, physical=physical, with_ids=with_ids) for f in schema.fields])
 
 
-# Return the type of a table for an Arrow type without parts; None if there is none.
+# Return the type of a table for an Arrow type without parts; None for other types.
 OnPrimitive: TypeAlias = "Callable[[pa.DataType], PrimitiveType | None]"
 
 
@@ -395,10 +395,10 @@ def merged_type(
     `added`: returns the new field for one that only `new` has.
     """
     if isinstance(old, StructType) and isinstance(new, StructType):
-        known = [(f, new.get(f.name)) for f in old.fields]
+        common = [(f, new.get(f.name)) for f in old.fields]
         fields = [
             f if f2 is None else replace(f, type=merged_type(f.type, f2.type, (*place, f.name), primitive, added))
-            for f, f2 in known
+            for f, f2 in common
         ]
         return StructType((*fields, *(added(f) for f in new.fields if old.get(f.name) is None)))
     if type(old) is type(new) and not isinstance(old, PrimitiveType):
@@ -433,7 +433,7 @@ def leaves(schema: StructType) -> Iterator[tuple[Field, ...]]:
     """Yield the fields on the way to each column or field that is not a struct; lists and maps are not entered."""
     for f in schema.fields:
         if isinstance(f.type, StructType):
-            yield from ((f, *way) for way in leaves(f.type))
+            yield from ((f, *fields) for fields in leaves(f.type))
         else:
             yield (f,)
 
@@ -444,7 +444,7 @@ def reachable_variants(schema: StructType) -> Iterator[tuple[str, ...]]:
     >>> list(reachable_variants(StructType((Field("a", ArrayType(VARIANT)), Field("b", VARIANT)))))
     [('b',)]
     """
-    return (tuple(f.name for f in way) for way in leaves(schema) if way[-1].type == VARIANT)
+    return (tuple(f.name for f in fields) for fields in leaves(schema) if fields[-1].type == VARIANT)
 
 
 # Delta's type names, from the table of all types; decimals have parameters.

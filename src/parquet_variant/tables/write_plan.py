@@ -144,7 +144,7 @@ class TableWritePlan(ABC, Generic[File], Record):
     shredding: Mapping[str, ShreddingSchema] | None = field(default=None, repr=False)
     policy: Any = None
     # Types of the table's paths by dotted column, which inferred schemas keep.
-    kept: Mapping[str, ShreddingSchema] = field(default_factory=dict, repr=False)
+    table_schemas: Mapping[str, ShreddingSchema] = field(default_factory=dict, repr=False)
     file_bytes: int = DEFAULT_FILE_BYTES  # Approximate maximum size of a file.
     # Options of `VariantWriter`, such as ``compression``; ``annotation=True`` also annotates unshredded Variants.
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -241,7 +241,7 @@ class TableWritePlan(ABC, Generic[File], Record):
         """Return the plan of an append: inferred schemas keep the types that paths have in files of the table."""
         names = [".".join(place) for place in reachable_variants(self.schema)] if self.shred else []
         is_inferred = names and not self.shredding and self.policy is None
-        return replace(self, kept=kept_types(files(), names)) if is_inferred else self
+        return replace(self, table_schemas=kept_types(files(), names)) if is_inferred else self
 
     def with_generated_columns(self, rows: pa.Table) -> pa.Table:
         """Return rows under the table's names, with missing generated and default columns filled in."""
@@ -322,14 +322,14 @@ class _Task(Generic[File]):
             return array.to_unshredded()
         if place not in self.schemas:
             name = ".".join(place)
-            chosen = (self.plan.shredding or {}).get(name)
-            if chosen is None and array.layout == "final" and self.plan.policy is None:
-                chosen = array.schema
-            elif chosen is None:
-                chosen = infer_shredding_schema(array.to_unshredded(), self.plan.policy or "auto")
-                if (kept := self.plan.kept.get(name)) is not None:
-                    chosen = keep_types(chosen, kept)
-            self.schemas[place] = None if chosen is None else chosen.limited_to()
+            schema = (self.plan.shredding or {}).get(name)
+            if schema is None and array.layout == "final" and self.plan.policy is None:
+                schema = array.schema
+            elif schema is None:
+                schema = infer_shredding_schema(array.to_unshredded(), self.plan.policy or "auto")
+                if (table_schema := self.plan.table_schemas.get(name)) is not None:
+                    schema = keep_types(schema, table_schema)
+            self.schemas[place] = None if schema is None else schema.limited_to()
         schema = self.schemas[place]
         if schema is None or schema.kind == "variant":
             return array.to_unshredded()
@@ -392,8 +392,8 @@ def refuse_files_in(storage: Storage, format: TableFormat) -> None:
         names = [info.path[len(root) :].strip("/") for info in infos if info.is_file]
     former = table_directories(names).get("", format)
     dropped = ("data/", "metadata/") if format == "iceberg" and any(n.startswith("metadata/") for n in names) else ()
-    others = (n for n in names if not (n.startswith(dropped) or _NEW_FILE.fullmatch(n)))
-    if former != format or not all(is_hidden(name.removeprefix("_delta_log/")) for name in others):
+    foreign = (n for n in names if not (n.startswith(dropped) or _NEW_FILE.fullmatch(n)))
+    if former != format or not all(is_hidden(name.removeprefix("_delta_log/")) for name in foreign):
         remedy = f", but {A_TABLE[former]}: use format={former!r}" if former != format else ": choose another path"
         problem = f"{storage.uri} contains files and is not {A_TABLE[format]}{remedy}"
         raise TableError(problem, reason="exists", file=storage.uri)

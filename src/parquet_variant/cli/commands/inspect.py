@@ -57,7 +57,7 @@ def inspect(
     comparisons = _compared(files, report.columns[0], predict_from) if predict_from else {}
     if as_json:
         shares = comparisons.items()
-        predictions = [{"path": str(place), "predicted": most, "actual": actual} for place, (most, actual) in shares]
+        predictions = [{"path": str(place), "predicted": bound, "actual": actual} for place, (bound, actual) in shares]
         print_json(report.to_dict() | ({"predictions": predictions} if predict_from else {}))
         return
     print(report.text(sort, top))

@@ -149,8 +149,8 @@ def compat(
     versions = None if require is None else read_pairs(require.split(","), "--require", "ENGINE=VERSION,...")
     engines: Any = "all" if engine == ["all"] else engine
     with ShownProgress() as progress:
-        found = open_table(path)
-        report = found.compat(engines, require=versions, timeout=timeout, pythons=python or (), progress=progress)
+        table = open_table(path)
+        report = table.compat(engines, require=versions, timeout=timeout, pythons=python or (), progress=progress)
     print_result(report.to_dict(), [report], as_json=as_json)
     verdicts = {result.verdict for result in report.engines}
     is_bad = "differs" in verdicts and engines != "all" if require is None else verdicts != {"reads"}
@@ -185,9 +185,9 @@ class SourceOptions(Record, kw_only=True):
         """Open the data; only options for JSON that were given are passed, since others would select JSON."""
         partition = _partition(self.partition) if self.partition else None
         defaults: dict[str, Any] = {field.name: field.default for field in fields(json)}
-        given = {name: text for name, text in json.read().items() if getattr(json, name) != defaults[name].default}
+        options = {name: text for name, text in json.read().items() if getattr(json, name) != defaults[name].default}
         source: Any = paths[0] if len(paths) == 1 else paths  # only one path can be a table
-        return open_table(source, **asdict(self) | {"partition": partition} | given)
+        return open_table(source, **asdict(self) | {"partition": partition} | options)
 
 
 def contract(

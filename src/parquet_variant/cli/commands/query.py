@@ -135,8 +135,8 @@ def query(
         path, sql = "", path
     if sql is None and not select:
         raise BadParameter("no columns are selected: give --select 'name=$.path:type', or SQL")
-    for option, given, part in (("where", where, "the condition"), ("select", select, "the columns")):
-        if sql is not None and given:
+    for option, value, part in (("where", where, "the condition"), ("select", select, "the columns")):
+        if sql is not None and value:
             raise BadParameter(f"--{option} is not allowed with SQL: write {part} in the SQL")
     if engine == "spark" and (strict or allow_outside):
         raise BadParameter(f"--{'strict' if strict else 'allow-outside'} needs --engine local")

@@ -214,9 +214,9 @@ def merge(
     with with_stdin([source]) as (file,):
         target, keys = open_table(table, catalog), [] if columns is None else list(map(str.strip, columns.split(",")))
         rows = open_table(file, **({} if root is None else {"root": root}))
-        others = [field.name for field in target.schema if not is_variant_field(field)]
-        if insert and others and not keys and rows.format == "json":
-            report_warning(f"inserted rows of JSON have NULL in {', '.join(others)}: use --columns", "hint")
+        ordinary = [field.name for field in target.schema if not is_variant_field(field)]
+        if insert and ordinary and not keys and rows.format == "json":
+            report_warning(f"inserted rows of JSON have NULL in {', '.join(ordinary)}: use --columns", "hint")
         plan = target.merge(rows, on, columns=keys)
         if matched == "update":
             updates = plan.when_matched_update_all(matched_where)

@@ -331,7 +331,7 @@ class OpenVortexFile(Record, eq=False):
         return read_notes(None if self.source is None else self.source.note)
 
     def note(self, column: str | None) -> ColumnNote:
-        """Return the writer's note on a Variant column; an empty note if there is none."""
+        """Return the writer's note on a Variant column, or an empty note."""
         return self.notes.get(column or "") or ColumnNote()
 
     @property

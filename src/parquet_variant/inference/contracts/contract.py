@@ -170,7 +170,7 @@ class Contract(Printed):
         str
             One entry per path, with the rules that are set.
         """
-        return yaml_format.to_yaml(self.paths, self._texts)
+        return yaml_format.to_yaml(self.paths, self._header)
 
     @classmethod
     def from_json_schema(cls, schema: Mapping[str, Any] | str) -> Contract:
@@ -207,7 +207,7 @@ class Contract(Printed):
         dict
             The schema. Rules without a keyword (`presence`, bounds of dates) are under ``x-variant``.
         """
-        return standards.to_json_schema(self.paths, self._texts)
+        return standards.to_json_schema(self.paths, self._header)
 
     @classmethod
     def from_odcs(cls, document: str, *, schema: str | None = None, column: str | None = None) -> Contract:
@@ -248,7 +248,7 @@ class Contract(Printed):
         VariantError
             For rules on the elements of a top-level array, which the standard does not have.
         """
-        return standards.to_odcs(self.paths, self._texts)
+        return standards.to_odcs(self.paths, self._header)
 
     def to_pandera(self) -> Any:
         """Return the contract as a schema of pandera for a pandas frame with a column per path, such as ``user.id``.
@@ -290,7 +290,7 @@ class Contract(Printed):
         return str(registered_method("Contract.to_soda")(self))
 
     @property
-    def _texts(self) -> dict[str, str]:
+    def _header(self) -> dict[str, str]:
         return {name: text for name in ("name", "description") if (text := getattr(self, name)) is not None}
 
     def rules(self, path: str | VariantPath) -> PathRules:

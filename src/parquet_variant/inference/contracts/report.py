@@ -144,7 +144,7 @@ class ContractCounts(Record):
 
 
 class ContractReport(Report, Record, repr=False):
-    """The violations of a contract in some data. It is true if there are none.
+    """The violations of a contract in some data. An empty report is true.
 
     Parameters
     ----------

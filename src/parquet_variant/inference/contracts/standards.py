@@ -328,11 +328,11 @@ def from_odcs(document: str, schema: str | None, column: str | None) -> dict[str
         raise bad_contract(f"the text is not an ODCS document: {error}") from None
     if not model.schema_:
         raise bad_contract("the ODCS document has no schema: add one object under schema:")
-    schema_object = _named(model.schema_, schema, "the ODCS document", "schema")
+    schema_object = _item_named(model.schema_, schema, "the ODCS document", "schema")
     paths: dict[VariantPath, PathRules] = {}
     place = f"schema {schema_object.name}"
     if column is not None:
-        _read(_named(schema_object.properties or [], column, place, "property"), VariantPath(), place, paths)
+        _read(_item_named(schema_object.properties or [], column, place, "property"), VariantPath(), place, paths)
     else:
         _refuse(schema_object, place, ("quality",))
         rules: dict[str, Any] = {"type": "object"}
@@ -344,7 +344,7 @@ def from_odcs(document: str, schema: str | None, column: str | None) -> dict[str
     return {"paths": paths, "name": model.name, "description": schema_object.description}
 
 
-def _named(items: Sequence[Any], name: str | None, place: str, what: str) -> Any:
+def _item_named(items: Sequence[Any], name: str | None, place: str, what: str) -> Any:
     """Return the item with a name, or the only item."""
     by_name = {item.name: item for item in items}
     if name is None and len(by_name) == 1:

@@ -173,7 +173,7 @@ class HintsPolicy(Record):
     skip_regexp: Iterable[str] = ()
     maps: MapRules = field(default_factory=MapRules)
     string_types: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
-    _typed: dict[VariantPath, ShreddingSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _hinted: dict[VariantPath, ShreddingSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
     _skipped: tuple[VariantPath, ...] = field(init=False, repr=False, compare=False, default=())
     _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False, default=())
 
@@ -187,13 +187,13 @@ class HintsPolicy(Record):
             parsed = VariantPath.parse(path)
             if isinstance(hint, str):
                 tree, types_of_hint = parse_ddl_with_strings(hint)
-                self._typed[parsed] = ShreddingSchema.from_tree(tree)
+                self._hinted[parsed] = ShreddingSchema.from_tree(tree)
                 for place, kind in types_of_hint.items():
                     of_string = VariantPath(parsed.segments + VariantPath.parse(place).segments)
                     self.string_types[of_string.shorthand] = kind
             else:
-                self._typed[parsed] = ShreddingSchema.from_arrow(hint)
-        for hinted, schema in self._typed.items():
+                self._hinted[parsed] = ShreddingSchema.from_arrow(hint)
+        for hinted, schema in self._hinted.items():
             deepest = max((path for path, _ in schema.leaves()), key=path_depth)
             leaf = VariantPath(hinted.segments + deepest.segments)
             if path_depth(leaf) > MAX_PHYSICAL_DEPTH:
@@ -207,8 +207,8 @@ class HintsPolicy(Record):
 
     def choose(self, profile: Profile) -> InferenceResult:
         """Return the schema for data with this profile, and the reasons."""
-        reasons: dict[VariantPath, str] = dict.fromkeys(self._typed, "hint")
-        leaves = dict(self._typed)
+        reasons: dict[VariantPath, str] = dict.fromkeys(self._hinted, "hint")
+        leaves = dict(self._hinted)
 
         def is_left_out(path_profile: PathProfile, column: ColumnType | None) -> bool:
             path = path_profile.path

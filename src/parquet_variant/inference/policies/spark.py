@@ -92,7 +92,7 @@ class SparkPolicy(Record):
 class _Walk(Record, frozen=False):
     policy: SparkPolicy
     profile: Profile
-    left: int
+    columns_left: int
     reasons: dict[VariantPath, str] = field(default_factory=dict)
 
     @property
@@ -100,7 +100,7 @@ class _Walk(Record, frozen=False):
         return self.policy.min_share * (self.profile.rows - self.profile.null_rows)
 
     def node(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
-        self.left -= 1  # every node has a `value` column
+        self.columns_left -= 1  # every node has a `value` column
         column = best_column(path_profile)
         if column is None:
             return self.untyped(path, "only Variant nulls")
@@ -111,16 +111,16 @@ class _Walk(Record, frozen=False):
         if column.name == "array":
             self.reasons[path] = "all arrays"
             if path_profile.element is None or path_profile.rows < self.least_rows:
-                self.left -= 1
+                self.columns_left -= 1
                 return ShreddingSchema.array(self.untyped(path / WILDCARD, "in an array that is not frequent enough"))
             return ShreddingSchema.array(self.node(path_profile.element, path / WILDCARD))
-        self.left -= 1
+        self.columns_left -= 1
         leaf = _spark_type(path_profile, column)
         self.reasons[path] = "more than 38 digits" if leaf.type is None else "all of one type"
         return leaf
 
     def obstacle(self, column: ColumnType, path: VariantPath) -> str | None:
-        if self.left <= 0:
+        if self.columns_left <= 0:
             return f"over the width of {self.policy.max_width} columns"
         if len(path) >= self.policy.max_depth:
             return f"at the depth of {self.policy.max_depth}"
@@ -137,7 +137,7 @@ class _Walk(Record, frozen=False):
             name, times = str(child.segment), child.count if path.has_wildcard else child.rows
             if times < self.least_rows:
                 self.reasons[path / name] = f"{times:,} times, under {self.least_rows:,.0f}"
-            elif self.left > 0:
+            elif self.columns_left > 0:
                 shredded[name] = self.node(child, path / name)
             else:
                 self.reasons[path / name] = f"over the width of {self.policy.max_width} columns"

@@ -123,12 +123,12 @@ def _has_header(rows: list[list[str]]) -> bool:
 
     if not rows:
         return True
-    first, *others = ([type_of(value) for value in row] for row in rows)
-    if not others:
+    first, *data_rows = ([type_of(value) for value in row] for row in rows)
+    if not data_rows:
         return all(name == "string" for name in first)
     is_typed = False
     for index, name in enumerate(first):
-        column = {row[index] for row in others if index < len(row)} - {"null"}
+        column = {row[index] for row in data_rows if index < len(row)} - {"null"}
         if len(column) == 1 and column != {"string"}:
             if name not in (*column, "null"):
                 return True

@@ -190,9 +190,9 @@ class WrappedSplitter(layout.Splitter):
                 self._found |= kind is not None
                 break
             if kind != (KIND.ARRAY if level == len(self._names) else KIND.OBJECT):
-                found = {KIND.ARRAY: "an array", KIND.OBJECT: "an object"}.get(kind, "a scalar")
+                kind_name = {KIND.ARRAY: "an array", KIND.OBJECT: "an object"}.get(kind, "a scalar")
                 raise JsonError(
-                    f"{self._path.shorthand} does not lead to an array in every document: found {found} at "
+                    f"{self._path.shorthand} does not lead to an array in every document: found {kind_name} at "
                     f"{VariantPath(tuple(self._names[:level])).shorthand}; change root=, or leave the file out with "
                     "exclude=",
                     reason="not-an-array",

@@ -155,17 +155,17 @@ def find_input_files(
     source_list = path_texts(sources)
     if not source_list:
         raise VariantFileError("no sources: name at least one file, directory or pattern", reason="no-files")
-    found: dict[str, InputFile] = {}
+    named: dict[str, InputFile] = {}
     for source in source_list:
         with _file_errors(source):
             if pipes and is_pipe(source):
-                found.setdefault(source, InputFile.of_pipe(source))
+                named.setdefault(source, InputFile.of_pipe(source))
             else:
-                found.update((file.name, file) for file in _expand_source(source))
-    files = [file for name, file in found.items() if not is_excluded(name, exclude)]
+                named.update((file.name, file) for file in _expand_source(source))
+    files = [file for name, file in named.items() if not is_excluded(name, exclude)]
     if not files:
         raise VariantFileError(
-            f"exclude= leaves out all {len(found):,} files: change the patterns {', '.join(exclude)}", reason="no-files"
+            f"exclude= leaves out all {len(named):,} files: change the patterns {', '.join(exclude)}", reason="no-files"
         )
     return files
 
@@ -193,14 +193,14 @@ def _expand_source(source: str) -> Sequence[InputFile]:
     filesystem, path = filesystem_of(source)
     info = filesystem.get_file_info(path)
     problem, reason = f"{source} does not exist: check the path", "missing"
-    found: list[tuple[str, pafs.FileInfo]] = []
+    matches: list[tuple[str, pafs.FileInfo]] = []
     if info.type == pafs.FileType.File:
-        found = [(source, info)]
+        matches = [(source, info)]
     elif info.type == pafs.FileType.Directory:
         # Names are spelled like the source.
         base, prefix_length = source.rstrip("/"), len(path.rstrip("/"))
-        below = [(info.path[prefix_length:], info) for info in everything_below(filesystem, path)]
-        found = [(base + name, info) for name, info in below if not _HIDDEN.search(name)]
+        entries = [(info.path[prefix_length:], info) for info in everything_below(filesystem, path)]
+        matches = [(base + name, info) for name, info in entries if not _HIDDEN.search(name)]
         problem = f"the directory {source} contains no files: name a directory that contains JSON files"
         reason = "no-files"
     elif glob.has_magic(path):
@@ -214,9 +214,9 @@ def _expand_source(source: str) -> Sequence[InputFile]:
                 if glob_match(names, pattern) and not any(name.startswith(".") for name in names):
                     infos.append(info)
         scheme = source.removesuffix(path) if "://" in source else ""
-        found = [(scheme + info.path.removeprefix("./"), info) for info in infos]
+        matches = [(scheme + info.path.removeprefix("./"), info) for info in infos]
         problem = f"no file matches {source}: check the pattern (quote it, and use ** for any depth)"
-    files = [InputFile(name, info.size or 0, modified=info.mtime) for name, info in found if info.is_file]
+    files = [InputFile(name, info.size or 0, modified=info.mtime) for name, info in matches if info.is_file]
     if not files:
         raise VariantFileError(problem, reason=reason, file=source)
     return sorted(files, key=lambda file: file.name)

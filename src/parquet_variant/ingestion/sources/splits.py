@@ -128,7 +128,7 @@ def line_chunks(fill: Fill, size: int, max_line: int) -> Iterator[Bytes]:
 
 
 def _last_newline(text: Bytes, start: int, stop: int) -> int:
-    """Return the position of the last newline in ``start <= position < stop``; -1 if there is none."""
+    """Return the position of the last newline in ``start <= position < stop``, or -1."""
     while stop > start:
         begin = max(start, stop - _SEARCH_BYTES)
         position = text[begin:stop].tobytes().rfind(b"\n")

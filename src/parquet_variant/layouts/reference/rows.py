@@ -260,15 +260,15 @@ def _shred(variant: Variant | None, node: StorageNode, layout: Layout, path: Var
         for name, child in node.fields.items():
             field = fields.pop(name, None)
             assert field is None or isinstance(field, Variant)
-            shredded[name], rest = _shred(field, child, layout, path / name)
-            if rest is not None:
-                fields[name] = rest
+            shredded[name], part = _shred(field, child, layout, path / name)
+            if part is not None:
+                fields[name] = part
         residual = fields or None
     elif node.element is not None and kind == VariantType.ARRAY:
         pairs = [_shred(element, node.element, layout, path / WILDCARD) for element in elements_of_array(variant)]
         shape, shredded = "array", [columns for columns, _ in pairs]
-        has_residual = any(rest is not None for _, rest in pairs)
-        residual = [VARIANT_NULL if rest is None else rest for _, rest in pairs] if has_residual else None
+        has_residual = any(part is not None for _, part in pairs)
+        residual = [VARIANT_NULL if part is None else part for _, part in pairs] if has_residual else None
     elif node.typed is not None and (slot := slot_of(variant, node.typed)) is not None:
         shredded, residual = slot, None
     if layout == "draft-paths" and (not node.is_leaf or (residual is not None and not node.has_value)):
@@ -345,15 +345,15 @@ class _Assembly(NamedTuple):
         elif stored is not None:
             fields = {**fields_of_object(stored)}
         for name, child in node.fields.items():
-            rest = fields.pop(name, None)
-            assert rest is None or isinstance(rest, Variant)
-            if rest is not None and self.layout == "final":
+            part = fields.pop(name, None)
+            assert part is None or isinstance(part, Variant)
+            if part is not None and self.layout == "final":
                 self.meet("shredded-field-in-value", path / name)
-            residual = rest if self.layout == "draft-paths" else None
+            residual = part if self.layout == "draft-paths" else None
             field = self.value(groups.get(name), child, residual, path / name)
-            if self.layout == "draft-object" and rest is not None:
+            if self.layout == "draft-object" and part is not None:
                 if field is None:  # "if object[field] is null": the residual has the field, or nothing has it
-                    field = rest
+                    field = part
                 else:
                     self.meet("shredded-field-in-value", path / name)
             if field is not None:
@@ -362,13 +362,13 @@ class _Assembly(NamedTuple):
 
     def _array(self, groups: Any, node: StorageNode, stored: Variant | None, path: VariantPath) -> Tree:
         assert node.element is not None
-        rests: list[Variant | None] = [None] * len(groups)
+        residuals: list[Variant | None] = [None] * len(groups)
         if stored is not None and stored.type != VariantType.NULL:
             if stored.type == VariantType.ARRAY and len(stored) == len(groups):
-                rests = [None if rest.type == VariantType.NULL else rest for rest in stored]
+                residuals = [None if element.type == VariantType.NULL else element for element in stored]
             else:
                 self.meet("array-size", path)
-        elements = [self.value(group, node.element, rests[at], path / at) for at, group in enumerate(groups)]
+        elements = [self.value(group, node.element, residuals[at], path / at) for at, group in enumerate(groups)]
         return [VARIANT_NULL if element is None else element for element in elements]
 
 

@@ -90,8 +90,8 @@ if not _has_pandas():
 def as_variant_array(values: Any, errors: object = "raise") -> VariantArray:
     """Return the argument of `unchecked_array` after `known_versions`."""
     column = unchecked_array(values)
-    known = remembered(column, f"errors={errors}", partial(known_versions, null_on_error=errors == "null"))
-    return column if known is column.storage else column._with_storage(known)
+    storage = remembered(column, f"errors={errors}", partial(known_versions, null_on_error=errors == "null"))
+    return column if storage is column.storage else column._with_storage(storage)
 
 
 def unchecked_array(values: Any) -> VariantArray:

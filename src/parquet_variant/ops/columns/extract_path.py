@@ -109,15 +109,15 @@ class Group(Record, eq=False):
             if struct is None:
                 return None
             present = _combine_masks(self.typed_valid(), _valid_mask(struct))
-            self._fields[name] = self._below(struct, present, self.rows, is_required=False)
+            self._fields[name] = self._group(struct, present, self.rows, is_required=False)
         return self._fields[name]
 
     def elements(self, struct: pa.StructArray, parents: Int64s) -> Group:
         """Return the group of list elements; `parents` has the entry of this group that each belongs to."""
         rows = parents if self.rows is None else self.rows[parents]
-        return self._below(struct, _valid_mask(struct), rows, is_required=True)
+        return self._group(struct, _valid_mask(struct), rows, is_required=True)
 
-    def _below(self, struct: pa.StructArray, present: Mask | None, rows: Int64s | None, *, is_required: bool) -> Group:
+    def _group(self, struct: pa.StructArray, present: Mask | None, rows: Int64s | None, *, is_required: bool) -> Group:
         value, typed = _child_column(struct, "value"), _child_column(struct, "typed_value")
         return Group(value, typed, present, rows, self.metadata, is_required, len(struct), self.is_checked)
 

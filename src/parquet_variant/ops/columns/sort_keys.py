@@ -62,7 +62,7 @@ _SHORT_STRING = 1  # the basic type, in the two lowest bits of a value, of a str
 _INVERTED_BYTES = np.frombuffer(_INVERTED, np.uint8)
 # The first bytes of numbers: the type of a primitive is in the six highest bits.
 _NUMBER_HEADERS = [header << 2 for kind in _NUMBERS for header in TYPES[kind].ids]
-_NUMBER = r"^(?P<sign>-?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<exponent>[-+]?[0-9]+))?$"
+_NUMBER = r"^(?P<sign>-?)(?P<integer>[0-9]*)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<exponent>[-+]?[0-9]+))?$"
 
 
 def sort_keys(values: VariantArray) -> pa.BinaryArray:
@@ -116,8 +116,8 @@ def number_keys(texts: pa.Array) -> pa.BinaryArray:
     (True, True, None)
     """
     parts = pc.extract_regex(pc.cast(texts, pa.string()), _NUMBER)
-    sign, whole, fraction, exponent = (parts.field(name) for name in ("sign", "whole", "fraction", "exponent"))
-    digits = pc.utf8_ltrim(pc.binary_join_element_wise(whole, fraction, ""), "0")
+    sign, integer, fraction, exponent = (parts.field(name) for name in ("sign", "integer", "fraction", "exponent"))
+    digits = pc.utf8_ltrim(pc.binary_join_element_wise(integer, fraction, ""), "0")
     shift = pc.cast(pc.if_else(pc.equal(exponent, ""), "0", pc.utf8_ltrim(exponent, "+")), pa.int64())
     places = pc.add(pc.subtract(pc.binary_length(digits), pc.binary_length(fraction)), shift)
     biased = to_numpy(pc.fill_null(places, 0)).astype(np.int64) + _EXPONENT_BIAS

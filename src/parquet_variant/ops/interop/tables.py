@@ -94,8 +94,8 @@ def with_nested_as_variants(data: Any, variants: Callable[[], Collection[str]] |
     rows = data if isinstance(data, Mapping) else table_of(data)
     columns = rows if isinstance(rows, Mapping) else dict(zip(rows.column_names, rows.columns, strict=True))
     names = [name for name, column in columns.items() if _needs_variants({name: column}, variants is not None)]
-    chosen = variants() if names and variants is not None else names
-    return with_variant_columns(rows, [name for name in names if name in chosen])
+    variant_names = variants() if names and variants is not None else names
+    return with_variant_columns(rows, [name for name in names if name in variant_names])
 
 
 def _needs_variants(column: Mapping[str, Any], is_nested: bool) -> bool:

@@ -272,12 +272,12 @@ def _predictions(table: Table, require: Mapping[str, str] | None) -> Iterator[En
         if require is not None and not engine_rules.version_numbers(str(require[engine])):
             raise bad_option(f"require names {engine} {require[engine]!r}: give a version, such as {engine}=4.0")
         ordered = sorted(versions, key=engine_rules.version_numbers)
-        for (result, found), group in groupby(ordered, partial(engine_rules.verdict_of, engine, files=files)):
-            first, *others = group
+        for (result, cause), group in groupby(ordered, partial(engine_rules.verdict_of, engine, files=files)):
+            first, *later = group
             detail = "no rule for this version and these files"
-            if found:
-                detail = f"{found.effect}; {found.evidence}".lstrip("; ")
-            yield EngineResult(f"{engine} {f'{first} to {others[-1]}' if others else first}", result, detail)
+            if cause:
+                detail = f"{cause.effect}; {cause.evidence}".lstrip("; ")
+            yield EngineResult(f"{engine} {f'{first} to {later[-1]}' if later else first}", result, detail)
 
 
 class Trial(Record, frozen=False):

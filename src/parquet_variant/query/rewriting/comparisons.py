@@ -71,8 +71,8 @@ class ComparisonRewriter(NestedRewriter):
             return None
 
         def compared(operands: Sequence[exp.Expr]) -> exp.Expr:
-            given: dict[str, Any] = dict(zip(keys, operands, strict=False))
-            return self.rebuild(node, **given, **({"expressions": operands[len(keys) :]} if node.expressions else {}))
+            parts: dict[str, Any] = dict(zip(keys, operands, strict=False))
+            return self.rebuild(node, **parts, **({"expressions": operands[len(keys) :]} if node.expressions else {}))
 
         strings = [side for side in variants if side.typed_class == "string"]
         if strings and any(side.typed_class in SQL_TIMES for side in sides):
@@ -170,8 +170,8 @@ class _Side:
 def _class_of_times(sides: Sequence[_Side]) -> str | None:
     """Return the class of paths into points in time that are compared with other ones, or with strings in quotes."""
     of_paths = {side.typed_class for side in sides if side.is_variant}
-    others = [side for side in sides if not side.is_variant]
-    if len(of_paths) != 1 or not all(side.typed_class in SQL_TIMES or isinstance(side.literal, str) for side in others):
+    typed = [side for side in sides if not side.is_variant]
+    if len(of_paths) != 1 or not all(side.typed_class in SQL_TIMES or isinstance(side.literal, str) for side in typed):
         return None
     (time_class,) = of_paths
     return time_class if time_class in SQL_TIMES else None
@@ -179,8 +179,8 @@ def _class_of_times(sides: Sequence[_Side]) -> str | None:
 
 def _classes_of_others(sides: Sequence[_Side], side: _Side) -> tuple[str, ...]:
     """Return the classes of the operands that a Variant is compared with; empty if one of them may be of any class."""
-    others = [other for other in sides if other is not side and other.literal is not None]
-    own_types = [other for other in others if not other.is_variant] or others
+    other_sides = [other for other in sides if other is not side and other.literal is not None]
+    own_types = [other for other in other_sides if not other.is_variant] or other_sides
     classes = {other.typed_class for other in own_types}
     return () if None in classes else tuple(sorted(name for name in classes if name is not None))
 

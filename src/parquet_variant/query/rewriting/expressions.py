@@ -16,12 +16,12 @@ from sqlglot import exp
 
 from parquet_variant.query.rewriting.comparisons import ARITHMETIC, COMPARISONS, ComparisonRewriter
 from parquet_variant.query.rewriting.nested import FILTERS, GETTERS, LISTS, OF_FIRST_PART, STRUCTS, TESTS, TRANSFORMS
-from parquet_variant.query.rewriting.rules import MACROS, RULES, SPARK_RULES, TEXT_RULES, UNNESTS, Rule, each
+from parquet_variant.query.rewriting.rules import MACROS, RULES, SPARK_RULES, TEXT_RULES, UNNESTS, Rule, assign
 from parquet_variant.query.rewriting.values import (
     Value,
     VariantTerm,
     arguments_of,
-    chosen,
+    subset_of,
     copies,
     engine_call,
     value_of,
@@ -154,7 +154,7 @@ class ExpressionRewriter(ComparisonRewriter):
         value, parts = self.expression(first), self.parts(further, by_key)
         if isinstance(node, exp.IgnoreNulls) or name in _SKIP_NULLS:
             value = self.without_nulls(value)
-        result = chosen(value, node, lambda inner: self.with_arguments(node, [inner, *parts], by_key))
+        result = subset_of(value, node, lambda inner: self.with_arguments(node, [inner, *parts], by_key))
         if name in _EXTREMES_BY.split() and len(further) == 2 and value.kind is not None:
             typed = result.typed() if self.is_output(node) else None
             return typed or replace(result, type=pa.list_(value.kind), as_typed=None)
@@ -295,7 +295,7 @@ class ExpressionRewriter(ComparisonRewriter):
         key = self.call("sort_key", value.sql, constants=(self.text(argument), (), True))
         extreme = engine_call(f"arg_{name}", value.sql, key, *number)
         kind = pa.list_(VARIANT_STORAGE) if number else VARIANT_STORAGE
-        typed = chosen(value, node, lambda inner: engine_call(name, inner, *copies(number)))
+        typed = subset_of(value, node, lambda inner: engine_call(name, inner, *copies(number)))
         return replace(typed, make=extreme.copy, type=kind)
 
     def _read_ordered_set(self, node: exp.Expr, _: str) -> Value | None:
@@ -338,7 +338,7 @@ class ExpressionRewriter(ComparisonRewriter):
             built = self.call(name, text.sql if text.kind is None else self.as_text(text))
             place = text.place
             if text.root is not None and text.term is not None and text.type == pa.string():
-                place = text.root.place and text.root.place.below(text.term.path)
+                place = text.root.place and text.root.place.extended(text.term.path)
             return Value(node, built.copy, VARIANT_STORAGE, place=place and place.opened("text"))
         *names, values = arguments
         built = self.as_variant(self.expression(values)).sql
@@ -384,39 +384,39 @@ _R = ExpressionRewriter
 _READERS: dict[Any, _Reader] = {
     exp.Column: lambda self, node, _: self.read_column(node),
     exp.Identifier: lambda self, node, _: value_of(node, node, self.scope.locals.get(node.name.lower())),
-    **each(_R.read_cast, nodes=[exp.Cast, exp.TryCast]),
-    **each(_R._read_chain, nodes=ARITHMETIC),
-    **each(_R.read_getter, " ".join(GETTERS)),
-    **each(_R.read_extraction, nodes=[exp.JSONExtract, exp.JSONExtractScalar]),
-    **each(_R.read_access, nodes=[exp.Bracket, exp.Dot]),
-    **each(_R._read_query, nodes=[exp.Select, exp.Union, exp.Except, exp.Intersect, exp.Subquery]),
+    **assign(_R.read_cast, nodes=[exp.Cast, exp.TryCast]),
+    **assign(_R._read_chain, nodes=ARITHMETIC),
+    **assign(_R.read_getter, " ".join(GETTERS)),
+    **assign(_R.read_extraction, nodes=[exp.JSONExtract, exp.JSONExtractScalar]),
+    **assign(_R.read_access, nodes=[exp.Bracket, exp.Dot]),
+    **assign(_R._read_query, nodes=[exp.Select, exp.Union, exp.Except, exp.Intersect, exp.Subquery]),
     exp.Star: lambda self, node, _: value_of(node, node),
     exp.Columns: _R._read_columns,
-    **each(_R._read_named, nodes=[exp.Alias, exp.PropertyEQ]),
-    **each(_R._read_around, f"{_FIRST_ONLY} {_EXTREMES_BY}", [exp.Paren, exp.Order, *OF_FIRST_PART]),
-    **each(_R._read_list_of_rows, "list array_agg collect_list", [exp.ArrayAgg]),
-    **each(_R.read_one_of, "coalesce ifnull nvl if iff", [exp.Coalesce, exp.If]),
+    **assign(_R._read_named, nodes=[exp.Alias, exp.PropertyEQ]),
+    **assign(_R._read_around, f"{_FIRST_ONLY} {_EXTREMES_BY}", [exp.Paren, exp.Order, *OF_FIRST_PART]),
+    **assign(_R._read_list_of_rows, "list array_agg collect_list", [exp.ArrayAgg]),
+    **assign(_R.read_one_of, "coalesce ifnull nvl if iff", [exp.Coalesce, exp.If]),
     exp.Case: _R.read_case,
-    **each(_R.read_lambda, nodes=[exp.Lambda, exp.Comprehension]),
-    **each(_R.read_by_lambda, " ".join((*TRANSFORMS, *FILTERS, *TESTS)), [exp.Transform]),
-    **each(_R.read_struct, " ".join(STRUCTS), [exp.Struct, exp.Tuple]),
-    **each(_R.read_list, " ".join(LISTS), [exp.Array]),
-    **each(_R.read_map, nodes=[exp.ToMap, exp.Map]),
+    **assign(_R.read_lambda, nodes=[exp.Lambda, exp.Comprehension]),
+    **assign(_R.read_by_lambda, " ".join((*TRANSFORMS, *FILTERS, *TESTS)), [exp.Transform]),
+    **assign(_R.read_struct, " ".join(STRUCTS), [exp.Struct, exp.Tuple]),
+    **assign(_R.read_list, " ".join(LISTS), [exp.Array]),
+    **assign(_R.read_map, nodes=[exp.ToMap, exp.Map]),
     exp.DPipe: _R.read_joined_lists,
 }
 # Readers of what the engine alone computes.
 _DUCKDB_READERS: dict[Any, _Reader] = {
-    **each(_R.read_comparison, nodes=COMPARISONS),
+    **assign(_R.read_comparison, nodes=COMPARISONS),
     exp.Is: _R._read_truth,
-    **each(_R._read_macro, " ".join(MACROS)),
-    **each(_R._read_function_of_variant, " ".join([*OF_ONE_VARIANT, *_EXTRACTS]), [exp.ArraySize]),
-    **each(_R._read_function_of_variant, "variant_contains variant_exists to_json typeof"),
-    **each(_R._read_variant_aggregate, " ".join(AGGREGATES), [exp.Window, exp.Filter]),
-    **each(_R._read_extreme, "min max"),
+    **assign(_R._read_macro, " ".join(MACROS)),
+    **assign(_R._read_function_of_variant, " ".join([*OF_ONE_VARIANT, *_EXTRACTS]), [exp.ArraySize]),
+    **assign(_R._read_function_of_variant, "variant_contains variant_exists to_json typeof"),
+    **assign(_R._read_variant_aggregate, " ".join(AGGREGATES), [exp.Window, exp.Filter]),
+    **assign(_R._read_extreme, "min max"),
     exp.WithinGroup: _R._read_ordered_set,
-    **each(_R._read_by_equality, "mode list array_agg"),
-    **each(_R._read_builder, " ".join([*PARSERS, "to_variant_object", "variant_from_arrays"])),
-    **each(_R._read_edit, " ".join(EDIT_NAMES)),
+    **assign(_R._read_by_equality, "mode list array_agg"),
+    **assign(_R._read_builder, " ".join([*PARSERS, "to_variant_object", "variant_from_arrays"])),
+    **assign(_R._read_edit, " ".join(EDIT_NAMES)),
 }
 
 

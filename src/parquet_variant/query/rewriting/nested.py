@@ -66,7 +66,7 @@ class NestedRewriter(PathRewriter):
         if path is None:
             value, path = self.as_variant(value_of(node, exp.Null())), "$"
         self._check_variant(node, value)
-        term, root = self.below(value, VariantPath.parse(path).segments, node).start
+        term, root = self.value_at(value, VariantPath.parse(path).segments, node).start
         kind = sql_type_named(types[0], self.engine) if types else None
         return self.path(root, replace(_cast_term(term, kind, node, self.engine), tries=GETTERS[name]), node)
 
@@ -75,7 +75,7 @@ class NestedRewriter(PathRewriter):
         if node.args.get("variant_extract") and isinstance(node, exp.JSONExtract):
             value = self.expression(node.this)
             self._check_variant(node, value)
-            return self.below(value, steps_of(node), node)
+            return self.value_at(value, steps_of(node), node)
         if self.engine == "duckdb" and self.expression(node.this).is_variant:
             raise self._arrow_error(node)
         return None
@@ -84,9 +84,9 @@ class NestedRewriter(PathRewriter):
         """Rewrite ``v['a']``, ``(v:a).b``, and ``list[1]``, ``map['key']`` and ``struct.name``."""
         value, is_name = self.expression(node.this), isinstance(node.expression, exp.Identifier)
         if value.is_path and isinstance(node, exp.Bracket):
-            return self.below(value, (_subscript(node, self.engine),), node)
+            return self.value_at(value, (_subscript(node, self.engine),), node)
         if value.is_path and is_name:
-            return self.below(value, (node.expression.name,), node)
+            return self.value_at(value, (node.expression.name,), node)
         field = {"expression": node.expression.copy()} if is_name else {}
         rebuilt = self.rebuild(node, this=value.sql, **field)
         if isinstance(node, exp.Dot):
@@ -97,7 +97,7 @@ class NestedRewriter(PathRewriter):
             return value_of(node, rebuilt, field_of(value.kind, node.expressions[0].name))
         return value_of(node, rebuilt, element_of(value.kind))
 
-    def below(self, value: Value, steps: tuple[Segment, ...], source: exp.Expr) -> Value:
+    def value_at(self, value: Value, steps: tuple[Segment, ...], source: exp.Expr) -> Value:
         """Return the value at a path of a Variant."""
         term, root = value.start
         return self.path(root, VariantTerm(VariantPath((*term.path.segments, *steps))), source)
@@ -161,7 +161,7 @@ class NestedRewriter(PathRewriter):
         kind = self.expression(node.this).kind
         if kind is None or not (pa.types.is_list(kind) or pa.types.is_map(kind)):
             return None
-        values, kind = self.alike(node, [node.this, node.expression])
+        values, kind = self.unify(node, [node.this, node.expression])
         return value_of(node, self.rebuild(node, this=values[0].sql, expression=values[1].sql), kind)
 
     def read_map(self, node: exp.Expr, _: str) -> Value:
@@ -179,7 +179,7 @@ class NestedRewriter(PathRewriter):
 
     def read_list(self, node: exp.Expr, _: str) -> Value:
         """Rewrite a constructor of a list."""
-        values, item = self.alike(node, node.expressions)
+        values, item = self.unify(node, node.expressions)
         rebuilt = self.rebuild(node, expressions=[value.sql for value in values])
         if isinstance(node, exp.Anonymous) and not (node.expressions and isinstance(node.expressions[0], exp.Query)):
             rebuilt = exp.Array(expressions=rebuilt.expressions)  # array(1, 2) of Spark
@@ -207,16 +207,16 @@ class NestedRewriter(PathRewriter):
 
         `element`: the Variants in the first parameter.
         """
-        given = {key: part for key in ("expressions", "expression", "position") if (part := node.args.get(key))}
-        parameters = [part for value in given.values() for part in (value if isinstance(value, list) else [value])]
+        clauses = {key: part for key in ("expressions", "expression", "position") if (part := node.args.get(key))}
+        parameters = [part for value in clauses.values() for part in (value if isinstance(value, list) else [value])]
         if (iterator := node.args.get("iterator")) is not None:
-            given["iterator"] = self.expression(iterator).sql
+            clauses["iterator"] = self.expression(iterator).sql
             element = element_of(self.expression(iterator).kind)
         before = self.scope.locals
         names = [parameter.name.lower() for parameter in parameters]
         self.scope.locals = before | dict.fromkeys(names) | {names[0]: element}
         body = self.expression(node.this)
-        rebuilt = self.rebuild(node, **(copies(given) | {"this": body.sql}))
+        rebuilt = self.rebuild(node, **(copies(clauses) | {"this": body.sql}))
         self.scope.locals = before
         return value_of(node, rebuilt, body.kind)
 
@@ -266,13 +266,13 @@ class NestedRewriter(PathRewriter):
             self.plain(exp.EQ(this=operand.copy(), expression=branch.this.copy()) if by_value else branch.this)
             for branch in branches
         ]
-        given = {} if by_value or operand is None else {"this": self.parts(operand)}
+        operand_part = {} if by_value or operand is None else {"this": self.parts(operand)}
         default = node.args.get("default")
 
         def around(parts: list[exp.Expr]) -> exp.Expr:
             ifs = [exp.If(this=c.copy(), true=part) for c, part in zip(conditions, parts, strict=False)]
-            rest = {} if default is None else {"default": parts[-1]}
-            return exp.Case(ifs=ifs, **{key: part.copy() for key, part in given.items()}, **rest)
+            default_part = {} if default is None else {"default": parts[-1]}
+            return exp.Case(ifs=ifs, **{key: part.copy() for key, part in operand_part.items()}, **default_part)
 
         parts = [branch.args["true"] for branch in branches]
         return self.one_of(node, parts if default is None else [*parts, default], around)
@@ -283,7 +283,7 @@ class NestedRewriter(PathRewriter):
         `around`: returns the expression with rewritten parts.
         `skips_nulls`: whether it is the first part that is not NULL.
         """
-        values, kind = self.alike(node, parts, mixes=True)
+        values, kind = self.unify(node, parts, mixes=True)
         values = [*map(self.without_nulls, values[:-1]), *values[-1:]] if skips_nulls else values
 
         def as_typed() -> Value | None:
@@ -297,7 +297,7 @@ class NestedRewriter(PathRewriter):
         typed = as_typed if self.engine == "duckdb" and is_variant(kind) else None
         return Value(node, tree.copy, types.pop() if kind is None and len(types) == 1 else kind, as_typed=typed)
 
-    def alike(self, node: exp.Expr, parts: Sequence[exp.Expr], *, mixes: bool = False) -> tuple[list[Value], Kind]:
+    def unify(self, node: exp.Expr, parts: Sequence[exp.Expr], *, mixes: bool = False) -> tuple[list[Value], Kind]:
         """Rewrite the parts of which an expression returns one; all must hold the same Variants, which are returned.
 
         `mixes`: whether Variants of an output may be replaced by a common form.
@@ -321,11 +321,11 @@ class NestedRewriter(PathRewriter):
         forms, types = _typed_forms(values)
         if len(types) < 2:
             kind = next(iter(types), None)  # None if no row has the Variants
-            alike = [
+            converted = [
                 form or (value if _has_type(value, kind) else None) for value, form in zip(values, forms, strict=True)
             ]
-            if None not in alike:
-                return [value for value in alike if value is not None]
+            if None not in converted:
+                return [value for value in converted if value is not None]
         return [value if isinstance(value.source, exp.Null) else self.as_variant(value) for value in values]
 
     def without_nulls(self, value: Value) -> Value:

@@ -52,7 +52,7 @@ def _with_fields(kinds: list[Kind], node: exp.Expr) -> Kind:
     return None
 
 
-def each(value: _Value, names: str = "", nodes: Iterable[type[exp.Expr]] = ()) -> dict[Any, _Value]:
+def assign(value: _Value, names: str = "", nodes: Iterable[type[exp.Expr]] = ()) -> dict[Any, _Value]:
     """Return a table with one value for some names, which spaces separate, and some classes of expressions."""
     return dict.fromkeys([*names.split(), *nodes], value)
 
@@ -62,9 +62,9 @@ PREPENDS = "list_prepend array_prepend array_push_front"
 UNNESTS = frozenset(["unnest", "explode", "explode_outer", exp.Explode, exp.Unnest])
 RULES: dict[Any, Rule] = {
     # ---- values of all types
-    **each(Rule("key"), "approx_count_distinct entropy grouping grouping_id", [exp.Ordered]),
-    **each(Rule("presence"), "count", [exp.Is, exp.Exists]),
-    **each(
+    **assign(Rule("key"), "approx_count_distinct entropy grouping grouping_id", [exp.Ordered]),
+    **assign(Rule("presence"), "count", [exp.Is, exp.Exists]),
+    **assign(
         Rule("moment"),
         """date_trunc datetrunc date_part datepart date_diff datediff date_sub datesub date_add strftime time_bucket age
         epoch_ns epoch_us year month day hour minute second millisecond microsecond quarter week weekofyear dayofmonth
@@ -72,7 +72,7 @@ RULES: dict[Any, Rule] = {
         last_day""",
         [exp.Extract, exp.AtTimeZone, exp.TimeToStr, exp.TimeStrToTime, exp.TsOrDsToDate],
     ),
-    **each(
+    **assign(
         Rule("json"),
         """to_json json json_quote json_array json_object json_group_array json_group_object row_to_json array_to_json
         json_pretty json_structure json_type json_valid json_merge_patch json_each json_tree json_extract
@@ -80,24 +80,24 @@ RULES: dict[Any, Rule] = {
         [exp.JSONObject, exp.JSONArray, exp.JSONObjectAgg, exp.JSONArrayAgg, exp.JSONKeyValue],
     ),
     # ---- lists, maps and structs with Variants inside
-    **each(
+    **assign(
         Rule("inside", lambda kinds, _: kinds[0]),
         """list_slice array_slice list_reverse array_reverse reverse list_concat array_concat list_cat array_cat
         list_append array_append array_push_back list_where list_select list_resize array_resize map_concat""",
     ),
-    **each(Rule("same", lambda kinds, _: kinds[-1]), PREPENDS),
-    **each(
+    **assign(Rule("same", lambda kinds, _: kinds[-1]), PREPENDS),
+    **assign(
         Rule("inside", _ELEMENT, only_first=True),
         "flatten element_at list_extract list_element array_extract list_first list_last",
     ),
     **dict.fromkeys(UNNESTS, Rule("inside", _ELEMENT, only_first=True)),
-    **each(
+    **assign(
         Rule("inside", only_first=True),
         "len length array_length array_size size cardinality map_keys map_contains",
         [exp.ArraySize],
     ),
-    **each(Rule("inside", _list_of_items, only_first=True), "map_values map_entries map_extract"),
-    **each(Rule("same"), "variant_explode variant_explode_outer"),
+    **assign(Rule("inside", _list_of_items, only_first=True), "map_values map_entries map_extract"),
+    **assign(Rule("same"), "variant_explode variant_explode_outer"),
     "map_from_entries": Rule("inside", _map_of, only_first=True),
     "struct_extract": Rule(
         "inside", lambda kinds, node: field_of(kinds[0], node.expressions[-1].name), only_first=True
@@ -105,7 +105,7 @@ RULES: dict[Any, Rule] = {
     "struct_insert": Rule("inside", _with_fields),
 }
 # Of a Variant; some of these names are also those of functions of lists.
-TEXT_RULES = each(
+TEXT_RULES = assign(
     Rule("text"),
     """concat concat_ws format printf lower lcase upper ucase length len strlen char_length character_length substring
     substr trim ltrim rtrim replace left right lpad rpad repeat instr strpos position contains starts_with ends_with
@@ -118,7 +118,7 @@ TEXT_RULES = each(
      exp.Upper],
 )  # fmt: skip
 # Functions of Spark that take Variants; `to_json` also takes values with Variants inside.
-SPARK_RULES = each(Rule("same"), "to_json is_variant_null schema_of_variant schema_of_variant_agg")
+SPARK_RULES = assign(Rule("same"), "to_json is_variant_null schema_of_variant schema_of_variant_agg")
 
 
 # ---- functions that are written as other SQL, in which _0, _1, … are the arguments

@@ -39,7 +39,7 @@ class StoredPath(Record):
     path: VariantPath = VariantPath()
     inside: tuple[Inside, ...] = ()
 
-    def below(self, path: VariantPath) -> StoredPath:
+    def extended(self, path: VariantPath) -> StoredPath:
         """Return a path below this one."""
         if not self.inside:
             return replace(self, path=VariantPath((*self.path.segments, *path.segments)))
@@ -367,5 +367,5 @@ def missing_path(
     if keys is None and not elsewhere:
         return None
     shown = None if as_path else (lambda path: with_steps(column, path.segments))
-    known = [step for step in path.segments if isinstance(step, str)] if keys is None else keys
-    return missing_path_hint(path, known, shown, lambda: table.path_elsewhere(column, path) if elsewhere else None)
+    existing = [step for step in path.segments if isinstance(step, str)] if keys is None else keys
+    return missing_path_hint(path, existing, shown, lambda: table.path_elsewhere(column, path) if elsewhere else None)

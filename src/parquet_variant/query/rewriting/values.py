@@ -82,7 +82,7 @@ class Value(scopes.HoldsVariants):
         return (ROOT, self) if self.term is None or self.root is None else (self.term, self.root)
 
     def typed(self, *, nulls: bool = True) -> Value | None:
-        """Return the Variant as the type of all its values; None if there is none, or the query asks for a Variant.
+        """Return the Variant as the type of all its values; None if the types differ, or the query asks for a Variant.
 
         `nulls`: whether values may also be Variant null.
         """
@@ -135,7 +135,7 @@ def value_of(source: exp.Expr, sql: exp.Expr, type: pa.DataType | None = None) -
     return Value(source, sql.copy, type)
 
 
-def chosen(value: Value, source: exp.Expr, around: Callable[[exp.Expr], exp.Expr]) -> Value:
+def subset_of(value: Value, source: exp.Expr, around: Callable[[exp.Expr], exp.Expr]) -> Value:
     """Return an expression whose values are some of those of another one, such as an aggregate.
 
     `around`: returns the expression for that of the other one.
@@ -186,13 +186,13 @@ class PathRewriter(ABC):
 
     # ---- parts of expressions
 
-    def rebuild(self, node: exp.Expr, convert: Convert | None = None, /, **given: Any) -> exp.Expr:
+    def rebuild(self, node: exp.Expr, convert: Convert | None = None, /, **parts: Any) -> exp.Expr:
         """Return a copy of an expression with rewritten parts; Variants among them are converted or refused.
 
-        `given`: parts that are rewritten already.
+        `parts`: parts that are rewritten already.
         """
         return type(node)(
-            **{key: given[key] if key in given else self.parts(part, convert) for key, part in node.args.items()}
+            **{key: parts[key] if key in parts else self.parts(part, convert) for key, part in node.args.items()}
         )
 
     def parts(self, part: Any, convert: Convert | None = None) -> Any:
@@ -301,15 +301,15 @@ class PathRewriter(ABC):
         make: Callable[[], exp.Expr]
         if term.tries and self.context.strict and term.type is not None:  # a scan would raise
             inner = self.path(root, replace(ROOT, path=term.path if is_simple else ROOT.path), source)
-            rest = replace(term, path=ROOT.path) if is_simple else term
-            make = lambda: self.get(inner.sql, rest)  # noqa: E731
+            cast = replace(term, path=ROOT.path) if is_simple else term
+            make = lambda: self.get(inner.sql, cast)  # noqa: E731
         elif root.column is not None and use is not None:
             make = partial(self.table_column, root.column, use, term)
         elif term.path.segments or term.cast:
             make = lambda: self.get(root.sql, term)  # noqa: E731
         else:
             make = root.make
-        place = None if root.place is None or term.type is not None else root.place.below(term.path)
+        place = None if root.place is None or term.type is not None else root.place.extended(term.path)
         has_place = place is not None and bool(term.path.segments) and self.engine == "duckdb"
 
         def as_typed() -> Value | None:

@@ -205,7 +205,7 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
         """Load the newest version of the table, and return it with its number."""
 
     @abstractmethod
-    def _at(self, newest: Version, number: int) -> Version:
+    def _version_at(self, newest: Version, number: int) -> Version:
         """Return the version of a number."""
 
     @abstractmethod
@@ -266,7 +266,7 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
         return self.reader.partitions_of(scan, [TableScanTask((file,), file.size) for file in files])
 
     def _scan(self, newest: Version, number: int) -> Any:
-        return self.reader.scan(open(self._at(newest, number), format=self.options.format))  # type: ignore[arg-type]
+        return self.reader.scan(open(self._version_at(newest, number), format=self.options.format))  # type: ignore[arg-type]
 
     def _files(self, newest: Version, start: Offset, end: Offset) -> Iterator[tuple[Offset, File]]:
         """Yield the files between two offsets, with the offset after each file."""
@@ -309,7 +309,7 @@ class DeltaStreamReader(TableStreamReader[delta.Snapshot, Add]):
         newest = delta.snapshot(self.options.sources[0])
         return newest, newest.version
 
-    def _at(self, newest: delta.Snapshot, number: int) -> delta.Snapshot:
+    def _version_at(self, newest: delta.Snapshot, number: int) -> delta.Snapshot:
         return newest if newest.version == number else delta.snapshot(self.options.sources[0], version=number)
 
     def _before(self, starting_version: int) -> int:
@@ -320,7 +320,7 @@ class DeltaStreamReader(TableStreamReader[delta.Snapshot, Add]):
 
     def _files_of(self, newest: delta.Snapshot, number: int, *, is_snapshot: bool) -> list[Add]:
         if is_snapshot:  # The order must not depend on checkpoints of the log.
-            return sorted(iter_adds(self._at(newest, number).files.select(PLACES)), key=lambda add: add.path)
+            return sorted(iter_adds(self._version_at(newest, number).files.select(PLACES)), key=lambda add: add.path)
         try:
             actions = log_lines(newest.storage.read(commit_path(number)))
         except FileNotFoundError:
@@ -344,7 +344,7 @@ class IcebergStreamReader(TableStreamReader[iceberg.Snapshot, TableFile]):
             raise IcebergError(problem, reason="unsupported-version", file=newest.table.name)
         return newest, 0 if newest.info is None else newest.info.sequence_number
 
-    def _at(self, newest: iceberg.Snapshot, number: int) -> iceberg.Snapshot:
+    def _version_at(self, newest: iceberg.Snapshot, number: int) -> iceberg.Snapshot:
         """Return the snapshot of a sequence number, with the current columns of the table."""
         info = next((info for info in _line(newest) if info.sequence_number == number), None)
         if info is None and number > 0:
@@ -370,7 +370,7 @@ class IcebergStreamReader(TableStreamReader[iceberg.Snapshot, TableFile]):
         return [number for number in numbers if start < number and (end is None or number <= end)]
 
     def _files_of(self, newest: iceberg.Snapshot, number: int, *, is_snapshot: bool) -> list[TableFile]:
-        current = self._at(newest, number)
+        current = self._version_at(newest, number)
         files = plan_files(current).files if is_snapshot else ()
         if not is_snapshot:
             info = current.info

@@ -196,24 +196,24 @@ class Rewritten(QueryContext):
                 rewritten.set(key, SelectList(self, inner).clause(clause))
 
     def _select(self, node: exp.Select, scope: Scope) -> tuple[exp.Expr, Outputs]:
-        given: dict[str, Any] = {}
+        parts: dict[str, Any] = {}
         if (from_ := node.args.get("from_")) is not None:
-            given["from_"] = exp.From(this=self._relation(from_.this, scope))
+            parts["from_"] = exp.From(this=self._relation(from_.this, scope))
         values = SelectList(self, scope, is_result=node is self.result)
         joins = [self._join(join, scope, values) for join in node.args.get("joins") or ()]
-        given["laterals"] = [self._lateral(lateral, scope) for lateral in node.args.get("laterals") or ()] or None
+        parts["laterals"] = [self._lateral(lateral, scope) for lateral in node.args.get("laterals") or ()] or None
         items = values.select_list(node)
         for key in _CLAUSES:
             clause = node.args.get(key)
             if isinstance(clause, exp.Expr):
-                given[key] = values.clause(clause)
+                parts[key] = values.clause(clause)
             elif isinstance(clause, list):
-                given[key] = [values.clause(part) for part in clause]
-        given["expressions"] = [values.of_group(item) for item in items]
+                parts[key] = [values.clause(part) for part in clause]
+        parts["expressions"] = [values.of_group(item) for item in items]
         if node.args.get("distinct") is not None and node.args["distinct"].args.get("on") is None:
-            given["distinct"] = values.distinct(node, given["expressions"]) or given["distinct"]
+            parts["distinct"] = values.distinct(node, parts["expressions"]) or parts["distinct"]
         values.finish_stars()
-        rewritten = _with_parts(node, joins=joins or None, **given)
+        rewritten = _with_parts(node, joins=joins or None, **parts)
         self._push_down(rewritten, scope)
         return rewritten, values.outputs
 
@@ -413,6 +413,6 @@ class Rewritten(QueryContext):
                 use.push(where.this, self.zone)
 
 
-def _with_parts(node: Any, **given: Any) -> Any:
+def _with_parts(node: Any, **parts: Any) -> Any:
     """Return a copy of a query or relation with other parts."""
-    return type(node)(**{key: copies(part) for key, part in node.args.items() if key not in given}, **given)
+    return type(node)(**{key: copies(part) for key, part in node.args.items() if key not in parts}, **parts)

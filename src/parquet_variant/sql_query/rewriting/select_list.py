@@ -263,7 +263,7 @@ class SelectList(ExpressionRewriter):
         if hit is None or use is None:
             raise SqlError(f"{text} needs a Variant column of a table in FROM: list the fields instead")
 
-        def below(*further: exp.Expr) -> exp.JSONExtract:
+        def path_with(*further: exp.Expr) -> exp.JSONExtract:
             return path_node(variant.copy(), [*(step.copy() for step in steps), *further])
 
         fields = use.table.fields_at(hit.column.name or "", VariantPath(steps_of(below())))

@@ -134,9 +134,9 @@ def _pairs(left: Sequence[str], right: Sequence[str]) -> list[tuple[int | None, 
     pairs: list[tuple[int | None, int | None]] = []
     for place, name in enumerate(left):
         exact = [number for number, other in free.items() if other == name]
-        alike = exact or [number for number, other in free.items() if other.lower() == name.lower()]
-        pairs.append((place, alike[0] if alike else None))
-        free.pop(alike[0] if alike else -1, None)
+        matches = exact or [number for number, other in free.items() if other.lower() == name.lower()]
+        pairs.append((place, matches[0] if matches else None))
+        free.pop(matches[0] if matches else -1, None)
     return pairs + [(None, number) for number in free]
 
 

@@ -170,8 +170,8 @@ class ChangePlan(ABC, _ScansVersion, Generic[File], Record):
 
         Without `columns`, all columns are read, with the hidden columns that the table needs to keep.
         """
-        known, kind = self.current.columns, PrimitiveType("long")
-        hidden = [] if columns else [known.get(name) or Field(name, kind) for name in self.write.hidden_columns]
+        table_columns, kind = self.current.columns, PrimitiveType("long")
+        hidden = [] if columns else [table_columns.get(name) or Field(name, kind) for name in self.write.hidden_columns]
         fields = columns or StructType((*self.schema.fields, *hidden))
         rows = self.scan.file_columns.read_file(self.current, file, fields, row_mask)
         for f in hidden:

@@ -414,10 +414,10 @@ def erase(
         newest, data_files, log_files = erasable.remove_history(done.rows_deleted)
         rows = rows_of(newest, True)
         files = [rows.plan.with_every_row(file) for file in newest.to_files(newest.files)]
-        for found in options.engine.run("verify", partial(change_rows, rows), files):
-            if found.is_changed:
-                path, left = rows.plan.path(found.file), counted(found.rows_deleted, "matching row")
-                raise TableError(f"{left} left in {path}: erase again", reason="not-erased", file=path)
+        for file_change in options.engine.run("verify", partial(change_rows, rows), files):
+            if file_change.is_changed:
+                path, remaining = rows.plan.path(file_change.file), counted(file_change.rows_deleted, "matching row")
+                raise TableError(f"{remaining} left in {path}: erase again", reason="not-erased", file=path)
     except (VariantError, OSError) as error:
         if isinstance(error, VariantError) and error.reason in ("conflict", "not-erased"):
             raise

@@ -123,9 +123,9 @@ def annotate(
         if unknown := [name for name in names if name not in places]:
             problem = f"{unknown[0]} is not a Variant column: choose from {', '.join(places) or 'none'}"
             raise TableError(problem, reason="no-such-column", file=table.uri)
-        chosen = None if columns is not None and not names else [places[name] for name in names]
+        selected = None if columns is not None and not names else [places[name] for name in names]
         with table.writing():
-            changes = workers.run("annotate", partial(annotate_data_file, plan, chosen), table.to_files(table.files))
+            changes = workers.run("annotate", partial(annotate_data_file, plan, selected), table.to_files(table.files))
         change: TableChange[Any] = TableChange(table.files, changes, None, changes_rows=False)
         if change.changed:
             table.commit("ANNOTATE", change)

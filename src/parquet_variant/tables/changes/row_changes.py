@@ -170,7 +170,7 @@ class RowChange(Record):
 
     @property
     def _expression(self) -> SqlExpression | None:
-        """The condition that every changed row of the table meets; None if there is none."""
+        """The condition that every changed row of the table meets, or None."""
         if self.condition is None and len(self.clauses) == 1:
             return self.clauses[0].expression
         return None if self.of_kind("not_matched_by_source") else self.condition
@@ -363,8 +363,8 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
 
     def new_values() -> list[VariantArray]:
         needed = expressions.needed_columns(assignments)
-        own = needed.get(target, {})
-        read = plan.read_columns(file, own, change.context.zone)[0].filter(from_numpy(updated)) if own else None
+        columns = needed.get(target, {})
+        read = plan.read_columns(file, columns, change.context.zone)[0].filter(from_numpy(updated)) if columns else None
         tables = {target: expressions.numbered({}, count) if read is None else expressions.renumbered(read)}
         if updates[0].kind == "matched":
             partners = change.rows.take(from_numpy(source[updated]))

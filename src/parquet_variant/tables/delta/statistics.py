@@ -81,8 +81,8 @@ def indexed_places(schema: StructType, configuration: Mapping[str, str], minimum
     property, the first ``delta.dataSkippingNumIndexedCols`` columns (32 unless set, -1 for all). The `minimum` first
     columns get statistics in any case.
     """
-    ways = [way for way in leaves(schema) if way[-1].type != VOID]
-    places = [file_metrics.physical_place(way) for way in ways]
+    leaf_fields = [fields for fields in leaves(schema) if fields[-1].type != VOID]
+    places = [file_metrics.physical_place(fields) for fields in leaf_fields]
     listed = configuration.get(_STATS_COLUMNS)
     if listed is not None:
         # Names are split at dots; backticks quote names that hold commas or dots.
@@ -91,7 +91,7 @@ def indexed_places(schema: StructType, configuration: Mapping[str, str], minimum
             for name in _COLUMN_NAME.findall(listed)
             if name.strip()
         ]
-        logical = [tuple(f.name.lower() for f in way) for way in ways]
+        logical = [tuple(f.name.lower() for f in fields) for fields in leaf_fields]
         indexed_leaves = {
             index for index, place in enumerate(logical) if any(place[: len(name)] == name for name in names)
         }

@@ -117,9 +117,9 @@ class DeltaSource(Source):
         rows = statistics.with_json_stats(self.snapshot.files.filter(mask), schema)
         stats = statistics.read_stats(rows, schema)
         metrics = []
-        for way, (*_, f) in zip(shared.leaves(schema), shared.leaves(columns.schema.struct), strict=True):
-            nulls = stats.get("nullCount", physical_place(way)).to_pylist()
-            metrics.append((f, nulls, *_bounds(stats, way, f.type)))
+        for fields, (*_, f) in zip(shared.leaves(schema), shared.leaves(columns.schema.struct), strict=True):
+            nulls = stats.get("nullCount", physical_place(fields)).to_pylist()
+            metrics.append((f, nulls, *_bounds(stats, fields, f.type)))
         for number, add in enumerate(iter_adds(rows)):
             count = stats.num_records[number].as_py()
             if count is None:
@@ -204,11 +204,11 @@ class _Columns:
 
 
 def _bounds(
-    stats: statistics.StatsTable, way: tuple[shared.Field, ...], kind: shared.TableType
+    stats: statistics.StatsTable, fields: tuple[shared.Field, ...], kind: shared.TableType
 ) -> list[list[bytes | None]]:
     """Return the lower and the upper bounds of a column in each file as Iceberg has them; None where unknown."""
-    bounds = [stats.get(name, physical_place(way)) for name in ("minValues", "maxValues")]
-    is_exact = isinstance(kind, shared.PrimitiveType) and kind != shared.VOID and not was_float(way[-1])
+    bounds = [stats.get(name, physical_place(fields)) for name in ("minValues", "maxValues")]
+    is_exact = isinstance(kind, shared.PrimitiveType) and kind != shared.VOID and not was_float(fields[-1])
     if not is_exact or any(bound is None for bound in bounds):
         return [[None] * len(stats.table)] * 2
     lower, upper = map(one_chunk, bounds)
@@ -416,7 +416,7 @@ class _Writer:
     def stats(self, file: DataFile) -> dict[str, Any]:
         """Return the statistics of a file as the log's tree of objects."""
         columns: dict[tuple[str, ...], ColumnMetrics] = {}
-        for way, (*_, f) in zip(shared.leaves(self.schema), shared.leaves(self.columns.schema.struct), strict=True):
+        for fields, (*_, f) in zip(shared.leaves(self.schema), shared.leaves(self.columns.schema.struct), strict=True):
             if f in self.columns.partition_fields:
                 continue
             metrics = column_metrics(file, f)
@@ -426,5 +426,5 @@ class _Writer:
                 and file.nan_value_counts.get(f.id) != 0
             ):
                 metrics = ColumnMetrics(metrics.nulls)
-            columns[physical_place(way)] = metrics
+            columns[physical_place(fields)] = metrics
         return statistics.stats_tree(FileMetrics(file.record_count, columns), self.schema)

@@ -367,9 +367,9 @@ class VortexFilesSource(ParquetFilesSource):
     def _stored(self) -> list[StorageFile]:
         files = [Path(file.path) for file in open_files(local_name(self._path))]
         base = Path(self._path) if Path(self._path).is_dir() else Path(self._path).parent
-        others = [n for n in data_file_names([f.path for f in self._storage.list("")]) if not _CONVERTED.fullmatch(n)]
-        if others and format_of_table(self._storage.uri, self.options) is None:
-            problem = f"{self._storage.uri} has files that the table would hide ({others[0]}): choose another path"
+        names = [n for n in data_file_names([f.path for f in self._storage.list("")]) if not _CONVERTED.fullmatch(n)]
+        if names and format_of_table(self._storage.uri, self.options) is None:
+            problem = f"{self._storage.uri} has files that the table would hide ({names[0]}): choose another path"
             raise TableError(problem, reason="exists", file=self._storage.uri)
         converted: dict[str, str] = {}  # Paths of Parquet files in the storage, and their Vortex files.
         for file in files:

@@ -142,9 +142,9 @@ class TableBase:
 
     def _function(self, operation: str) -> tuple[Callable[..., Any], Any]:
         """Return the function of an operation with its first argument: the target, or this table for all formats."""
-        own, shared = f"{self.format.title()}Table.{operation}", f"Table.{operation}"
-        if has_method(own):
-            return registered_method(own), self._target(operation)
+        of_format, shared = f"{self.format.title()}Table.{operation}", f"Table.{operation}"
+        if has_method(of_format):
+            return registered_method(of_format), self._target(operation)
         if has_method(shared):
             return registered_method(shared), self
         formats = [name for name in get_args(TableFormat) if has_method(f"{name.title()}Table.{operation}")]
@@ -267,8 +267,8 @@ class TableBase:
             selected, predicate = registered_method("Scan.with_common_types")(self, selected, where, column, zone)
             if errors == "raise" and cast and self.format in ("delta", "iceberg", "vortex"):
                 scan = partial(self._run, "scan", skipping=options["skipping"])
-                given = {"column": column, "zone": zone, "threads": threads}
-                return registered_method("Scan.with_cast_errors")(selected, predicate, scan, **given)
+                arguments = {"column": column, "zone": zone, "threads": threads}
+                return registered_method("Scan.with_cast_errors")(selected, predicate, scan, **arguments)
             return self._run("scan", selected, predicate, column=column, zone=zone, threads=threads, **options)
 
         if type(self._options.engine).__module__.startswith("pyspark."):
@@ -313,8 +313,8 @@ class TableBase:
         ...     pv.open(folder).read().to_pylist()
         [{'a': 1}, 2]
         """
-        given = None if on_conflict == "error" else on_conflict
-        return self._run("read", column=column, on_conflict=given, threads=threads)
+        action = None if on_conflict == "error" else on_conflict
+        return self._run("read", column=column, on_conflict=action, threads=threads)
 
     def to_arrow(self, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
         """Read whole rows; every Variant is a struct whose field carries the extension name.
@@ -346,14 +346,14 @@ class TableBase:
         """Return all rows as an Arrow stream, so that DuckDB, polars and others read the table."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def sql(self, query: str, /, **others: Any) -> Any:
+    def sql(self, query: str, /, **tables: Any) -> Any:
         """Run a query in which the table is named ``t``; see `pv.sql`.
 
         Parameters
         ----------
         query
             SQL with paths into Variants: ``v:a.b[0]::string``.
-        **others
+        **tables
             Other tables by name, and the options of `pv.sql`.
 
         Returns
@@ -369,7 +369,7 @@ class TableBase:
         """
         run = registered_method("Table.sql")
         engine = {} if self._options.engine is None else {"engine": self._options.engine}
-        return run(query, t=self, **engine, **others)
+        return run(query, t=self, **engine, **tables)
 
     def typed(self, *, column: str | None = None, names: str = "short") -> Any:
         """View the table as typed columns: the ordinary columns, and one column per shredded path.

@@ -30,9 +30,9 @@ CHANGES_OF_ROWS = (
 class ChangingMethods(ReportingMethods):
     """The methods that change rows."""
 
-    def _change(self, operation: str, *arguments: Any, given: Mapping[str, Any], **keywords: Any) -> Any:
+    def _change(self, operation: str, *arguments: Any, options: Mapping[str, Any], **keywords: Any) -> Any:
         """Run an operation of `tables.changes` with the options that all changes of rows have."""
-        options = {name: value for name, value in given.items() if value is not None or name == "threads"}
+        options = {name: value for name, value in options.items() if value is not None or name == "threads"}
         changes = ChangeOptions.of(engine=self._engine(options.get("progress")), **options)
         WriterOptions.of(changes.files)  # Raises for an unknown option before a task runs.
         return self._run(operation, changes, *arguments, **keywords)
@@ -158,9 +158,9 @@ class ChangingMethods(ReportingMethods):
         data = rows_by_column(data, lambda: self.schema)
         options = {"schema": schema, "policy": policy, "batch": batch, "file_bytes": file_bytes, **files}
         if where is not None:
-            return self._change("replace_where", data, where, given=options | {"zone": zone, "threads": threads})
+            return self._change("replace_where", data, where, options=options | {"zone": zone, "threads": threads})
         if partitions:
-            return self._change("replace_partitions", data, given=options | {"threads": threads})
+            return self._change("replace_partitions", data, options=options | {"threads": threads})
         return self._run("overwrite", data, **options)
 
     def delete(
@@ -218,7 +218,7 @@ class ChangingMethods(ReportingMethods):
         [{'n': 1}, 3]
         """
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
-        return self._change("delete", where, dry_run=dry_run, given=options)
+        return self._change("delete", where, dry_run=dry_run, options=options)
 
     def update(
         self,
@@ -264,7 +264,7 @@ class ChangingMethods(ReportingMethods):
         [{'n': 1}, {'n': 20, 'seen': True}]
         """
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
-        return self._change("update", updates, where, new_values=new_values, dry_run=dry_run, given=options)
+        return self._change("update", updates, where, new_values=new_values, dry_run=dry_run, options=options)
 
     def merge(
         self,
@@ -327,7 +327,7 @@ class ChangingMethods(ReportingMethods):
         source = rows_by_column(source, lambda: self.schema)
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
         names = {"source_alias": source_alias, "target_alias": target_alias}
-        return self._change("merge", source, on, given=options, **names)
+        return self._change("merge", source, on, options=options, **names)
 
     def erase(
         self,
@@ -380,7 +380,7 @@ class ChangingMethods(ReportingMethods):
         (1, 1, [{'user': 2}])
         """
         options = {"zone": zone, "threads": threads, "progress": progress, **files}
-        return self._change("erase", where, dry_run=dry_run, force=force, given=options)
+        return self._change("erase", where, dry_run=dry_run, force=force, options=options)
 
     # ---- files of tasks
 

@@ -100,7 +100,7 @@ def typed_paths(columns: Iterable[Selected]) -> ShreddingSchema | None:
     """Return the schema under which text is parsed for some columns; None if no typed column can be read from it."""
     from parquet_variant.inference.policies.decision import schema_of_leaves
 
-    whole = [(column.path or VariantPath()).segments for column in columns if column.type is None]
+    whole_paths = [(column.path or VariantPath()).segments for column in columns if column.type is None]
     leaves = {
         column.path: ShreddingSchema.primitive(_SHREDDED[column.type])
         for column in columns
@@ -108,7 +108,7 @@ def typed_paths(columns: Iterable[Selected]) -> ShreddingSchema | None:
         and column.type in _SHREDDED
         and len(column.path.segments) < MAX_DEPTH
         and all(isinstance(key, str) for key in column.path.segments)
-        and not any(column.path.segments[: len(above)] == above for above in whole)
+        and not any(column.path.segments[: len(above)] == above for above in whole_paths)
     }
     return schema_of_leaves(leaves) if leaves else None
 

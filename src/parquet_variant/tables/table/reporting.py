@@ -223,7 +223,7 @@ class ReportingMethods(TableBase):
         Returns
         -------
         ContractReport
-            The violations; it is true if there are none.
+            The violations; an empty report is true.
 
         Examples
         --------
@@ -406,8 +406,8 @@ class ReportingMethods(TableBase):
         """
         options: dict[str, Any] = {"format": format, "layout": layout, "schema": schema, "column": column, **files}
         options |= {"threads": threads, "progress": progress}
-        given = None if on_conflict == "error" else on_conflict
-        return self._run("rewrite", self._absolute(dest), on_conflict=given, mode=mode, **options)
+        action = None if on_conflict == "error" else on_conflict
+        return self._run("rewrite", self._absolute(dest), on_conflict=action, mode=mode, **options)
 
 
 def table_of_files(table: ReportingMethods) -> ReportingMethods:

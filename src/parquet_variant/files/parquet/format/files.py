@@ -74,7 +74,7 @@ class ParquetSource(Record):
     # together. They take precedence over columns of the file with the same name, as in Spark.
     partition: Partition = ()
     # Where `open_file` keeps the content of a small remote file for the next reader; by default, it does not.
-    kept: list[pa.Buffer] | None = field(default=None, repr=False, compare=False)
+    content: list[pa.Buffer] | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_served_by_python(self) -> bool:
@@ -376,11 +376,11 @@ def open_file(source: ParquetSource) -> OpenFile:
     fingerprint = footer_cache.fingerprint_if_settled(state)
     stream = _open_stream(source)
     try:
-        if not is_local and source.size <= FOOTER_GUESS and not source.kept:
+        if not is_local and source.size <= FOOTER_GUESS and not source.content:
             with stream:  # read the whole file in the request for the footer
                 content = stream.read_buffer()
-            if source.kept is not None:
-                source.kept.append(content)
+            if source.content is not None:
+                source.content.append(content)
             stream = pa.BufferReader(content)
         facts = footer_cache.FOOTERS.get(source.path, fingerprint)
         reader = None
@@ -418,8 +418,8 @@ def open_file(source: ParquetSource) -> OpenFile:
 
 
 def _open_stream(source: ParquetSource) -> pa.NativeFile:
-    if source.kept:
-        return pa.BufferReader(source.kept[0])
+    if source.content:
+        return pa.BufferReader(source.content[0])
     try:
         return source.filesystem.open_input_file(source.path)
     except (OSError, pa.ArrowException) as error:

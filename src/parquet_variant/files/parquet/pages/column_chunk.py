@@ -76,7 +76,7 @@ class Page(NamedTuple):
     size: int
 
 
-class Shared:
+class GroupCache:
     """A cache shared by the columns of a row group: encoded levels and pages of nulls.
 
     The key is the identity of the source arrays, which are kept alive. Threads that need the same entry at the same
@@ -128,7 +128,7 @@ class ColumnChunk(Record, frozen=False):
 
     leaf: LeafColumn  # The leaf column.
     options: ColumnOptions  # The options for writing it.
-    shared: Shared  # The cache shared with the other columns of the row group.
+    cache: GroupCache  # The cache shared with the other columns of the row group.
     pages: list[Page] = field(default_factory=list)
     dictionary_page: tuple[bytes, Bytes, int] | None = None
     hashes: list[npt.NDArray[np.int64]] = field(default_factory=list)
@@ -226,9 +226,9 @@ class ColumnChunk(Record, frozen=False):
             page = self._next_page(has_values=True)
         else:
             key = self.leaf.definition, self.leaf.repetition, self.rows, self._waiting_rows, *map(id, self._entries)
-            if key not in self.shared.nulls:
-                self.shared.nulls[key] = self._next_page(has_values=False), self._entries
-            page, _ = self.shared.nulls[key]
+            if key not in self.cache.nulls:
+                self.cache.nulls[key] = self._next_page(has_values=False), self._entries
+            page, _ = self.cache.nulls[key]
         self.pages.append(page)
         self.rows += self._waiting_rows
         self._entries, self._values, self._indices = [], [], []
@@ -236,8 +236,8 @@ class ColumnChunk(Record, frozen=False):
 
     def _next_page(self, *, has_values: bool) -> Page:
         leaf = self.leaf
-        definition = self.shared.encoded([(entry.count, entry.definition) for entry in self._entries], leaf.definition)
-        repetition = self.shared.encoded([(entry.count, entry.repetition) for entry in self._entries], leaf.repetition)
+        definition = self.cache.encoded([(entry.count, entry.definition) for entry in self._entries], leaf.definition)
+        repetition = self.cache.encoded([(entry.count, entry.repetition) for entry in self._entries], leaf.repetition)
         count = sum(entry.count for entry in self._entries)
         present = sum(entry.present for entry in self._entries)
         both = ((repetition, leaf.repetition), (definition, leaf.definition))
@@ -246,7 +246,7 @@ class ColumnChunk(Record, frozen=False):
         size, encoding, bounds, text_bytes = 0, Encoding.PLAIN, None, 0
         if has_values:
             size, encoding, bounds, text_bytes = self._encode_page(len(levels))
-        plain = self.shared.room(len(levels) + size)[: len(levels) + size]
+        plain = self.cache.room(len(levels) + size)[: len(levels) + size]
         plain[: len(levels)] = np.frombuffer(levels, np.uint8)
         body = (self.options.compress or bytes)(plain)
         details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
@@ -273,7 +273,7 @@ class ColumnChunk(Record, frozen=False):
             parts = self._values
             max_size = sum(encodings.max_value_bytes(part, options.encoding) for part in parts)
             size = encodings.encode_values(
-                parts, options.encoding, leaf.type, self.shared.room(start + max_size)[start:]
+                parts, options.encoding, leaf.type, self.cache.room(start + max_size)[start:]
             )
             if options.keeps_hashes:
                 self.hashes += map(LeafValues.hashes, parts)
@@ -284,7 +284,7 @@ class ColumnChunk(Record, frozen=False):
         assert self._dictionary is not None
         indices = self._indices[0] if len(self._indices) == 1 else np.concatenate([_NO_INDEX, *self._indices])
         width = max((self._dictionary.count - 1).bit_length(), 1)
-        out = self.shared.room(start + 1 + most_run_bytes(len(indices), width))[start:]
+        out = self.cache.room(start + 1 + most_run_bytes(len(indices), width))[start:]
         size = encodings.encode_indices(indices, width, out)
         entries = self._dictionary.values()
         bounds = None
@@ -292,7 +292,7 @@ class ColumnChunk(Record, frozen=False):
             if not self._uses_all:
                 is_used = np.zeros(entries.count, np.bool_)
                 is_used[indices] = True
-                entries = entries.chosen(is_used)
+                entries = entries.filter(is_used)
             bounds = bounds_of(entries, leaf.type)
         text_bytes, self._text_bytes, self._uses_all = self._text_bytes, 0, False
         return size, Encoding.RLE_DICTIONARY, bounds, text_bytes
@@ -334,7 +334,7 @@ class ColumnChunk(Record, frozen=False):
         entries = dictionary.values()
         if self.options.keeps_hashes:
             self.hashes.append(entries.hashes())
-        out = self.shared.room(encodings.max_value_bytes(entries, Encoding.PLAIN))
+        out = self.cache.room(encodings.max_value_bytes(entries, Encoding.PLAIN))
         plain = out[: encodings.encode_values([entries], Encoding.PLAIN, self.leaf.type, out)]
         body = (self.options.compress or bytes)(plain)
         details = encode_struct((1, I32, entries.count), (2, I32, Encoding.PLAIN), (3, BOOL, False))

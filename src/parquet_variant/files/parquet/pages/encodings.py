@@ -154,7 +154,7 @@ class _Words:
         return LeafValues(self.count, self.width, (words if self.width == 8 else words.astype(np.int32)).view(np.uint8))
 
     def release(self) -> None:
-        """Return pooled memory; there is none."""
+        """Do nothing: the words are not pooled memory."""
 
 
 class _Bytes:

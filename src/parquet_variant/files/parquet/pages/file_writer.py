@@ -27,7 +27,7 @@ from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.footer import MAGIC
 from parquet_variant.files.parquet.format.thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, encode_struct
 from parquet_variant.files.parquet.pages import leaf_values
-from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared, Slots
+from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, GroupCache, Slots
 from parquet_variant.files.parquet.pages.encodings import Encoding, codec_number, compressor
 from parquet_variant.files.parquet.pages.leaf_values import Entries
 from parquet_variant.inference.statistics import upper_text
@@ -288,7 +288,7 @@ class PageFileWriter:
                 )
             )
         self._chunks: list[ColumnChunk] = []
-        self._shared: Shared
+        self._cache: GroupCache
         self._rows = 0
         self._groups: list[PlacedGroup] = []
         self._position = self._pending_bytes = 0
@@ -346,9 +346,9 @@ class PageFileWriter:
 
     def _append_leaves(self, leaves: Sequence[tuple[Entries, Slots]], rows: int) -> None:
         if not self._chunks:
-            self._shared = Shared()
+            self._cache = GroupCache()
             pairs = zip(self._file_schema.leaves, self._options, strict=True)
-            self._chunks = [ColumnChunk(leaf, options, self._shared) for leaf, options in pairs]
+            self._chunks = [ColumnChunk(leaf, options, self._cache) for leaf, options in pairs]
         self._for_columns(lambda column: column[0].append(*column[1], rows), zip(self._chunks, leaves, strict=True))
         self._rows += rows
 
@@ -359,7 +359,7 @@ class PageFileWriter:
                 work(column)
         else:
             self._pool.run_all(work, columns)
-        self._shared.release()  # many files may be open at the same time
+        self._cache.release()  # many files may be open at the same time
 
     def end_row_group(self) -> None:
         """Write the rows added since the last row group as a row group, if there are any."""

@@ -97,12 +97,12 @@ class Entries(Record, frozen=False, eq=False):
         list_positions(self._levels(), self.count, self.slot_level, self.present_level, lists, positions)
         return entries, values.take(from_numpy(positions))
 
-    def list_elements(self, lists: Lists | None, most: int, nullable: bool, depth: int) -> Entries:
-        """Return the entries of the elements of lists, of which there are at most `most`; None if no list is valid."""
+    def list_elements(self, lists: Lists | None, max_elements: int, nullable: bool, depth: int) -> Entries:
+        """Return the entries of at most `max_elements` elements of lists; None if no list is valid."""
         empty = self.present_level + nullable
         if lists is None or not self.present:
             return Entries(self.count, self.definition, self.repetition, empty + 1, empty + 1, 0)
-        levels, repetition = (np.empty(self.count + most, np.uint8) for _ in range(2))
+        levels, repetition = (np.empty(self.count + max_elements, np.uint8) for _ in range(2))
         count, present = list_levels(
             self._levels(), _NONE if self.repetition is None else self.repetition, self.count, self.slot_level,
             self.present_level, empty, lists, depth, levels, repetition,
@@ -211,7 +211,7 @@ class LeafValues(Record):
             value_kernels.hash_byte_arrays(self.address, self.lengths, hashes)
         return hashes
 
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> LeafValues:
+    def filter(self, mask: npt.NDArray[np.bool_]) -> LeafValues:
         """Return some of the values."""
         if mask.all():
             return self

@@ -20,7 +20,7 @@ from parquet_variant.files.parquet.format.arrow_schema import LeafColumn, Physic
 from parquet_variant.files.parquet.format.facts import OWN_WRITER, PAGE_ERRORS, FileFacts, footer_metadata
 from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.files.parquet.format.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftError, encode_struct
-from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, Shared
+from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, GroupCache
 from parquet_variant.files.parquet.pages.encodings import Encoding, codec_name, compressor, is_encodable
 from parquet_variant.files.parquet.pages.file_writer import PlacedChunk, PlacedGroup, encoded_footer
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, loaded
@@ -276,7 +276,7 @@ class ReusedPages:
             size=len(page.data),
         )
 
-    def new_chunk(self, rewritten: Collection[PagePlace], shared: Shared) -> ColumnChunk:
+    def new_chunk(self, rewritten: Collection[PagePlace], cache: GroupCache) -> ColumnChunk:
         """Return an empty chunk with the same dictionary; rows of the `rewritten` pages keep their encoding."""
         stored = self._stored
         counts = stored.metadata[thrift.ENCODING_STATS]
@@ -293,7 +293,7 @@ class ReusedPages:
             dictionary_bytes=MAX_OFFSET,
             has_statistics=self._index is not None,
         )
-        chunk = ColumnChunk(self._leaf, options, shared)
+        chunk = ColumnChunk(self._leaf, options, cache)
         if page:
             header, size = thrift.read_value(page, 0, thrift.STRUCT)
             entries = None
@@ -333,8 +333,8 @@ def rows_of_pages(source: pa.NativeFile, columns: Collection[str], row_mask: Mas
                     return None
                 parts = []
                 for group in pages_by_rows(chunks, mask):
-                    chosen = [mask[place.first_row : place.first_row + place.rows] for place in group[0][1]]
-                    page_rows = file.read_pages(group).filter(from_numpy(np.concatenate(chosen)))
+                    masks = [mask[place.first_row : place.first_row + place.rows] for place in group[0][1]]
+                    page_rows = file.read_pages(group).filter(from_numpy(np.concatenate(masks)))
                     parts.append(page_rows.combine_chunks())
                 fields, columns_of_group = [], []
                 for node in file.schema.children:

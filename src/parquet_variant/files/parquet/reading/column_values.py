@@ -314,12 +314,12 @@ def _chunk_strings(chunk: ChunkPages, as_dictionary: bool, mask: Mask | None) ->
     if not chunk.is_indexed:
         starts, sizes = acquire(np.int64, chunk.rows), acquire(np.int64, chunk.rows)
         total = chunk.spans(starts, sizes)
-        chosen = (starts, sizes) if mask is None else (starts[mask], sizes[mask])
-        total = total if mask is None else int(chosen[1].sum())
+        spans = (starts, sizes) if mask is None else (starts[mask], sizes[mask])
+        total = total if mask is None else int(spans[1].sum())
         if total > MAX_OFFSET:
             raise ValueError("the strings exceed the size of an Arrow string array")
-        offsets, data = acquire_result(np.int32, len(chosen[0]) + 1), acquire_result(np.uint8, total)
-        is_ascii = copy_strings(*chosen, offsets, address_of(data))
+        offsets, data = acquire_result(np.int32, len(spans[0]) + 1), acquire_result(np.uint8, total)
+        is_ascii = copy_strings(*spans, offsets, address_of(data))
         release(starts, sizes)
         return _strings(chunk.nulls(mask), offsets, data), is_ascii
     indices = acquire_result(np.int32, chunk.rows)

@@ -58,8 +58,8 @@ def read_table(
 
     sources = locate(source, filesystem)
     tables = list(in_order(rows_of, sources, thread_count(threads)))
-    found = {name for table in tables for name in table.column_names}
-    if missing := [name for name in columns or () if name not in found]:
+    existing = {name for table in tables for name in table.column_names}
+    if missing := [name for name in columns or () if name not in existing]:
         with open_file(sources[0]) as file:  # raises
             read_rows(file, [], missing, sources[0].partition)
     return joined_tables(tables, columns)
@@ -87,24 +87,24 @@ def read_rows(
 
 def fields_of_rows(file: OpenFile, columns: Sequence[str]) -> dict[str, pa.Field]:
     """Return the fields of columns of an open file, or of its partition, as `read_rows` returns them."""
-    found = {name: pa.field(name, value.type) for name, value in file.source.partition}
-    stored = [name for name in columns if name not in found]
+    constants = {name: pa.field(name, value.type) for name, value in file.source.partition}
+    stored = [name for name in columns if name not in constants]
     schema = file.facts.plan(("fields", *stored), lambda: read_rows(file, [], stored).schema)
-    return found | {field.name: field for field in schema}
+    return constants | {field.name: field for field in schema}
 
 
 def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
     """Return top-level columns of a file with every Variant as ``VARIANT_STORAGE`` and with the extension name."""
-    return map_variants(_tagged_table(table, file), _plain)
+    return map_variants(_tagged_table(table, file), _plain_variant)
 
 
-def _plain(storage: pa.Array, _: Place) -> pa.Array:
+def _plain_variant(storage: pa.Array, _: Place) -> pa.Array:
     return plain_storage(VariantArray(storage))
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema of a table with marked Variants after `plain_variants`."""
-    return map_variants(empty_table(schema), _plain).schema
+    return map_variants(empty_table(schema), _plain_variant).schema
 
 
 def _tagged_table(table: pa.Table, file: OpenFile) -> pa.Table:
@@ -136,14 +136,14 @@ def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...
 
 def joined_tables(tables: Sequence[pa.Table], names: Sequence[str] | None = None) -> pa.Table:
     """Return columns of the tables of files, each as in the first table that has it in another type than null."""
-    found = dict[str, pa.Field]()
+    by_name = dict[str, pa.Field]()
     for field in (field for table in tables for field in table.schema):
-        found[field.name] = joined_field(found.get(field.name, field), field)
-    joined, fields = [], [found[name] for name in (found if names is None else names)]
+        by_name[field.name] = joined_field(by_name.get(field.name, field), field)
+    joined, fields = [], [by_name[name] for name in (by_name if names is None else names)]
     for number, field in enumerate(fields):
         columns = {at: table.column(field.name) for at, table in enumerate(tables) if field.name in table.column_names}
         if any(column.type not in (field.type, pa.null()) for column in columns.values()):
-            columns = {at: map_variants(tables[at].select([field.name]), _plain).column(0) for at in columns}
+            columns = {at: map_variants(tables[at].select([field.name]), _plain_variant).column(0) for at in columns}
             field = plain_schema(pa.schema([field])).field(0)
         may_be_null = len(columns) < len(tables) or any(table.field(field.name).nullable for table in tables)
         fields[number], kind = field.with_nullable(may_be_null), field.type

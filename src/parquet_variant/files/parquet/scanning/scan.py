@@ -140,11 +140,11 @@ class Scan(PlannedQuery, Record, repr=False):
         """Return whether the partition of a file allows a match; other files are not opened."""
         if self.predicate is None or not source.partition or not self.skipping or self.errors != "null":
             return True
-        values, known = dict(source.partition), dict[str, PruningStatistics]()
+        values, statistics = dict(source.partition), dict[str, PruningStatistics]()
         for item in self.question.columns:
             if item.path is None and item.stored_name in values:
-                known[item.name] = constant_statistics(values[item.stored_name])
-        return bool(may_match(self.predicate, lambda name: known.get(name, UNKNOWN)))
+                statistics[item.name] = constant_statistics(values[item.stored_name])
+        return bool(may_match(self.predicate, lambda name: statistics.get(name, UNKNOWN)))
 
     def _outputs(self) -> tuple[list[int], list[int]]:
         """Return the numbers of the columns that the filter needs, and of the other output columns."""
@@ -309,9 +309,9 @@ def scan(
     """Plan a query by path over Parquet files, whatever their shredding schemas; see `Table.scan`."""
     thread_count(threads)
     check_choice("errors", errors, get_args(Errors))
-    question, (first, *others) = Question.of(columns, where), locate(source, filesystem)
-    sources = [replace(first, kept=[]), *others]  # a small remote file is requested once
-    if any(item.path is not None for item in question.columns) and (column is not None or others):
+    question, (first, *more_files) = Question.of(columns, where), locate(source, filesystem)
+    sources = [replace(first, content=[]), *more_files]  # a small remote file is requested once
+    if any(item.path is not None for item in question.columns) and (column is not None or more_files):
         column = variant_of_files(sources, column).name
     bound = question.bound(types_in_files(sources, question.ordinary_names), zone, column)
     return Scan(tuple(sources), bound, skipping, errors, zone, threads)
@@ -331,12 +331,12 @@ def schema_of_files(sources: Sequence[ParquetSource], names: Sequence[str] | Non
     fields, optional = dict[str, pa.Field](), set[str]()
     for file in in_order(open_file, sources, FOOTERS if names is None and is_remote(sources) else 1):
         with file:
-            wanted = [name for name in file.column_names if names is None or name in names]
-            new = [name for name in wanted if name not in fields or has_null_type(fields[name].type)]
+            requested = [name for name in file.column_names if names is None or name in names]
+            new = [name for name in requested if name not in fields or has_null_type(fields[name].type)]
             required = {node.name for node in file.schema.children if node.repetition != "optional"}
             optional.update((fields.keys() | set(new)) - required, new if fields else ())
-            found = fields_of_rows(file, new)
-            fields |= {name: joined_field(fields.get(name, found[name]), found[name]) for name in new}
+            stored = fields_of_rows(file, new)
+            fields |= {name: joined_field(fields.get(name, stored[name]), stored[name]) for name in new}
         if names is not None and not any(name not in fields or has_null_type(fields[name].type) for name in names):
             break
     for name in sorted(set(names or ()) - fields.keys()):

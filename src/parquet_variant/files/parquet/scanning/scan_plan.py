@@ -157,17 +157,17 @@ def plan_file(
     pruning = predicate if skipping else None
 
     def matches(predicate: Predicate, statistics: projection.Statistics, number: int | None = None) -> bool:
-        known = {name: named[name].pruning_statistics(statistics, facts.may_hide_nan) for name in columns_of(predicate)}
-        if not may_match(predicate, known.__getitem__):
+        stats = {name: named[name].pruning_statistics(statistics, facts.may_hide_nan) for name in columns_of(predicate)}
+        if not may_match(predicate, stats.__getitem__):
             return False
         if number is None:
             return True
-        for name, values in known.items():
+        for name, values in stats.items():
             leaf = named[name].exact_leaf
             # With unknown statistics, a residual or a cast may produce values that are not in the Bloom filter.
             if leaf is not None and leaf.leaf is not None and values is not UNKNOWN:
-                known[name] = replace(values, excludes=absent_values(file, number, leaf))
-        return bool(may_match(predicate, known.__getitem__))
+                stats[name] = replace(values, excludes=absent_values(file, number, leaf))
+        return bool(may_match(predicate, stats.__getitem__))
 
     groups = []
     # Statistics of the whole file may rule out every row group.
@@ -386,8 +386,8 @@ class FilePart(Record, frozen=False):
             return None, leaves
         top, metadata, value = column.path[0], column.node.child("metadata"), column.node.child("value")
         # Whole values, of a path or of the column, are copied.
-        whole = [output for output in outputs if output.selected.output is None or output.variant is None]
-        copied = (o.selected.stored_name == top if o.variant is None else o.variant.name == column.name for o in whole)
+        values = [output for output in outputs if output.selected.output is None or output.variant is None]
+        copied = (o.selected.stored_name == top if o.variant is None else o.variant.name == column.name for o in values)
         if any(copied) or metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
             return None, leaves
         spans = value_spans(self.file, self.groups[0].number, column)

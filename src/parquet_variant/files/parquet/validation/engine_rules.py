@@ -95,7 +95,7 @@ def verdict_of(engine: str, version: str, files: Sequence[Collection[str]]) -> t
     for traits in files:
         worst = max((rule for rule in rules if rule.matches(traits)), key=lambda rule: order(rule.result), default=None)
         verdicts.append(("unknown", None) if worst is None else (worst.result, worst))
-    return max(verdicts, key=lambda found: order(found[0]))
+    return max(verdicts, key=lambda verdict: order(verdict[0]))
 
 
 def schema_traits(column: VariantColumn) -> list[str]:

@@ -113,17 +113,17 @@ def validate(
                 names.add(variant.name)
                 violations = Violations(file.name, variant.name, limit)
                 is_readable = rules.check_schema(variant, violations, delta)
-                found = _check(file, variant, violations, workers) if is_readable else []
-                traits.setdefault(file.name, {"parquet"}).update(found, schema_traits(variant))
+                value_traits = _check(file, variant, violations, workers) if is_readable else []
+                traits.setdefault(file.name, {"parquet"}).update(value_traits, schema_traits(variant))
                 report.violations += violations.violations
                 report.omitted += violations.count - len(violations.violations)
-    for name, others in lacking.items():
-        if not names or not names.isdisjoint(others):
-            raise columns.no_variant_column(others, name, column)
+    for name, file_columns in lacking.items():
+        if not names or not names.isdisjoint(file_columns):
+            raise columns.no_variant_column(file_columns, name, column)
     for rule in engine_rules():
         # A column without the annotation is a struct by its declaration.
         always = rule.result != "struct"
-        files = [name for name, found in traits.items() if rule.matches(found) and (always or "annotated" in found)]
+        files = [name for name, of_file in traits.items() if rule.matches(of_file) and (always or "annotated" in of_file)]
         if files and rule.result != "reads":
             engine = f"{rule.engine} {rule.versions}"
             report.engines.append(EngineNote(engine, rule.effect, rule.evidence, len(files), files[0]))

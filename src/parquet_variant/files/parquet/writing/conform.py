@@ -97,8 +97,8 @@ class WriterOptions:
         if self.effort != "balanced":
             level = _LEVEL_OF_EFFORT[self.effort]
             if self.compression_level not in (None, level) or self.compression.lower() != DEFAULT_COMPRESSION:
-                given = self.compression_level is not None
-                other = "compression_level=" if given else f"compression={self.compression!r}"
+                has_level = self.compression_level is not None
+                other = "compression_level=" if has_level else f"compression={self.compression!r}"
                 raise bad_option(
                     f"effort={self.effort!r} sets the level of zstd and cannot be combined with {other}: leave one out",
                     VariantFileError,

@@ -27,7 +27,7 @@ from parquet_variant.files.parquet.format.arrow_schema import (
 )
 from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, PAGE_ERRORS
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Shared
+from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, GroupCache
 from parquet_variant.files.parquet.pages.file_writer import PageFileWriter, PlacedChunk, PlacedGroup
 from parquet_variant.files.parquet.pages.leaf_values import Entries, leaf_entries
 from parquet_variant.files.parquet.pages.stored_chunks import (
@@ -336,18 +336,18 @@ class FileShrink(Record):
             patcher = FilePatcher(sink, pa.schema([]), file=self.file)
             for number, (mask, stored_chunks) in enumerate(self.groups):
                 if stored_chunks is not None:
-                    shared, new_chunks = Shared(), {}
+                    cache, new_chunks = GroupCache(), {}
                     for group in pages_by_rows(stored_chunks, ~mask):
-                        for (stored, _), chunk in zip(group, self._chunks(group, mask, shared), strict=True):
+                        for (stored, _), chunk in zip(group, self._chunks(group, mask, cache), strict=True):
                             new_chunks[stored.leaf.path] = chunk
-                    shared.release()
+                    cache.release()
                     patcher.add_chunks(int(mask.sum()), [new_chunks[stored.leaf.path] for stored in stored_chunks])
                 elif mask.any():
                     patcher.add_row_group(number, None)
             return patcher.finish(target, self.file.key_values, {})
 
     def _chunks(
-        self, group: Sequence[ChosenPages], remaining: Mask, shared: Shared
+        self, group: Sequence[ChosenPages], remaining: Mask, cache: GroupCache
     ) -> Iterator[tuple[ColumnChunk, ReusedPages]]:
         """Yield the chunks of columns whose affected pages have the same rows."""
         table = self.file.read_pages(group).combine_chunks()
@@ -370,7 +370,7 @@ class FileShrink(Record):
                 parts[place.first_row] = len(rows), leaves
         for number, (stored, places) in enumerate(group):
             reused = ReusedPages(stored, columns[number])
-            chunk = reused.new_chunk(places, shared)
+            chunk = reused.new_chunk(places, cache)
             read_places = {place.first_row for place in places}
             for page, place in enumerate(stored.pages):
                 if place.first_row not in read_places:

@@ -469,11 +469,11 @@ def compared_with_unshredded(
         shredded_bytes, unshredded_bytes = in_order(file_bytes, (result.schema, unshredded), threads)
         if shredded_bytes <= unshredded_bytes:
             return result
-        kept = [path for path, leaf in result.schema.leaves() if leaf.to_ddl() in TYPES_OF_STRINGS]
-        saved = {decision.path: decision.bytes_saved for decision in result.decisions} | dict.fromkeys(kept, inf)
+        strings = [path for path, leaf in result.schema.leaves() if leaf.to_ddl() in TYPES_OF_STRINGS]
+        saved = {decision.path: decision.bytes_saved for decision in result.decisions} | dict.fromkeys(strings, inf)
         leaves = sorted(result.schema.leaves(), key=lambda leaf: (-saved.get(leaf[0], 0), str(leaf[0])))
-        smallest = schema_of_leaves(dict(leaves[: len(kept)])) if kept else unshredded
-        counts = (count for count in _FEWER_COLUMNS if len(kept) < count < len(leaves))
+        smallest = schema_of_leaves(dict(leaves[: len(strings)])) if strings else unshredded
+        counts = (count for count in _FEWER_COLUMNS if len(strings) < count < len(leaves))
         schemas = (schema_of_leaves(dict(leaves[:count])) for count in counts)
         schema = next((schema for schema in schemas if file_bytes(schema) <= unshredded_bytes), smallest)
     share = shredded_bytes / unshredded_bytes - 1

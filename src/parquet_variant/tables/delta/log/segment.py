@@ -51,7 +51,7 @@ class Segment(Record):
     version: int  # The table's version.
     checkpoint: Checkpoint | None  # The checkpoint where replay begins; None to begin at version 0.
     commits: tuple[StorageFile, ...]  # The commit files after the checkpoint, by version.
-    # Modification time of the last commit file, or of the checkpoint if there is none, in milliseconds since 1970.
+    # Modification time of the last commit file, else of the checkpoint, in milliseconds since 1970.
     modified: int
 
 

@@ -263,12 +263,12 @@ def restore(storage: Storage, *, version: int | None = None, at: int | str | dat
     protocol = features.with_features(current.protocol, features.implied_features(past.protocol))
     # The source files that count as loaded are those of the version.
     loaded = {name: txn for name, txn in past.txns.items() if name.startswith(actions.LOAD_ID) and txn.version}
-    others: list[actions.Action] = [
+    changes: list[actions.Action] = [
         *actions.forgotten_loads(current.txns, loaded),
         *(txn for name, txn in loaded.items() if current.txns.get(name) != txn),
     ]
     if current.domains.get(CLUSTERING) != past.domains.get(CLUSTERING):
-        others += [past.domains.get(CLUSTERING) or actions.DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
+        changes += [past.domains.get(CLUSTERING) or actions.DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
     transaction = Transaction(
         "RESTORE",
         {"version": past.version},
@@ -276,7 +276,7 @@ def restore(storage: Storage, *, version: int | None = None, at: int | str | dat
         removes=current.to_removes(removed),
         metadata=metadata if metadata != current.metadata else None,
         protocol=protocol if protocol != current.protocol else None,
-        other_actions=others,
+        other_actions=changes,
         current=current,
         reads_table=True,
     )

@@ -241,10 +241,10 @@ class Txn(Action):
         return None if batch is None else cls(*batch, now_millis())
 
 
-def forgotten_loads(txns: Mapping[str, Txn], kept: Container[str]) -> list[Txn]:
+def forgotten_loads(txns: Mapping[str, Txn], kept_ids: Container[str]) -> list[Txn]:
     """Return the actions by which a table forgets the source files that it has loaded, except those of some ids."""
     loaded = {name: txn for name, txn in txns.items() if name.startswith(LOAD_ID) and txn.version}
-    return [replace(txn, version=0) for name, txn in loaded.items() if name not in kept]
+    return [replace(txn, version=0) for name, txn in loaded.items() if name not in kept_ids]
 
 
 @dataclass(frozen=True, slots=True)

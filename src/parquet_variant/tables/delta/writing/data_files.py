@@ -117,9 +117,9 @@ def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
 
 
 def _refuse_nested(schema: StructType, key: str, description: str) -> None:
-    for way in leaves(schema):
-        if any(key in field.metadata for field in way[1:]):
-            name = ".".join(field.name for field in way)
+    for fields in leaves(schema):
+        if any(key in field.metadata for field in fields[1:]):
+            name = ".".join(field.name for field in fields)
             problem = f"column {name} has {description}, which is not supported inside structs"
             raise DeltaError(problem, reason="unsupported-feature")
 

@@ -90,7 +90,7 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
     def _is_small(self) -> bool:
         """Whether the metrics of all files may be in memory at the same time."""
         manifests = self.current.live_manifests(deletes=False)
-        return sum((each.added_files or 0) + (each.existing_files or 0) for each in manifests) <= METRICS_IN_MEMORY
+        return sum((m.added_files or 0) + (m.existing_files or 0) for m in manifests) <= METRICS_IN_MEMORY
 
     def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
         """See `ChangeableTable.plan`."""

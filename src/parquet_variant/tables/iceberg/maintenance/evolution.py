@@ -344,7 +344,7 @@ def set_sort_order(metadata: TableMetadata, sort_by: writing.Names) -> updates.T
 
 @_operation()
 def set_properties(metadata: TableMetadata, properties: Mapping[str, str | None]) -> updates.TableChange | None:
-    """Set properties of a table, or remove those that are None; see `Table.set_properties`."""
+    """Set properties of a table, or remove properties whose value is None; see `Table.set_properties`."""
     check_mapping("properties", properties, IcebergError)
     removed = [name for name, value in properties.items() if value is None]
     values = writing.checked_properties({name: value for name, value in properties.items() if value is not None})

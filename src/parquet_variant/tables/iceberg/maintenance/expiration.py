@@ -193,9 +193,9 @@ def orphan_files(loaded: LoadedTable) -> list[tuple[str, int]]:
     metadata = loaded.metadata
     listed: dict[str, int] = {}
     root = normal_location(metadata.location).rstrip("/")
-    others = (normal_location(other).rstrip("/") for other in loaded.files.other_roots)
+    roots = (normal_location(other).rstrip("/") for other in loaded.files.other_roots)
     # Other tables may have files in the same directory elsewhere.
-    directories = {f"{root}/data", f"{root}/metadata", *(other for other in others if other.startswith(f"{root}/"))}
+    directories = {f"{root}/data", f"{root}/metadata", *(other for other in roots if other.startswith(f"{root}/"))}
     for directory in directories:
         storage, path = loaded.files.root, directory.removeprefix(f"{root}/")
         files = list(storage.list(path))

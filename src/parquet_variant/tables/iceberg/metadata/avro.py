@@ -49,7 +49,7 @@ def read_avro(data: bytes, location: str) -> Iterator[dict[str, Any]]:
         if data[:4] != _MAGIC:
             raise ValueError("it is not an Avro file")
         header: dict[str, Any] = fastavro.schemaless_reader(stream, _HEADER, None)
-        schema = _plain(json.loads(header["meta"]["avro.schema"]))
+        schema = _without_logical_types(json.loads(header["meta"]["avro.schema"]))
         header["meta"]["avro.schema"] = json.dumps(schema).encode()
         fastavro.schemaless_writer(plain, _HEADER, header)
         plain.write(stream.read())
@@ -69,13 +69,13 @@ def read_avro(data: bytes, location: str) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _plain(schema: Any) -> Any:
+def _without_logical_types(schema: Any) -> Any:
     """Return a schema without logical types, in which fields with known ids have the specification's names."""
     if isinstance(schema, list):
-        return [_plain(part) for part in schema]
+        return [_without_logical_types(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    changed = {key: _plain(value) for key, value in schema.items() if key != "logicalType"}
+    changed = {key: _without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
     number = schema.get("field-id")
     if isinstance(number, int):
         name = partition_name(number) if number >= FIRST_PARTITION_ID else _NAMES.get(number)

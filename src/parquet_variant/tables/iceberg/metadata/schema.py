@@ -129,7 +129,7 @@ def type_to_json(kind: shared.TableType) -> Any:
 
 
 def with_members(f: shared.Field, members: Mapping[str, Any]) -> shared.Field:
-    """Return a field with other members of its JSON form; those that are None are removed."""
+    """Return a field with other members of its JSON form; members of None are removed."""
     metadata = {name: value for name, value in {**f.metadata, **members}.items() if value is not None}
     return replace(f, metadata=metadata)
 
@@ -149,7 +149,7 @@ def type_name(kind: shared.TableType) -> str:
 
 
 def type_of_arrow(kind: pa.DataType) -> shared.PrimitiveType | None:
-    """Return the Iceberg type of an Arrow type without parts; None if there is none."""
+    """Return the Iceberg type of an Arrow type without parts; None for other types."""
     if pa.types.is_timestamp(kind):
         zone, unit = ("tz" if kind.tz is not None else ""), ("_ns" if kind.unit == "ns" else "")
         return _parse_primitive(f"timestamp{zone}{unit}")

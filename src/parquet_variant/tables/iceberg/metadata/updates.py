@@ -217,7 +217,7 @@ _LISTS: dict[str, tuple[str, str, Any, Callable[[Any, Any], bool]]] = {
 }
 
 
-def _add(state: _State, update: Update) -> None:
+def _add_entry(state: _State, update: Update) -> None:
     """Add a schema, spec or order to a list of the document, unless the list has the same one."""
     document, kind = state.document, update["action"].removeprefix("add-")
     name, attribute, parser, is_same = _LISTS[kind]
@@ -300,11 +300,11 @@ def _set_properties(state: _State, update: Update) -> None:
 _ACTIONS: dict[str, Callable[[_State, Update], None]] = {
     "assign-uuid": _assign_uuid,
     "upgrade-format-version": _upgrade,
-    "add-schema": _add,
+    "add-schema": _add_entry,
     "set-current-schema": lambda state, u: state.make_current("schemas", "current-schema-id", u["schema-id"]),
-    "add-spec": _add,
+    "add-spec": _add_entry,
     "set-default-spec": lambda state, u: state.make_current("partition-specs", "default-spec-id", u["spec-id"]),
-    "add-sort-order": _add,
+    "add-sort-order": _add_entry,
     "set-default-sort-order": lambda state, u: state.make_current(
         "sort-orders", "default-sort-order-id", u["sort-order-id"]
     ),

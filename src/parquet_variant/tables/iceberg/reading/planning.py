@@ -57,7 +57,7 @@ class BucketStatistics(FileStatistics):
         return answer
 
 
-# Return the statistics of a field in each file or manifest; None if there are none.
+# Return the statistics of a field in each file or manifest; None if they have no statistics.
 _OnField: TypeAlias = "Callable[[Field, Selected], FileStatistics | None]"
 
 

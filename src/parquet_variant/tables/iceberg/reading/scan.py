@@ -160,12 +160,12 @@ def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
             if schema is None:
                 problem = f"the equality delete file names field id {number}, which no schema of the table has"
                 raise IcebergError(problem, reason="bad-delete-file", file=entries[0].file.path)
-            way = tuple(fields_at(schema.struct, schema.by_id[number][0]))
-            kind = way[-1].type
+            path_fields = tuple(fields_at(schema.struct, schema.by_id[number][0]))
+            kind = path_fields[-1].type
             if not isinstance(kind, PrimitiveType):
-                problem = f"equality deletes of column {way[-1].name!r}, a {schemas.type_name(kind)}"
+                problem = f"equality deletes of column {path_fields[-1].name!r}, a {schemas.type_name(kind)}"
                 raise IcebergError(problem, reason="bad-delete-file")
-            column = nested_array(columns.read(parquet, StructType(way[:1])), [f.name for f in way])
+            column = nested_array(columns.read(parquet, StructType(path_fields[:1])), [f.name for f in path_fields])
             target = arrow_type(kind)
             pair = (part if part.type == target else part.cast(target) for part in (column, one_chunk(key)))
             both.append(pa.concat_arrays([_comparable_array(part) for part in pair]))

@@ -101,16 +101,16 @@ def batch_updates(metadata: TableMetadata, branch: str, change: SnapshotChange, 
 
     Engines that rewrite files do not repeat the summaries of the snapshots that they expire.
     """
-    known = {name: text for name, text in metadata.properties.items() if name.startswith(_RECORDS)}
+    records = {name: text for name, text in metadata.properties.items() if name.startswith(_RECORDS)}
     if change.is_replacement:
-        return properties_updates({}, list(known))
+        return properties_updates({}, list(records))
     records, removed = dict(change.loads), []
     if change.forgets_loads:
-        loads = {name: text for name, text in known.items() if name.startswith(LOAD_PROPERTY)}
+        loads = {name: text for name, text in records.items() if name.startswith(LOAD_PROPERTY)}
         prefix = f"{_OVERWRITTEN}{snapshot_id}."
         records |= {f"{prefix}{name.removeprefix(LOAD_PROPERTY)}": text for name, text in loads.items()}
         listed = {str(number) for number in metadata.snapshots}
-        expired = [n for n, t in known.items() if n.startswith(_OVERWRITTEN) and t.rpartition("@")[2] not in listed]
+        expired = [n for n, t in records.items() if n.startswith(_OVERWRITTEN) and t.rpartition("@")[2] not in listed]
         removed = [*(name for name in loads if name not in change.loads), *expired]
     if change.batch is not None:
         records[batch_key(change.batch[0], branch)] = str(change.batch[1])
@@ -332,7 +332,7 @@ class _Attempts:
         if parent.snapshot_id != base.snapshot_id and not change.removes_all:
             _check_unchanged(base, parent, change)
         self.base = parent  # The next attempt checks only later commits.
-        manifests = [*self._add(change.added, deletes=False), *self._add(change.vectors, deletes=True)]
+        manifests = self._new_manifests(change.added, deletes=False) + self._new_manifests(change.vectors, deletes=True)
         removed: list[DataFile] = []  # The data files and delete files that the new snapshot does not have.
         if not change.is_replacement:
             manifests = [*self._rewritten(self._remaining(parent, removed), parent), *manifests]
@@ -382,14 +382,14 @@ class _Attempts:
         data, manifest = write_manifest(entries, self.metadata, spec, self.snapshot_id, deletes=deletes)
         return replace(manifest, path=self._put(f"{self.unique}-m{len(self.written)}", data))
 
-    def _add(self, files: Sequence[DataFile], *, deletes: bool) -> list[ManifestFile]:
+    def _new_manifests(self, files: Sequence[DataFile], *, deletes: bool) -> list[ManifestFile]:
         """Write the manifests of new files, one for each partition spec, once for all attempts."""
         specs = dict.fromkeys(file.spec_id for file in files)
         for spec_id in specs:
             if (spec_id, deletes) not in self._added:
                 members = [file for file in files if file.spec_id == spec_id]
-                known = self.change.sequences
-                entries = [ManifestEntry(Status.ADDED, f, self.snapshot_id, known.get(f.path)) for f in members]
+                sequences = self.change.sequences
+                entries = [ManifestEntry(Status.ADDED, f, self.snapshot_id, sequences.get(f.path)) for f in members]
                 self._added[spec_id, deletes] = self._write(entries, spec_id, deletes=deletes)
         return [self._added[spec_id, deletes] for spec_id in specs]
 

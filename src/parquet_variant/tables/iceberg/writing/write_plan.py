@@ -156,8 +156,8 @@ def manifest_metrics(
     """Return the metrics of a written file, and its row groups' begins; `metrics`: those of its leaf columns."""
     result: dict[str, Any] = {name: {} for name in METRICS}
     file_leaves = info.facts.schema.leaves()
-    for position, way in enumerate(shared.leaves(schema.struct)):
-        place, f = tuple(f.name for f in way), way[-1]
+    for position, fields in enumerate(shared.leaves(schema.struct)):
+        place, f = tuple(f.name for f in fields), fields[-1]
         mode = properties.metrics_mode(".".join(place), position)
         limit = truncation(mode, ".".join(place))
         column = metrics.columns.get(place)
