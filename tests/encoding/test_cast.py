@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant.encoding.cast.texts import (
+from parquet_variant.encoding.cast.strings import (
     NANOS_PER_SECOND,
     local_to_instant,
     nearest_float32,

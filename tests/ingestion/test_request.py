@@ -102,7 +102,13 @@ def test_the_keywords_are_those_of_the_request_and_of_the_files():
         "branch",
         "keys",
     }
-    text = {item.name for item in fields(TextOptions)} - {"json", "chunk_bytes", "layout", "texts", "of_dataframe"}
+    text = {item.name for item in fields(TextOptions)} - {
+        "json",
+        "chunk_bytes",
+        "layout",
+        "string_types",
+        "of_dataframe",
+    }
     text -= {"json_paths", "more_columns"}
     text |= {"parse", "input_format", "root", "types", "detect_timestamps", "infer_types"}
     own |= {"rest", "readers", "on_violation"}  # the column, and settings of the policy and of the contract

@@ -720,3 +720,6 @@ def test_a_file_of_another_name_is_recognized_by_its_first_bytes(tmp_path):
     pv.write(tmp_path / "events", pv.parse_json(["1"]), format="vortex")
     table = pv.open(tmp_path / "events")
     assert (table.format, len(table)) == ("vortex", 1)
+    assert table.data_files() == [str(tmp_path / "events")]
+    table.rewrite(tmp_path / "copy.parquet")
+    assert pv.open(tmp_path / "copy.parquet").read().equals(table.read())

@@ -77,7 +77,7 @@ class StandardOutput:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write texts, which contain their line breaks."""
+        """Write strings, which contain their line breaks."""
         for line in lines:
             self.write(line)
 

@@ -98,12 +98,12 @@ class Drift(Record):
 
     path: VariantPath
     change: Change
-    before: str | None
-    after: str | None
-    row_share: float
-    typed_before: float
-    typed_after: float
-    bytes_saved: int
+    before: str | None = None
+    after: str | None = None
+    row_share: float = 0.0
+    typed_before: float = 0.0
+    typed_after: float = 0.0
+    bytes_saved: int = 0
 
     def __str__(self) -> str:
         nodes = f"{self.before or 'not shredded'} -> {self.after or 'not shredded'}"
@@ -207,7 +207,7 @@ def find_drift(
     ) -> ShreddingSchema | None:
         """Return the old node with the changes that pay, and record the differences."""
         if path_profile is None:
-            drifts.append(Drift(path, "dead", old.type_name, None, 0.0, 0.0, 0.0, 0))
+            drifts.append(Drift(path, "dead", before=old.type_name))
             return None if drop_dead else old
         if new is None:
             return old  # rarer than the policy requires, but still in the data
@@ -265,12 +265,12 @@ def _drift(
     return Drift(
         path,
         change,
-        None if old is None else old.type_name,
-        new.type_name,
-        path_profile.row_share,
-        typed_share(path_profile, old),
-        typed_share(path_profile, new),
-        _saved_below(path_profile, new) - _saved_below(path_profile, old),
+        before=None if old is None else old.type_name,
+        after=new.type_name,
+        row_share=path_profile.row_share,
+        typed_before=typed_share(path_profile, old),
+        typed_after=typed_share(path_profile, new),
+        bytes_saved=_saved_below(path_profile, new) - _saved_below(path_profile, old),
     )
 
 

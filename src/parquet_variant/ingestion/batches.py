@@ -103,13 +103,13 @@ class Pass(Generic[Result], Record):
     def _of_group(self, group: list[Split]) -> ChunkResult[Result]:
         """Process small files as one text; if anything is invalid or inexact, one by one for its position."""
         try:
-            texts = [chunks.whole_text(split, self.options.layout) for split in group]
+            contents = [chunks.whole_text(split, self.options.layout) for split in group]
             # All lines of a small file are in the sample, unless the file was compressed.
-            if self.sample >= 1 or all(len(text) <= chunks.BLOCK_BYTES for text in texts):
-                chunk = chunks.Chunk(group[0].file, b"\n".join(texts))
+            if self.sample >= 1 or all(len(text) <= chunks.BLOCK_BYTES for text in contents):
+                chunk = chunks.Chunk(group[0].file, b"\n".join(contents))
                 batch = Pass(replace(self.options, on_error="fail"), self.work)._of_chunk(chunk)
                 if not batch.counts.inexact and not batch.counts.broken.broken:
-                    read, stored_bytes = sum(map(len, texts)), sum(split.size for split in group)
+                    read, stored_bytes = sum(map(len, contents)), sum(split.size for split in group)
                     return replace(batch, counts=replace(batch.counts, text_bytes=read, stored_bytes=stored_bytes))
         except VariantError:
             pass
@@ -286,9 +286,9 @@ class Pass(Generic[Result], Record):
             array, value_rows = values_at(outer, root)
             rows = rows[value_rows]
         if array is None:
-            tape, typed = self.options.texts.apply(tape)
+            tape, typed = self.options.string_types.apply(tape)
             return [tape], rows, typed
-        parts = [self.options.texts.apply(part) for part in array_tapes(array, 0)] or [(_null_rows(0), Counter())]
+        parts = [*map(self.options.string_types.apply, array_tapes(array, 0))] or [(_null_rows(0), Counter())]
         return [part for part, _ in parts], rows, sum((typed for _, typed in parts), Counter())
 
     def _check(

@@ -171,7 +171,7 @@ class IngestJob:
     def _plan_files(self, engine: Engine, destination: Destination, tasks: list[list[Split]]) -> _FilesPlan:
         """Infer and check what the files will contain: with the types of the table that they are appended to."""
         fields = self._table_fields(tasks, destination)
-        request, table_schemas = self._request, dict[str, ShreddingSchema]()
+        request, text, table_schemas = self._request, self._request.text, dict[str, ShreddingSchema]()
         keeps_paths = request.schema is None and request.schema_of == "table"
         held = self._held if request.mode == "append" else pa.schema([])
         types = KeyColumns.of_columns(held, request.keys)
@@ -179,11 +179,11 @@ class IngestJob:
             table_schemas = kept_types(destination.data_files(), [request.column, *request.text.more_columns])
         table = table_schemas.get(request.column)
         leaves = [*(() if table is None else table.leaves()), *types.typed.items()]
-        texts = request.text.texts.with_types(task.string_types(leaves)) if leaves else request.text.texts
-        self._request = replace(request, text=replace(request.text, texts=texts))
-        if texts.auto:
-            texts = texts.resolved(self._profile(engine, tasks, self._request.text))
-            self._request = replace(request, text=replace(request.text, texts=texts))
+        string_types = text.string_types.with_types(task.string_types(leaves)) if leaves else text.string_types
+        self._request = replace(request, text=replace(text, string_types=string_types))
+        if string_types.auto:
+            string_types = string_types.resolved(self._profile(engine, tasks, self._request.text))
+            self._request = replace(request, text=replace(text, string_types=string_types))
         inference, hints = self._infer(engine, tasks, types) if self._request.schema is None else (None, [])
         schema = self._request.schema if inference is None else inference.schema
         assert schema is not None
@@ -375,8 +375,8 @@ def profile_files(engine: Engine, files: list[InputFile], text: TextOptions) -> 
     """Return the profile of JSON files or of tables with a JSON column, as an ingest computes it (see `pv.profile`)."""
     tasks = _plan_tasks(engine, files, None, text)
     profile = _profile_tasks(engine, tasks, text)
-    if text.texts.auto:
-        profile = _profile_tasks(engine, tasks, replace(text, texts=text.texts.resolved(profile)))
+    if text.string_types.auto:
+        profile = _profile_tasks(engine, tasks, replace(text, string_types=text.string_types.resolved(profile)))
     if not profile.rows:
         raise _no_value(files, text)
     return profile

@@ -71,9 +71,9 @@ class JsonFiles(Record):
     def read(self, schema: ShreddingSchema | None = None, threads: int | None = None) -> VariantArray:
         """Return all values, in order. Raises `VariantFileError` for files without values."""
         check_choice("on_error", self.text.on_error, ("fail", "null"))
-        if self.text.texts.auto:
+        if self.text.string_types.auto:
             profile = profile_splits(self.text, thread_count(threads), 0, 0, self.splits)
-            text = replace(self.text, texts=self.text.texts.resolved(profile))
+            text = replace(self.text, string_types=self.text.string_types.resolved(profile))
             return JsonFiles(self.splits, text).read(schema, threads)
         if not (arrays := list(self.arrays(lambda array: array, schema=schema, threads=threads))):
             problem = "the sources hold no JSON value: name files that contain at least one"

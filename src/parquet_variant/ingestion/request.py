@@ -100,7 +100,7 @@ class TextOptions(Record):
     more_columns: Mapping[str, ShreddingSchema] = field(default_factory=dict)
     json_paths: tuple[VariantPath, ...] = ()
     of_dataframe: bool = False
-    texts: StringTypes = field(default_factory=StringTypes)
+    string_types: StringTypes = field(default_factory=StringTypes)
     sample: float | None = None
     exclude: tuple[str, ...] = ()
     json: JsonOptions = field(default_factory=JsonOptions)
@@ -168,9 +168,9 @@ class TextOptions(Record):
         layout = TextLayout(input_format, path, CsvOptions(**format_options))
         # The default of Spark's singleVariantColumn.
         detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
-        texts = StringTypes.of(types, detect).with_types(schema_types or {})
+        kinds = StringTypes.of(types, detect).with_types(schema_types or {})
         patterns = strings_of("exclude", exclude, "*.md")
-        return cls(json=JsonOptions(**json_options), layout=layout, texts=texts, exclude=patterns, **options)
+        return cls(json=JsonOptions(**json_options), layout=layout, string_types=kinds, exclude=patterns, **options)
 
 
 class IngestRequest(WriteRequest, kw_only=True):
@@ -317,8 +317,8 @@ def json_columns_and_paths(
     names = () if option is None else strings_of("json_column", option, "payload")
     is_json = bool(names and sources) and all(map(JSON_NAMES.search, sources))
     if is_json or any(name[:2] in ("$", "$.", "$[") for name in names):
-        texts = (name if name[0] == "$" or "[*]" not in name else f"$.{name}" for name in names)
-        return (), tuple(VariantPath.parse(text if text[0] == "$" else VariantPath((text,))) for text in texts)
+        paths = (name if name[0] == "$" or "[*]" not in name else f"$.{name}" for name in names)
+        return (), tuple(VariantPath.parse(text if text[0] == "$" else VariantPath((text,))) for text in paths)
     nested = [name.partition("[*]") for name in names if "[*]" in name]
     columns = dict.fromkeys([*(column for column, _, _ in nested), *(name for name in names if "[*]" not in name)])
     if len({column for column, _, _ in nested}) > 1:

@@ -34,7 +34,7 @@ from parquet_variant.ingestion.formats.wrapped import values_at
 from parquet_variant.ingestion.sources.chunks import Bytes, RowTexts
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, TablePart, plan_splits
-from parquet_variant.io.directories import has_delta_log, has_iceberg_metadata
+from parquet_variant.io.directories import VORTEX_MAGIC, has_delta_log, has_iceberg_metadata
 from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
@@ -48,7 +48,7 @@ from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 _BLOCK_BYTES = 1 << 20
-_INTEGER = r"^-?(0|[1-9][0-9]{0,37})$"  # Arrow casts longer texts to other decimals.
+_INTEGER = r"^-?(0|[1-9][0-9]{0,37})$"  # Arrow casts longer strings to other decimals.
 # Integers of more digits are not doubles, which would make different ones equal.
 _DOUBLE = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -149,7 +149,7 @@ def _have_form(values: pa.ChunkedArray, kind: pa.DataType, form: str) -> bool:
 
 
 _BATCH_ROWS = 1 << 16
-_PARQUET, _ARROW_FILE, _ARROW_STREAM, _VORTEX = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"VTXF"
+_PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
 
 def find_tables(sources: Iterable[str | os.PathLike[str]], exclude: Sequence[str] = ()) -> list[InputFile]:
@@ -194,14 +194,14 @@ def split_rows(rows: pa.Table, parts: int) -> list[Split]:
 def with_inferred_types(files: Iterable[InputFile], columns: Sequence[str], options: CsvOptions) -> CsvOptions:
     """Return the options with the types of the columns next to the JSON columns, from all rows of all CSV files."""
     # Other tables have types.
-    texts = [
+    text_files = [
         file
         for file in files
         if not has_delta_log(file.name) and not file.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM))
     ]
     tables = (
         table.drop_columns([name for name in columns if name in table.column_names])
-        for file in texts
+        for file in text_files
         for table in csv_tables(file, options)
     )
     return replace(options, types=tuple(inferred_types(tables).items()))
@@ -358,7 +358,7 @@ def _tables(split: Split, options: CsvOptions, places: Sequence[str]) -> Iterato
         elif file.head.startswith(_ARROW_STREAM):
             with file.open_text() as stream:
                 yield from map(table_of, pa.ipc.open_stream(stream))
-        elif file.head.startswith(_VORTEX):
+        elif file.head.startswith(VORTEX_MAGIC):
             from parquet_variant.files.vortex.reader import iter_tables
 
             yield from iter_tables(file.name.removeprefix("file://"))
@@ -485,9 +485,9 @@ def _decoded_texts(data: Bytes, starts: Int64s, stops: Int64s) -> tuple[Bytes, I
     encoded = filled[np.isin(data[starts[filled]], (ord("e"), ord("W")))]
     if not len(encoded):
         return data, starts, stops
-    texts = [data[start:stop].tobytes() for start, stop in zip(starts, stops, strict=True)]
+    rows = [data[start:stop].tobytes() for start, stop in zip(starts, stops, strict=True)]
     for index in encoded.tolist():
-        texts[index] = decoded_base64(texts[index]) or texts[index]
-    sizes = np.array(list(map(len, texts)), np.int64)
+        rows[index] = decoded_base64(rows[index]) or rows[index]
+    sizes = np.array(list(map(len, rows)), np.int64)
     stops = np.cumsum(sizes)
-    return np.frombuffer(b"".join(texts) + b"\0", np.uint8), stops - sizes, stops
+    return np.frombuffer(b"".join(rows) + b"\0", np.uint8), stops - sizes, stops

@@ -387,15 +387,15 @@ def option_paths(request: IngestRequest) -> dict[VariantPath, str]:
                 named.setdefault(path, option)
 
     for option in ("sort_by", "bloom_filters"):
-        texts = request.write.get(option) or ()
-        keys = (texts,) if isinstance(texts, str) else tuple(texts)
+        names = request.write.get(option) or ()
+        keys = (names,) if isinstance(names, str) else tuple(names)
         selection = read_selection({f"key{number}": key for number, key in enumerate(keys)})
         add(option, (selected.path for selected in selection))
     add("partition_by", (column.path for column in request.partition_by.columns))
     add("json_column", request.text.json_paths)
     if request.schema is not None:
         add("schema", (path for path, _ in request.schema.leaves()))
-    for steps in map(parse_pattern, request.text.texts.types):
+    for steps in map(parse_pattern, request.text.string_types.types):
         if not any(step.any_depth or (step.is_glob and set("*?") & set(str(step.name))) for step in steps):
             add("types", [VariantPath(tuple(step.name for step in steps))])
     return named

@@ -73,12 +73,12 @@ def typed_partitions(
     >>> typed_partitions([{"day": "2026-01-31", "n": "1"}, {"day": None, "n": "x"}])[0][1]
     ('n', <pyarrow.StringScalar: '1'>)
     """
-    names = dict.fromkeys(name for texts in files for name in texts)
+    names = dict.fromkeys(name for strings in files for name in strings)
     scalars: dict[str, dict[str | None, pa.Scalar]] = {}
     for name in names:
-        values = dict.fromkeys(texts.get(name) for texts in files)
+        values = dict.fromkeys(strings.get(name) for strings in files)
         stated = [text for text in values if text is not None]
-        kinds = {types.get(name) for types, texts in zip(declared, files, strict=False) if name in texts}
+        kinds = {types.get(name) for types, strings in zip(declared, files, strict=False) if name in strings}
         kind = kinds.pop() if len(kinds) == 1 else None
         typed: dict[str | None, pa.Scalar] = {}
         with suppress(KeyError, ArithmeticError, pa.ArrowException):  # a value does not have the declared type
@@ -90,12 +90,12 @@ def typed_partitions(
         typed = typed or _inferred(stated)
         null = pa.scalar(None, next(iter(typed.values())).type if typed else kind or pa.string())
         scalars[name] = {**typed, None: null}
-    return [tuple((name, scalars[name][texts.get(name)]) for name in names) for texts in files]
+    return [tuple((name, scalars[name][strings.get(name)]) for name in names) for strings in files]
 
 
-def _inferred(texts: list[str]) -> dict[str | None, pa.Scalar]:
+def _inferred(strings: list[str]) -> dict[str | None, pa.Scalar]:
     """Return the values as the type that Spark infers."""
-    digits = max((len(text.lstrip("-").lstrip("0")) for text in texts), default=0)
+    digits = max((len(text.lstrip("-").lstrip("0")) for text in strings), default=0)
     wide = pa.decimal128(max(digits, _MIN_WIDE_DIGITS), 0) if digits <= _MAX_DIGITS else pa.string()
     kinds: tuple[tuple[re.Pattern[str], pa.DataType, Callable[[str], object]], ...] = (
         (_INTEGER, pa.int32(), int),
@@ -107,12 +107,12 @@ def _inferred(texts: list[str]) -> dict[str | None, pa.Scalar]:
         (_INSTANT, pa.timestamp("us", "UTC"), _instant),
     )
     for pattern, kind, parse in kinds:
-        if texts and all(map(pattern.fullmatch, texts)):
+        if strings and all(map(pattern.fullmatch, strings)):
             try:
-                return {text: pa.scalar(parse(text), kind) for text in texts}
+                return {text: pa.scalar(parse(text), kind) for text in strings}
             except (ValueError, OverflowError, pa.ArrowException):
                 continue
-    return {text: pa.scalar(text, pa.string()) for text in texts}
+    return {text: pa.scalar(text, pa.string()) for text in strings}
 
 
 def _double(text: str) -> float:
@@ -137,14 +137,14 @@ def declared_partitions(filesystem: pafs.FileSystem, root: str) -> tuple[dict[st
     types: dict[str, pa.DataType] = {}
     try:
         with filesystem.open_input_stream(place) as stream:
-            texts = {str(name): str(text) for name, text in json.loads(stream.read()).items()}
-        for name, text in texts.items():
+            entries = {str(name): str(text) for name, text in json.loads(stream.read()).items()}
+        for name, text in entries.items():
             type_name = text.rpartition(":")[2]
             if decimal := _DECIMAL.fullmatch(type_name):
                 types[name] = pa.decimal128(int(decimal[1]), int(decimal[2]))
             elif type_name in _DECLARED or not text.startswith("$"):  # other types of paths are inferred
                 types[name] = _DECLARED[type_name]
-        return texts, types
+        return entries, types
     except FileNotFoundError:
         return {}, {}
     except (OSError, ValueError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
@@ -171,6 +171,7 @@ def is_hidden(path: str) -> bool:
 # The names of files that readers of directories open, whatever their case.
 PARQUET_SUFFIXES, VORTEX_SUFFIX = (".parquet", ".parq", ".pq"), ".vortex"
 DATA_SUFFIXES = (*PARQUET_SUFFIXES, VORTEX_SUFFIX)
+VORTEX_MAGIC = b"VTXF"  # The first bytes of a Vortex file.
 
 
 def data_file_names(

@@ -87,8 +87,8 @@ class ShownProgress:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         if self._bar is None:
-            texts = TextColumn("{task.description}"), TextColumn("{task.fields[text]}")
-            columns = (SpinnerColumn(), texts[0], BarColumn(), texts[1], TimeElapsedColumn())
+            labels = TextColumn("{task.description}"), TextColumn("{task.fields[text]}")
+            columns = (SpinnerColumn(), labels[0], BarColumn(), labels[1], TimeElapsedColumn())
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self._bar.start()
         if is_new or self._task is None:
@@ -198,7 +198,7 @@ class ThreadEngine(Engine):
 
     parallelism = 1
 
-    def __init__(self, threads: int | None, progress: Progress | None) -> None:
+    def __init__(self, threads: int | None = None, progress: Progress | None = None) -> None:
         self.parallelism = thread_count(threads)
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
             raise bad_option(

@@ -209,7 +209,7 @@ def _text_rows(parts: BinaryParts, start: int, stop: int) -> tuple[Bytes, Int64s
 
 
 def parse_paths(
-    texts: pa.Array, paths: Collection[VariantPath], schema: ShreddingSchema | None = None, errors: Errors = "null"
+    strings: pa.Array, paths: Collection[VariantPath], schema: ShreddingSchema | None = None, errors: Errors = "null"
 ) -> tuple[pa.StructArray, pa.BinaryArray]:
     """Parse JSON text as far as some paths need, and return the storage, and the text of the rows that are not JSON.
 
@@ -224,15 +224,15 @@ def parse_paths(
     from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
     from parquet_variant.kernels.tapes.tape import project
 
-    parts = binary_parts(texts)
-    parsed = parse_text(*_text_rows(parts, 0, len(texts)), JsonOptions(), null_on_error=errors == "null")
+    parts = binary_parts(strings)
+    parsed = parse_text(*_text_rows(parts, 0, len(strings)), JsonOptions(), null_on_error=errors == "null")
     tape = project(parsed.tape, paths)
     storage = shredded_rows(tape, schema, per_batch=True).storage()
     tape.release()
     malformed = [row for row, _ in parsed.faults]
     if not malformed:
-        return storage, pa.nulls(len(texts), pa.binary())
-    rows = np.full(len(texts), -1)
+        return storage, pa.nulls(len(strings), pa.binary())
+    rows = np.full(len(strings), -1)
     rows[malformed] = malformed
     return storage, parts.owner.take(from_numpy(rows, rows < 0)).cast(pa.binary())
 

@@ -318,9 +318,9 @@ def _strings_hold(
         values = nested_array(table, node.path)
         if not pa.types.is_dictionary(values.type) or len(values.dictionary) > _MAX_DISTINCT * len(values):
             return False
-        texts = cast_to_variant(values.dictionary)
+        strings = cast_to_variant(values.dictionary)
         of_strings = Contract({VariantPath(): rules.contract.rules(path).only(proof.open_rules[path])})
         check = replace(rules, contract=of_strings)
-        if check.check(array_tapes(texts, 0), int)[0].broken:
+        if check.check(array_tapes(strings, 0), int)[0].broken:
             return False
     return True

@@ -144,8 +144,8 @@ def _details(summary: Summary, level: ContractLevel) -> dict[VariantPath, dict[s
     for batch in summary.example_batches(_ROWS):
         profile = profile.merge(Profile.of_array(batch.values))
         for path in paths:
-            texts = variant_get(batch.values, path, "string", errors="null")
-            strings.setdefault(path, []).append(pc.unique(pa.array(texts).drop_null()))
+            column = variant_get(batch.values, path, "string", errors="null")
+            strings.setdefault(path, []).append(pc.unique(pa.array(column).drop_null()))
     details: dict[VariantPath, dict[str, Any]] = {}
     for path in paths:
         figures = profile.get(path)
@@ -163,19 +163,19 @@ def _details(summary: Summary, level: ContractLevel) -> dict[VariantPath, dict[s
     return details
 
 
-def _pattern(texts: list[str]) -> str | None:
+def _pattern(strings: list[str]) -> str | None:
     """Return a pattern that all strings match: of their characters at each position, or of all characters."""
-    if len(texts) < _MIN_REPEATS:
+    if len(strings) < _MIN_REPEATS:
         return None
-    if len({len(text) for text in texts}) == 1 and 2 <= len(texts[0]) <= 40 and (shape := _shape(texts)):
+    if len({len(text) for text in strings}) == 1 and 2 <= len(strings[0]) <= 40 and (shape := _shape(strings)):
         return shape
-    return next((pattern for pattern in _PATTERNS if all(re.search(pattern, text) for text in texts)), None)
+    return next((pattern for pattern in _PATTERNS if all(re.search(pattern, text) for text in strings)), None)
 
 
-def _shape(texts: list[str]) -> str | None:
+def _shape(strings: list[str]) -> str | None:
     r"""Return the pattern of strings of one length, such as ``^[A-Z]{2}\-[0-9]{4}$``; None if a position is mixed."""
     parts: list[tuple[str, int]] = []
-    for characters in zip(*texts, strict=True):
+    for characters in zip(*strings, strict=True):
         text = "".join(characters)
         classes = ("[0-9]", "[a-z]", "[A-Z]")
         if len(set(characters)) == 1 and not characters[0].isalnum():

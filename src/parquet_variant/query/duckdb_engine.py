@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.texts import zone_of
+from parquet_variant.encoding.cast.strings import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.support import arrow_compute as pc

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.texts import zone_of
+from parquet_variant.encoding.cast.strings import zone_of
 from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.inference.statistics import order_key
 from parquet_variant.kernels.arrow_buffers import scalar

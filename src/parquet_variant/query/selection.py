@@ -336,7 +336,7 @@ class TableFacts:
     order: tuple[str, ...]  # The names of the columns, in the table's order.
     skips: bool = True  # Whether its scans can use a filter to skip data.
     # Columns that scans make of JSON text, with the column of the text.
-    texts: Mapping[str, str] = MappingProxyType({})
+    parsed_columns: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
     def of(cls, columns: TableColumns | TableFacts) -> TableFacts:

@@ -17,7 +17,7 @@ from functools import reduce
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.encoding.cast.texts import zone_of
+from parquet_variant.encoding.cast.strings import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_engine import EARLIER
 from parquet_variant.query.rewriting.comparisons import COMPARISONS

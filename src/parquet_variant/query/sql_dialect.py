@@ -242,7 +242,7 @@ def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[ex
         raise SqlError("invalid SQL: a quote or a comment is not closed") from None
     except RecursionError:
         raise SqlError("the SQL is nested too deeply") from None
-    except IndexError:  # sqlglot 30 fails so for some invalid texts
+    except IndexError:  # sqlglot 30 fails so for some invalid text
         raise SqlError("invalid SQL: an operand is missing") from None
     except SqlglotError as error:
         raise SqlError(f"invalid SQL: {error}") from None

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.encoding.cast.texts import zone_of
+from parquet_variant.encoding.cast.strings import zone_of
 from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.predicate import FLIPPED, And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined

@@ -75,9 +75,9 @@ def column_of(argument: Any) -> VariantArray:
     return as_variant_array(VariantArray(column))
 
 
-def _parse_strings(texts: Any, errors: Errors) -> pa.Array:
+def _parse_strings(strings: Any, errors: Errors) -> pa.Array:
     """Parse the text of rows that have no numbers for the user: an error shows the text."""
-    column = one_chunk(texts)
+    column = one_chunk(strings)
     column = column if pa.types.is_binary(column.type) else column.cast(pa.string())
     try:
         return plain_storage(parse_json(column, errors=errors))

@@ -51,7 +51,7 @@ def _with_json(table: BoundTable) -> BoundTable:
     parsed = with_json_as_variants(empty_table(pa.schema(list(ordinary.items()))), json).schema
     types = {field.name: field.type for field in parsed if field.name not in json}
     columns = replace(table.columns, variants=[*table.columns.variants, *json], ordinary=types)
-    return replace(table, columns=columns, texts={name: name for name in json})
+    return replace(table, columns=columns, parsed_columns={name: name for name in json})
 
 
 def _bound(source: Any, name: str) -> BoundTable:

@@ -159,8 +159,8 @@ def _flatten_table(table: pa.Table) -> pa.Table:
         kind = field.type
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             values = column.to_pylist()
-            texts = [None if value is None else b64encode(value).decode() for value in values]
-            columns.append(pa.array(texts, pa.string()))
+            strings = [None if value is None else b64encode(value).decode() for value in values]
+            columns.append(pa.array(strings, pa.string()))
         elif any(is_kind(kind) for is_kind in _WRITTEN_BY_ARROW):
             columns.append(column)
         else:

@@ -62,20 +62,20 @@ class TextScan(PlannedQuery, Record, repr=False):
     def plan(
         cls,
         needed: Mapping[str, Selected],
-        texts: Mapping[str, Selected],
+        sources: Mapping[str, Selected],
         scan: Callable[[Mapping[str, Selected], ScanOptions], PlannedQuery],
         options: ScanOptions,
     ) -> TextScan:
         """Return the scan of some columns, given by output name.
 
-        `texts`: the columns that are made of text, with the stored column of the text.
+        `sources`: the columns that are made of text, with the stored column of the text.
         `scan`: plans a scan of stored columns.
         """
         made: dict[Selected, list[Selected]] = {}
         for column in needed.values():
-            if column.stored_name in texts:
-                made.setdefault(texts[column.stored_name], []).append(column)
-        unparsed = {name: column for name, column in needed.items() if column.stored_name not in texts}
+            if column.stored_name in sources:
+                made.setdefault(sources[column.stored_name], []).append(column)
+        unparsed = {name: column for name, column in needed.items() if column.stored_name not in sources}
         names = {column: name for name, column in unparsed.items()}
         inputs = {text: names.get(text, f"\x00{number}") for number, text in enumerate(made)}
         stored = unparsed | {name: text for text, name in inputs.items()}

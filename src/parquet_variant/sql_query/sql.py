@@ -332,7 +332,7 @@ def path_text(need: Selected) -> str:
 
 def columns_text(use: TableUse) -> list[str]:
     """Return the columns that a query needs of a table, as the query writes them."""
-    made = use.table.texts  # text that is not JSON stands next to the Variants of its column
+    made = use.table.parsed_columns  # text that is not JSON stands next to the Variants of its column
     columns = (column for column in use.needed.values() if column.path is not None or column.stored_name not in made)
     return list(dict.fromkeys(map(path_text, columns)))
 

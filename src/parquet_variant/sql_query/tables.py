@@ -86,16 +86,16 @@ class BoundTable(TableFacts, Record):
     # Columns that are paths into Variant columns.
     derived: Mapping[str, Selected] = field(default_factory=dict, kw_only=True)
     # Columns that scans make of JSON text, with the column of the text.
-    texts: dict[str, str] = field(default_factory=dict, kw_only=True)
+    parsed_columns: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     def scan(self, needed: Mapping[str, Selected], predicate: Predicate | None, options: ScanOptions) -> PlannedQuery:
         """Plan a scan of some columns, given by output name, with a filter over names of stored columns."""
-        if not any(column.stored_name in self.texts for column in needed.values()):
+        if not any(column.stored_name in self.parsed_columns for column in needed.values()):
             plan = self.scan_stored(needed, predicate, options)
             if not any(map(holds_json, plan.schema.types)):
                 return plan
-        texts = {name: self.needs(text) for name, text in self.texts.items()}
-        return TextScan.plan(needed, texts, lambda stored, o: self.scan_stored(stored, predicate, o), options)
+        sources = {name: self.needs(text) for name, text in self.parsed_columns.items()}
+        return TextScan.plan(needed, sources, lambda stored, o: self.scan_stored(stored, predicate, o), options)
 
     def parsed(self, name: str, function: str) -> tuple[str, str | None] | None:
         """Return the column with the Variants that ``parse_json`` or ``try_parse_json`` makes of a column of text.
@@ -108,7 +108,7 @@ class BoundTable(TableFacts, Record):
         names = (f"{function}({name})", f"malformed_json({name})" if function == "parse_json" else None)
         if not is_text or any(made in self.order for made in names):
             return None
-        self.texts.update((made, name) for made in names if made is not None)
+        self.parsed_columns.update((made, name) for made in names if made is not None)
         return names
 
     def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> Selected:
@@ -127,7 +127,7 @@ class BoundTable(TableFacts, Record):
 
     def shredding_files(self, variant: str) -> Sequence[ParquetSource]:
         """Return the Parquet files that hold a Variant column; none for Variants that are made of text."""
-        return () if variant in self.texts else self.parquet_files()
+        return () if variant in self.parsed_columns else self.parquet_files()
 
     def common_type(
         self, name: str, path: VariantPath, inside: Sequence[Inside] = (), *, nulls: bool = True
@@ -141,7 +141,7 @@ class BoundTable(TableFacts, Record):
                 if proved is not None or (not nulls and self.json_keys is None):
                     return proved
             steps = _steps_into_arrays(stored, inside)
-            is_direct = self.values is not None and column not in self.texts and len(steps) == 1
+            is_direct = self.values is not None and column not in self.parsed_columns and len(steps) == 1
             direct = (self.values, column, stored) if is_direct else None
             read = lambda: types_of_values(*(direct or self._values_inside(column, steps)))  # noqa: E731
             kind, has_null = self._once(("type", column, *steps), read)
@@ -212,9 +212,9 @@ class BoundTable(TableFacts, Record):
 
         stored, _ = self._stored_place(variant, VariantPath())
         try:
-            if stored not in (*self.columns.variants, *self.texts):
+            if stored not in (*self.columns.variants, *self.parsed_columns):
                 return None
-            if self.json_keys is not None and stored not in self.texts:
+            if self.json_keys is not None and stored not in self.parsed_columns:
                 return self.json_keys()
             if files := self.shredding_files(stored):
                 return keys_of_files(files, stored)

@@ -77,10 +77,10 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterabl
         text = "-" if value is None else str(value)
         return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
-    texts = ([cell(value) for value in row] for row in rows)
-    first = list(islice(texts, _GRID_ROWS))
+    cells = ([cell(value) for value in row] for row in rows)
+    first = list(islice(cells, _GRID_ROWS))
     widths = [max(map(len, column)) for column in zip(header, *first, strict=True)]
     to_right = set(right)
-    for row in chain([header, ["-" * width for width in widths]], first, texts):
+    for row in chain([header, ["-" * width for width in widths]], first, cells):
         columns = zip(header, row, widths, strict=True)
         yield "  ".join(v.rjust(width) if name in to_right else v.ljust(width) for name, v, width in columns).rstrip()

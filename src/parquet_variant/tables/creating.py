@@ -15,7 +15,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import bad_option, check_choice, strings_of
 from parquet_variant.files.parquet.writing.conform import WriterKeywords
 from parquet_variant.files.vortex.paths import vortex_files
-from parquet_variant.io.engine import Engine, Progress
+from parquet_variant.io.engine import Engine
 from parquet_variant.ops.interop.tables import with_variant_columns
 from parquet_variant.support.choices import AnyLayout, OutputFormat, TableMode, VortexLayout
 from parquet_variant.support.lazy_names import has_method, registered_method
@@ -250,17 +250,14 @@ def rewrite(
     layout: AnyLayout | None = None,
     filesystem: fs.FileSystem | None = None,
     column: str | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
     engine: Engine | None = None,
     **options: Any,
 ) -> list[Any]:
     """Rewrite Parquet or Vortex files; see `Table.rewrite`."""
     from parquet_variant.files.parquet.operations.rewrite import rewrite as rewrite_parquet
-    from parquet_variant.files.vortex.paths import vortex_files
     from parquet_variant.files.vortex.rewriting import rewrite as rewrite_vortex
 
-    options |= {"layout": layout, "column": column, "threads": threads, "progress": progress, "engine": engine}
+    options |= {"layout": layout, "column": column, "engine": engine}
     is_local = filesystem is None and not isinstance(source, list | tuple)
     to_vortex = format == "vortex" or str(dest).endswith(".vortex") or layout in get_args(VortexLayout)
     if to_vortex or (is_local and vortex_files(source)):

@@ -80,9 +80,9 @@ def needed_table(rows: pa.Table, columns: Mapping[str, Selected], zone: str) -> 
     return numbered({name: values(needed) for name, needed in columns.items()}, len(rows))
 
 
-def evaluate(texts: Mapping[str, str], tables: Mapping[str, pa.Table], zone: str) -> pa.Table:
+def evaluate(expressions: Mapping[str, str], tables: Mapping[str, pa.Table], zone: str) -> pa.Table:
     """Evaluate DuckDB's SQL over `numbered` tables of equal length, and return one column per expression by name."""
-    selected = ", ".join(f"({text}) AS {quoted(name)}" for name, text in texts.items())
+    selected = ", ".join(f"({text}) AS {quoted(name)}" for name, text in expressions.items())
     source = " POSITIONAL JOIN ".join(map(quoted, tables))
     alias, first = next(iter(tables.items()))
     sql = f"SELECT {number_column(alias, first)}, {selected} FROM {source}"
@@ -239,19 +239,19 @@ def new_values(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table]
     `inputs`: the columns that `needed_columns` names, by table, as `needed_table` returns them.
     """
     # DuckDB is not needed for a column alone, and cannot hold a Variant.
-    texts = {
+    computed = {
         f"c{index}": assignment.value.text
         for index, assignment in enumerate(assignments)
         if assignment.value is not None and not assignment.value.is_column
     }
-    answers: Any = evaluate(texts, inputs, zone) if texts else {}
+    answers: Any = evaluate(computed, inputs, zone) if computed else {}
     values: list[Any] = []
     for index, assignment in enumerate(assignments):
         expression = assignment.value
         if expression is None:
             values.append(assignment.literal)
             continue
-        if f"c{index}" in texts:
+        if f"c{index}" in computed:
             column, is_variant = answers[f"c{index}"], expression.returns_variant
         else:
             ((table, name),) = [(t, n) for t, columns in expression.columns.items() for n in columns]

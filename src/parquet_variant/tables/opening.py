@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 from pyarrow import fs
@@ -17,8 +16,8 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantFileError, bad_option, check_choice, check_names, without_secrets
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.files.vortex.paths import local_files
-from parquet_variant.io.directories import ICEBERG_METADATA, VORTEX_SUFFIX, has_delta_log, has_iceberg_metadata
+from parquet_variant.files.vortex.paths import is_vortex_file, local_files
+from parquet_variant.io.directories import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
 from parquet_variant.io.filesystems import filesystem_of, read_errors
 from parquet_variant.ops.interop.tables import is_rows
 from parquet_variant.support.lazy_names import registered_method
@@ -185,11 +184,7 @@ def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> Table
             reason="not-a-table",
         )
     if files := local_files(path):
-        return "vortex" if files[0].lower().endswith(VORTEX_SUFFIX) else "parquet"
-    if os.path.isfile(path):  # noqa: PTH113
-        with Path(path).open("rb") as file:
-            if file.read(4) == b"VTXF":
-                return "vortex"
+        return "vortex" if is_vortex_file(files[0]) else "parquet"
     if registered_method("Table.is_csv")(path):
         return "json" if options.text else "memory"
     if registered_method("Table.is_json")(path):

@@ -127,8 +127,8 @@ def rows_by_partition(columns: Mapping[str, Any]) -> list[tuple[dict[str, str | 
     """
     if not columns:
         return [({}, None)]
-    texts = {name: partition_texts(column) for name, column in columns.items()}
-    rows = rows_by_key([pa.array(column, pa.string()) for column in texts.values()])
+    strings = {name: partition_texts(column) for name, column in columns.items()}
+    rows = rows_by_key([pa.array(column, pa.string()) for column in strings.values()])
     # Warn, before anything is written, of partition values that are probably not meant.
     if len(rows) > _MANY_PARTITIONS:
         warnings.warn(
@@ -136,7 +136,7 @@ def rows_by_partition(columns: Mapping[str, Any]) -> list[tuple[dict[str, str | 
             "such as a date instead of a time",
             stacklevel=3,
         )
-    for name, column in texts.items():
+    for name, column in strings.items():
         kind = columns[name].type
         is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
         if is_text and None in column and columns[name].null_count < column.count(None):
@@ -150,7 +150,7 @@ def rows_by_partition(columns: Mapping[str, Any]) -> list[tuple[dict[str, str | 
                 "directories return null",
                 stacklevel=3,
             )
-    values = [{name: column[part[0]] for name, column in texts.items()} for part in rows]
+    values = [{name: column[part[0]] for name, column in strings.items()} for part in rows]
     return [(values[0], None)] if len(rows) == 1 else list(zip(values, map(from_numpy, rows), strict=True))
 
 

@@ -78,8 +78,8 @@ def _report_vortex(report: Any, *, as_json: bool) -> None:
     for shown in report.columns:
         layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in shown.layouts.items())
         is_exact = "with" if shown.has_texts else "without"
-        texts = f"; made of JSON, {is_exact} its exact text" if shown.is_json else ""
-        print(f"\n{shown.name}: {shown.dtype}, {layouts}; statistics of {counted(shown.ranges, 'range')}{texts}")
+        origin = f"; made of JSON, {is_exact} its exact text" if shown.is_json else ""
+        print(f"\n{shown.name}: {shown.dtype}, {layouts}; statistics of {counted(shown.ranges, 'range')}{origin}")
         if shown.types:
             print_grid(["path", "typed as"], [(name, ", ".join(types)) for name, types in shown.types.items()])
         if shown.in_bytes:
@@ -120,8 +120,8 @@ def validate(
         progress("validate", 0, 1)
         tables = [open_table(path, catalog, allow_outside=allow_outside, input_format="auto") for path in paths]
         files = [file for table in tables for file in data_files(table)]
-        delta = all(table.format == "delta" for table in tables)
-        report = validate(files, column=column, limit=limit, threads=threads, delta=delta)
+        unannotated = all(table.format == "delta" for table in tables)
+        report = validate(files, column=column, limit=limit, threads=threads, unannotated=unannotated)
     print_result(report.to_dict(), [report], as_json=as_json)
     return 0 if report.ok else DATA_PROBLEM
 

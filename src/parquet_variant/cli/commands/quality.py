@@ -121,8 +121,8 @@ def _sides(paths: list[str], versions: list[int], times: list[str], partitions: 
     ]
 
 
-def _partition(texts: Iterable[str]) -> dict[str, str]:
-    return read_pairs(texts, "--partition", "NAME=VALUE, such as day=2026-01-31")
+def _partition(arguments: Iterable[str]) -> dict[str, str]:
+    return read_pairs(arguments, "--partition", "NAME=VALUE, such as day=2026-01-31")
 
 
 def compat(

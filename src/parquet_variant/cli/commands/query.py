@@ -95,8 +95,8 @@ def cat(
             if name is None:
                 print_json_rows(rows)
             else:
-                texts = json_texts(one_chunk(rows["v"]), rows.schema.field("v"))
-                sys.stdout.writelines(f"{text}\n" for text in texts)
+                json_rows = json_texts(one_chunk(rows["v"]), rows.schema.field("v"))
+                sys.stdout.writelines(f"{text}\n" for text in json_rows)
 
 
 def query(
@@ -322,7 +322,7 @@ def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str
     """Return what a query would read, and on Spark by which reader, as text and as a document."""
     from parquet_variant.sql_query.sql import columns_text, filter_text
 
-    texts, documents = [], []
+    sections, documents = [], []
     for use in query.rewritten.uses:
         report = query.plans[use.relation].explain()
         columns, filters = columns_text(use), filter_text(use)
@@ -335,10 +335,10 @@ def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str
             readers = readers_of(use)
             lines.append(str(readers))
             details |= readers.to_dict()
-        texts.append("\n".join(lines))
+        sections.append("\n".join(lines))
         documents.append(details | {"table": use.table.name, "needed_columns": columns, "filters": filters})
     document = documents[0] if len(documents) == 1 else {"tables": documents}
-    return "\n\n".join(texts) or "no table is read", document
+    return "\n\n".join(sections) or "no table is read", document
 
 
 def _with_spark(rows: Callable[[Any], DataFrame]) -> pa.Table:

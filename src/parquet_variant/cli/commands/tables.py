@@ -87,8 +87,8 @@ def _print_records(
         for record in records:
             print_json(record)
         return
-    texts = [{name: ", ".join(v) if isinstance(v, list) else v for name, v in record.items()} for record in records]
-    print_grid(names, [[record.get(name) for name in names] for record in texts], right=right)
+    rows = [{name: ", ".join(v) if isinstance(v, list) else v for name, v in record.items()} for record in records]
+    print_grid(names, [[record.get(name) for name in names] for record in rows], right=right)
 
 
 def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> None:
@@ -238,9 +238,9 @@ def _check_rows(where: str | None, every_row: bool) -> None:
         raise BadParameter("no rows are selected: give --where CONDITION, or --all for every row")
 
 
-def _assignments(texts: Iterable[str]) -> dict[str, str]:
+def _assignments(arguments: Iterable[str]) -> dict[str, str]:
     """Read assignments written as ``COLUMN=SQL``."""
-    assignments = {name: value.strip() for name, value in read_pairs(texts, "--set", "COLUMN=SQL").items()}
+    assignments = {name: value.strip() for name, value in read_pairs(arguments, "--set", "COLUMN=SQL").items()}
     if empty := [name for name, value in assignments.items() if not value]:
         raise BadParameter(f"invalid --set '{empty[0]}=': write COLUMN=SQL")
     return assignments

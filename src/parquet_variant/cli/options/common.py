@@ -77,7 +77,7 @@ def read_schema(schema: str | None, option: str = "--schema", *, keeps_ddl: bool
 _NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)
 
 
-def read_selects(texts: list[str]) -> dict[str, str]:
+def read_selects(arguments: list[str]) -> dict[str, str]:
     """Read all ``--select`` options of a command, as the mapping for `Table.scan`.
 
     Without a name, a path is named by its last key, and an ordinary column keeps its name. Raises `PathError` for an
@@ -90,7 +90,7 @@ def read_selects(texts: list[str]) -> dict[str, str]:
     from parquet_variant.query.selection import read_selection
 
     selects: dict[str, str] = {}
-    for text in texts:
+    for text in arguments:
         if named := _NAMED.fullmatch(text):
             name, path = named[1].strip(), named[2]
         else:
@@ -141,14 +141,14 @@ Select: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[int | None, Option(help="Number of worker threads (default: one per CPU).", min=1)]
 
 
-def read_pairs(texts: Iterable[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
+def read_pairs(arguments: Iterable[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
     """Read pairs of a name and a value; `option`, `form`: what the message of an invalid pair says.
 
     >>> read_pairs(["day=2026-01-31", "hour=7"], "--partition")
     {'day': '2026-01-31', 'hour': '7'}
     """
     pairs = {}
-    for text in texts:
+    for text in arguments:
         name, sign, value = text.partition("=")
         if not sign or not name.strip():
             raise BadParameter(f"invalid {option} {text!r}: write {form}")
@@ -156,14 +156,14 @@ def read_pairs(texts: Iterable[str], option: str, form: str = "NAME=VALUE") -> d
     return pairs
 
 
-def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[str, str]]:
+def read_types(arguments: list[str] | None, option: str = "--type") -> list[tuple[str, str]]:
     """Read the paths and types of ``--type`` or ``--also``.
 
     >>> read_types(["$..*_id:uuid"])
     [('$..*_id', 'uuid')]
     """
     types: list[tuple[str, str]] = []
-    for text in texts or ():
+    for text in arguments or ():
         if text == "auto!" and option == "--type":
             types.append((text, ""))
             continue
@@ -174,14 +174,14 @@ def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[st
     return types
 
 
-def read_settings(texts: list[str] | None, option: str) -> dict[str, Any]:
+def read_settings(arguments: list[str] | None, option: str) -> dict[str, Any]:
     """Read pairs of a name and a value, which is JSON or else a string; `option`: as for `read_pairs`.
 
     >>> read_settings(["delimiter=;", "header=false"], "--parse")
     {'delimiter': ';', 'header': False}
     """
     options: dict[str, Any] = {}
-    for name, value in read_pairs(texts or (), option).items():
+    for name, value in read_pairs(arguments or (), option).items():
         try:
             options[name] = json.loads(value)
         except ValueError:

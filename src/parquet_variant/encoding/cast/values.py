@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.encoding.cast import texts
+from parquet_variant.encoding.cast import strings
 from parquet_variant.encoding.json_writer import json_pieces, timestamp_text
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.scalars import read_scalar
@@ -53,7 +53,7 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
     """
     target_of(target)  # the error names the type itself, not its plain form
     compiled = target_of(plain_form(target))
-    raw = cast_raw(variant, compiled, texts.zone_of(zone), safe)
+    raw = cast_raw(variant, compiled, strings.zone_of(zone), safe)
     try:
         return array_of_raw([raw], compiled)[0].as_py()
     except (OverflowError, ValueError) as err:
@@ -68,7 +68,7 @@ def cast_scalar(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) ->
 
 def _boolean(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> bool | None:
     if kind == _V.STRING:
-        return texts.text_to_bool(raw)
+        return strings.text_to_bool(raw)
     if kind in DECIMAL_TYPES:
         return bool(raw[0])
     return bool(raw) if kind in (_V.BOOLEAN, *INTEGERS, *_FLOATS) else None  # NaN is true
@@ -80,15 +80,15 @@ def _integer(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> in
     if kind in INTEGERS or kind == _V.BOOLEAN:
         number = int(raw)
     elif kind in _FLOATS:
-        return texts.integer_of_float(raw, low, high)
+        return strings.integer_of_float(raw, low, high)
     elif kind in DECIMAL_TYPES:
         unscaled, scale = raw
         if low < 0 and high < 2**31:
             # Spark casts decimals to the small integers through a double.
-            return texts.integer_of_float(_ratio(unscaled, scale), low, high)
+            return strings.integer_of_float(_ratio(unscaled, scale), low, high)
         number = abs(unscaled) // 10**scale * (-1 if unscaled < 0 else 1)
     elif kind == _V.STRING:
-        number = texts.text_to_integer(raw)
+        number = strings.text_to_integer(raw)
     elif kind in INSTANT_TYPES:
         number = raw * NANOS_OF[kind] // 1_000_000_000
     return number if number is not None and low <= number <= high else None
@@ -100,7 +100,7 @@ def _double(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> flo
     if kind in DECIMAL_TYPES:
         return _ratio(*raw)
     if kind == _V.STRING:
-        return texts.text_to_double(raw)
+        return strings.text_to_double(raw)
     if kind in INSTANT_TYPES:
         return float(raw * NANOS_OF[kind] // 1000) / 1e6
     return None
@@ -108,16 +108,16 @@ def _double(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> flo
 
 def _float32(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> float | None:
     if kind == _V.STRING:
-        return texts.text_to_float32(raw)
+        return strings.text_to_float32(raw)
     if kind in INTEGERS:
-        return texts.nearest_float32(Fraction(raw))
+        return strings.nearest_float32(Fraction(raw))
     if kind in DECIMAL_TYPES:
-        return texts.nearest_float32(Fraction(raw[0], 10 ** raw[1]))
+        return strings.nearest_float32(Fraction(raw[0], 10 ** raw[1]))
     return _narrow_float(_double(kind, raw, target, zone), np.float32)
 
 
 def _narrow_float(double: float | None, to: type[np.floating[Any]]) -> float | None:
-    return None if double is None else texts.narrow_float(double, to)
+    return None if double is None else strings.narrow_float(double, to)
 
 
 def _ratio(unscaled: int, scale: int) -> float:
@@ -134,10 +134,10 @@ def _decimal(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> in
     elif kind in DECIMAL_TYPES:
         exact = scalar_to_python(kind, raw)
     elif kind == _V.STRING:
-        exact = texts.text_to_decimal(raw)
+        exact = strings.text_to_decimal(raw)
     elif kind in INSTANT_TYPES:
         exact = Decimal(raw).scaleb(-6 if NANOS_OF[kind] == 1000 else -9)
-    return None if exact is None else texts.round_to_decimal(exact, target.precision, target.scale)
+    return None if exact is None else strings.round_to_decimal(exact, target.precision, target.scale)
 
 
 def _string(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> str | None:
@@ -150,7 +150,7 @@ def _string(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> str
             return None
     event = Event(kind, raw)
     if kind in INSTANT_TYPES:
-        event = Event(_V.TIMESTAMP_NTZ_NANOS, texts.to_local(raw * NANOS_OF[kind], zone))
+        event = Event(_V.TIMESTAMP_NTZ_NANOS, strings.to_local(raw * NANOS_OF[kind], zone))
     return "".join(json_pieces(iter([event]))).strip('"')
 
 
@@ -176,10 +176,10 @@ def _date(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int |
     if kind == _V.DATE:
         days = raw
     elif kind == _V.STRING:
-        days = texts.parse_date(raw)
+        days = strings.parse_date(raw)
     else:
         local = _local(kind, raw, zone)
-        days = None if local is None else local // texts.NANOS_PER_DAY
+        days = None if local is None else local // strings.NANOS_PER_DAY
     return _in_range(days if days is None else days * target.tick, target)
 
 
@@ -187,10 +187,10 @@ def _time(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int |
     if kind == _V.TIME:
         nanos = raw * 1000
     elif kind == _V.STRING:
-        nanos = texts.parse_time_of_day(raw)
+        nanos = strings.parse_time_of_day(raw)
     else:
         local = _local(kind, raw, zone) if kind != _V.DATE else None
-        nanos = None if local is None else local % texts.NANOS_PER_DAY
+        nanos = None if local is None else local % strings.NANOS_PER_DAY
     return None if nanos is None else nanos // target.tick
 
 
@@ -199,7 +199,7 @@ def _timestamp(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> 
     if kind in INTEGERS:
         nanos = raw * 1_000_000_000
     elif kind in _FLOATS:
-        micros = texts.integer_of_float(raw * 1e6, -(2**63), 2**63 - 1)
+        micros = strings.integer_of_float(raw * 1e6, -(2**63), 2**63 - 1)
         nanos = None if micros is None else micros * 1000
     elif kind in DECIMAL_TYPES:
         unscaled, scale = raw
@@ -208,16 +208,16 @@ def _timestamp(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> 
     elif kind in INSTANT_TYPES:
         nanos = raw * NANOS_OF[kind]
     elif kind == _V.STRING:
-        parsed = texts.parse_timestamp(raw)
+        parsed = strings.parse_timestamp(raw)
         if parsed is not None:
-            nanos = texts.local_to_instant(parsed.local, parsed.zone or zone)
+            nanos = strings.local_to_instant(parsed.local, parsed.zone or zone)
     elif kind in LOCAL_TYPES or kind == _V.DATE:
-        nanos = texts.local_to_instant(raw * NANOS_OF[kind], zone)
+        nanos = strings.local_to_instant(raw * NANOS_OF[kind], zone)
     return _in_range(None if nanos is None else nanos // target.tick, target)
 
 
 def _timestamp_ntz(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int | None:
-    parsed = texts.parse_timestamp(raw) if kind == _V.STRING else None
+    parsed = strings.parse_timestamp(raw) if kind == _V.STRING else None
     nanos = _local(kind, raw, zone) if parsed is None else parsed.local
     return _in_range(None if nanos is None else nanos // target.tick, target)
 
@@ -225,7 +225,7 @@ def _timestamp_ntz(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo)
 def _local(kind: VariantType, raw: Any, zone: dt.tzinfo) -> int | None:
     """Return the local time of a date or timestamp in nanoseconds since 1970; None for other types."""
     if kind in INSTANT_TYPES:
-        return texts.to_local(raw * NANOS_OF[kind], zone)
+        return strings.to_local(raw * NANOS_OF[kind], zone)
     if kind in LOCAL_TYPES or kind == _V.DATE:
         nanos: int = raw * NANOS_OF[kind]
         return nanos
@@ -311,8 +311,8 @@ def _with_local_times(events: Iterator[Event], zone: dt.tzinfo) -> Iterator[Even
     for event in events:
         if event.kind in INSTANT_TYPES:
             instant = event.raw * NANOS_OF[VariantType(event.kind)]
-            text = timestamp_text(texts.to_local(instant, zone), has_zone=False)
-            yield Event(VariantType.STRING, text + texts.offset_text(instant, zone))
+            text = timestamp_text(strings.to_local(instant, zone), has_zone=False)
+            yield Event(VariantType.STRING, text + strings.offset_text(instant, zone))
         else:
             yield event
 

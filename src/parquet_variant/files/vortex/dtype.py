@@ -354,21 +354,19 @@ def compress_json(
     >>> decompress_json(compress_json(texts, exact=True), exact=True)[7].as_py()
     '{"id": 7}'
     """
-    texts = as_arrow(column, pa.string())
-    if is_json_type(texts.type):
-        texts = texts.storage
-    if pa.types.is_dictionary(texts.type):
-        texts = texts.dictionary_decode()
-    if not (
-        pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type) or pa.types.is_string_view(texts.type)
-    ):
-        problem = f"the column has the type {texts.type}, not JSON text: use cast_to_variant for other values"
+    rows = as_arrow(column, pa.string())
+    if is_json_type(rows.type):
+        rows = rows.storage
+    if pa.types.is_dictionary(rows.type):
+        rows = rows.dictionary_decode()
+    if not (pa.types.is_string(rows.type) or pa.types.is_large_string(rows.type) or pa.types.is_string_view(rows.type)):
+        problem = f"the column has the type {rows.type}, not JSON text: use cast_to_variant for other values"
         raise SchemaError(problem, reason="not-json")
-    unshredded = values = parse_json(texts)
+    unshredded = values = parse_json(rows)
     if shred:
         schema = policy if isinstance(policy, ShreddingSchema) else infer_shredding_schema(unshredded, policy)
         values = shred_variant(unshredded, schema, layout="final")
-    return JsonColumn(values, JsonColumn.of(unshredded, texts).texts) if exact else values
+    return JsonColumn(values, JsonColumn.of(unshredded, rows).texts) if exact else values
 
 
 @contextmanager
@@ -414,7 +412,7 @@ def decompress_json(array: Any, *, extension: bool = True, exact: bool = False) 
         raise VariantError(
             "the original texts were not kept: compress or write the column with exact=True", reason="no-texts"
         )
-    texts = to_json(final_variant(array.values if isinstance(array, JsonColumn) else array))
+    rows = to_json(final_variant(array.values if isinstance(array, JsonColumn) else array))
     if originals is not None and exact:
-        texts = pc.coalesce(originals.cast(pa.large_string()), texts.cast(pa.large_string())).cast(texts.type)
-    return pa.ExtensionArray.from_storage(pa.json_(texts.type), texts) if extension else texts
+        rows = pc.coalesce(originals.cast(pa.large_string()), rows.cast(pa.large_string())).cast(rows.type)
+    return pa.ExtensionArray.from_storage(pa.json_(rows.type), rows) if extension else rows

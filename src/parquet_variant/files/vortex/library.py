@@ -43,6 +43,7 @@ from parquet_variant.files.parquet.format.footer_cache import Fingerprint, Foote
 from parquet_variant.files.vortex.dtype import StoredLayout, layout_of
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.files.vortex.range_statistics import RangeStatistics
+from parquet_variant.io.directories import VORTEX_MAGIC
 from parquet_variant.io.filesystems import path_text, read_errors
 from parquet_variant.io.object_stores import is_panic
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -55,7 +56,7 @@ from parquet_variant.types.path import VariantPath
 BLOCK_BYTES = 1 << 16
 _END = struct.Struct("<HH4s")
 _TAIL = struct.Struct("<QQIII8s")
-_MAGIC, _VORTEX = b"PVVARV03", b"VTXF"
+_MAGIC = b"PVVARV03"
 
 
 class _Trailer(NamedTuple):
@@ -72,7 +73,7 @@ def append_trailer(path: str | os.PathLike[str], note: bytes) -> None:
         size = file.seek(0, os.SEEK_END)
         file.seek(size - _END.size)
         _, length, magic = _END.unpack(file.read())
-        if magic != _VORTEX:
+        if magic != VORTEX_MAGIC:
             raise VariantFileError("not a Vortex file", reason="damaged-file", file=os.fspath(path))
         end = size - _END.size - length
         file.seek(0)
@@ -157,7 +158,7 @@ class CheckedSource:
         self._state = state_of(self.path)
         size = 0 if self._state is None else self._state[2]
         ending = self._bytes(max(size - _END.size, 0), _END.size)
-        if len(ending) < _END.size or ending[-4:] != _VORTEX:
+        if len(ending) < _END.size or ending[-4:] != VORTEX_MAGIC:
             problem = "not a Vortex file, or a truncated one: the end of the file is not that of a Vortex file"
             raise VariantFileError(problem, reason="damaged-file", file=self.path)
         _, length, _ = _END.unpack(ending)

@@ -6,6 +6,7 @@ The module does not need vortex-data, so that commands can ask about any path.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyarrow.fs import LocalFileSystem
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import matching_entries, visible_files
-from parquet_variant.io.directories import VORTEX_SUFFIX, data_file_names
+from parquet_variant.io.directories import VORTEX_MAGIC, VORTEX_SUFFIX, data_file_names
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import check_target
 from parquet_variant.support.choices import FileMode
@@ -29,7 +30,7 @@ def local_files(path: str | os.PathLike[str]) -> list[str]:
         infos = visible_files(*filesystem_of(name))  # "a:b" is written "./a:b" for pyarrow
         paths = {os.path.relpath(info.path, name): info.path for info in infos}
         return [paths[file] for file in data_file_names(paths, place=name)]
-    if not name.endswith(VORTEX_SUFFIX):
+    if not is_vortex_file(name):
         return []
     if any(character in name for character in "*?[") and not Path(name).exists():
         infos = [] if "://" in name else matching_entries(LocalFileSystem(), name)
@@ -43,7 +44,17 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
 
     The list is empty if the path names no Vortex file.
     """
-    return [file for file in local_files(path) if file.lower().endswith(VORTEX_SUFFIX)]
+    files = local_files(path)
+    return files if files and is_vortex_file(files[0]) else []
+
+
+def is_vortex_file(name: str) -> bool:
+    """Return whether a file is a Vortex file, by its name or its first bytes."""
+    with suppress(OSError):
+        if not name.lower().endswith(VORTEX_SUFFIX) and os.path.isfile(name):  # noqa: PTH113
+            with Path(name).open("rb") as file:
+                return file.read(len(VORTEX_MAGIC)) == VORTEX_MAGIC
+    return name.lower().endswith(VORTEX_SUFFIX)
 
 
 def local_name(path: str) -> str:

@@ -52,25 +52,25 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
     file = open_file(path)
     name = choose_variant(file, column, json=True)
     if name not in file.json_columns:
-        texts = original_texts(file, name) if exact else None
-        return decompress_json(JsonColumn(unstored_rows(file.table([name]).column(0)), texts), exact=exact)
-    texts = json_texts(file, name)
+        originals = original_texts(file, name) if exact else None
+        return decompress_json(JsonColumn(unstored_rows(file.table([name]).column(0)), originals), exact=exact)
+    rows = json_texts(file, name)
     with json_errors(name, file.path):
-        return texts if exact else decompress_json(compress_json(texts, shred=False))
+        return rows if exact else decompress_json(compress_json(rows, shred=False))
 
 
 def original_texts(file: OpenVortexFile, column: str) -> pa.Array | None:
     """Return the original texts of a column that was written from JSON; None if they were not kept."""
     if not file.note(column).has_texts:
         return None
-    texts = [batch.column(0) for batch in file.batches([text_column(column)])]
-    return pa.concat_arrays(texts) if texts else pa.array([], pa.large_string())
+    originals = [batch.column(0) for batch in file.batches([text_column(column)])]
+    return pa.concat_arrays(originals) if originals else pa.array([], pa.large_string())
 
 
 def json_texts(file: OpenVortexFile, column: str) -> pa.Array:
     """Return a column of strings or of the type ``vortex.json``, without views."""
-    texts = file.table([column]).column(0)
-    return one_chunk(chunks_in_form(texts, without_views(texts.type, large=texts.nbytes > MAX_OFFSET)))
+    rows = file.table([column]).column(0)
+    return one_chunk(chunks_in_form(rows, without_views(rows.type, large=rows.nbytes > MAX_OFFSET)))
 
 
 def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:

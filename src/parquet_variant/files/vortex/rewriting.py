@@ -38,7 +38,7 @@ from parquet_variant.files.vortex.writer import VortexColumn, VortexFileInfo, ch
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.directories import VORTEX_SUFFIX
-from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.engine import Engine, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema
@@ -74,8 +74,8 @@ class VortexFiles(FilesToOptimize):
         name = reader.choose_variant(file, self.column)
         # The columns that must be equal in files to be merged; of the chosen column only the layout.
         renamed_fields = [(field if field.name != name else field.name) for field in file.schema]
-        texts = [note.has_texts for note in file.notes.values()]
-        key = f"{renamed_fields} {file.layouts} {texts}"
+        exact = [note.has_texts for note in file.notes.values()]
+        key = f"{renamed_fields} {file.layouts} {exact}"
         return ShreddedFile(source, file.shredding_schema(name), len(file), key)
 
     def _profile(self, task: int, attempt: int, source: VortexFile) -> Profile:
@@ -102,8 +102,6 @@ def rewrite(
     column: str | None = None,
     on_conflict: OnConflict = "error",
     mode: FileMode = "error",
-    threads: int | None = None,
-    progress: Progress | None = None,
     engine: Engine | None = None,
     **options: Any,
 ) -> list[VortexFileInfo | FileInfo]:
@@ -112,7 +110,7 @@ def rewrite(
     See `Table.rewrite`.
     """
     vortex()
-    engine = engine_or_threads(engine, threads, progress)
+    engine = engine or ThreadEngine()
     files: list[SourceFile] = [VortexFile(name) for name in vortex_files(source)] or list(locate(source))
     dest = path_text(dest).removeprefix("file://")
     check_choice("format", format, get_args(FileFormat), optional=True)
@@ -231,8 +229,8 @@ def _write_vortex(
             if form.vortex_layout is None and (keeps_layouts or (name,) != main):
                 layout = opened[0].layouts[name]
             if opened[0].note(name).is_json:  # with its original texts if they were kept
-                texts = [part for file in opened if (part := reader.original_texts(file, name)) is not None]
-                values = JsonColumn(values, pa.concat_arrays(texts) if texts else None)
+                originals = [part for file in opened if (part := reader.original_texts(file, name)) is not None]
+                values = JsonColumn(values, pa.concat_arrays(originals) if originals else None)
         columns[name] = VortexColumn(values, layout, field.nullable)
     return write(dest, columns, layout=form.vortex_layout or "auto", mode=mode, **form.options or {})
 

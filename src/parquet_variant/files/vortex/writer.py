@@ -114,7 +114,7 @@ def write(
     if missing := sorted(set(json) - set(columns)):
         problem = f"json= names the column {missing[0]!r}, which does not exist: the columns are {', '.join(columns)}"
         raise VariantFileError(problem, reason="no-such-column")
-    texts: dict[str, VortexColumn] = {}  # Columns of original texts.
+    originals: dict[str, VortexColumn] = {}  # Columns of original texts.
     for name, item in columns.items():
         column_schema = schema.get(name) if isinstance(schema, Mapping) else schema
         values = item.values
@@ -125,9 +125,9 @@ def write(
                     values = compress_json(values, shredding, exact=exact)
             if isinstance(values, JsonColumn):
                 if values.texts is not None:
-                    texts[library.text_column(name)] = VortexColumn(values.texts)
+                    originals[library.text_column(name)] = VortexColumn(values.texts)
                 values = values.values
-            note = library.ColumnNote(is_json=True, has_texts=library.text_column(name) in texts)
+            note = library.ColumnNote(is_json=True, has_texts=library.text_column(name) in originals)
             item, column_schema = replace(item, note=note), None
         if isinstance(values, VariantArray):
             shredded = shredded_as(final_variant(values), column_schema, "final")
@@ -144,7 +144,7 @@ def write(
             problem = f"column {name!r} has null rows, but its field is not nullable: make the field nullable"
             raise VariantFileError(problem, reason="null-in-column")
         columns[name] = item
-    return _write_first_that_fits(target, mode, _attempts(columns | texts, layout), compact)
+    return _write_first_that_fits(target, mode, _attempts(columns | originals, layout), compact)
 
 
 def check_options(**options: Any) -> None:

@@ -237,8 +237,8 @@ def _undecided(nodes: Int64s, rules: PathRules) -> list[tuple[str, Mask]]:
     if rules.values is not None:
         broken = np.zeros(len(nodes), np.bool_)
         if is_string.any() and not choices_of(rules):  # otherwise the kernel has decided strings
-            texts = [value.encode() for value in rules.values if isinstance(value, str)]
-            allowed = from_bytes(texts, pa.large_binary())
+            strings = [value.encode() for value in rules.values if isinstance(value, str)]
+            allowed = from_bytes(strings, pa.large_binary())
             is_allowed = pc.is_in(_strings(nodes[is_string]).cast(pa.large_binary()), value_set=allowed)
             broken[is_string] = ~to_numpy(is_allowed)
         integers = [value for value in rules.values if type(value) is int and _SMALLEST <= value <= _LARGEST]
@@ -339,17 +339,17 @@ class _RuleTables:
         # The tables of the kernel, and the bytes to which `choices` points.
         self.rules = np.array(list(map(_row, self.of_path)), np.int64)
         self.bounds = np.array(list(map(_bounds, self.of_path)), np.int64)
-        texts, choices = bytearray(), list[tuple[int, int]]()
+        data, choices = bytearray(), list[tuple[int, int]]()
         for number, rules in enumerate(self.of_path):
             strings = choices_of(rules)
             self.rules[number, RULE.CHOICES] = len(choices)
             self.rules[number, RULE.CHOICES_END] = len(choices) + len(strings)
             for text in strings:
-                choices.append((len(texts), len(text)))
-                texts += text
-        self.texts = np.frombuffer(bytes(texts) or b"\0", np.uint8).copy()
+                choices.append((len(data), len(text)))
+                data += text
+        self.choice_bytes = np.frombuffer(bytes(data) or b"\0", np.uint8).copy()
         self.choices = np.array(choices or [(0, 0)], np.int64)
-        self.choices[:, 0] += address_of(self.texts)
+        self.choices[:, 0] += address_of(self.choice_bytes)
 
     def rule_of_path(self, tape: Tape) -> Int64s:
         """Return the number of the rules of each path of a tape, `NO_RULES` or `FORBIDDEN`."""

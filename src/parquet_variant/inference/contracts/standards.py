@@ -42,12 +42,12 @@ _STRUCTURE = ("type", "properties", "required", "items", "additionalProperties",
 _NOTES = ("$schema", "$id", "$comment", "title", "default", "examples", "deprecated", "readOnly", "writeOnly")
 
 
-def to_json_schema(paths: Rules, texts: Mapping[str, str]) -> dict[str, Any]:
+def to_json_schema(paths: Rules, header: Mapping[str, str]) -> dict[str, Any]:
     """Return a contract as a JSON Schema."""
     root = _schema_of(paths, _children(paths), VariantPath())
-    if "description" in texts:
-        root.setdefault(EXTENSION, {})["contract_description"] = texts["description"]
-    return {"$schema": DIALECT, **({"title": texts["name"]} if "name" in texts else {}), **root}
+    if "description" in header:
+        root.setdefault(EXTENSION, {})["contract_description"] = header["description"]
+    return {"$schema": DIALECT, **({"title": header["name"]} if "name" in header else {}), **root}
 
 
 def _children(paths: Rules) -> dict[VariantPath, dict[Segment, VariantPath]]:
@@ -252,12 +252,12 @@ _LOGICAL = ("object", "array", "string", "boolean", "integer", "number", "date",
 ODCS_LINE = re.compile(r"""(?m)^[\s{]*["']?(apiVersion|kind)["']?\s*:""")
 
 
-def to_odcs(paths: Rules, texts: Mapping[str, str]) -> str:
+def to_odcs(paths: Rules, header: Mapping[str, str]) -> str:
     """Return a contract as the YAML of a document."""
     if elements := [path for path in paths if path.segments[:1] == (WILDCARD,)]:
         problem = "the Open Data Contract Standard has no arrays at the top level: remove the path, or use YAML"
         raise bad_contract(problem, path=elements[0].shorthand)
-    name = texts.get("name") or "variant"
+    name = header.get("name") or "variant"
     # An object without other rules is the default.
     plain = {"type": [], **plain_rules(paths.get(VariantPath(), ANY))}
     if plain["type"] == "object":
@@ -265,7 +265,7 @@ def to_odcs(paths: Rules, texts: Mapping[str, str]) -> str:
     variant = {
         "name": name,
         "physicalType": "variant",
-        "description": texts.get("description"),
+        "description": header.get("description"),
         "customProperties": _custom_properties(plain),
         "logicalType": "object",
         "properties": _property_of(paths, _children(paths), VariantPath()).get("properties"),

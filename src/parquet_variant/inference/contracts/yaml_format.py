@@ -79,10 +79,10 @@ def _yaml() -> tuple[Any, Any, Any]:
     return yaml, Loader, Dumper
 
 
-def to_yaml(rules: Mapping[VariantPath, PathRules], texts: Mapping[str, str]) -> str:
+def to_yaml(rules: Mapping[VariantPath, PathRules], header: Mapping[str, str]) -> str:
     """Return a contract as YAML, one rule per line."""
     paths = {path.shorthand: plain_rules(of_path) for path, of_path in rules.items()}
-    return dump_yaml({"version": VERSION, **texts, "paths": paths})
+    return dump_yaml({"version": VERSION, **header, "paths": paths})
 
 
 def dump_yaml(document: Any) -> str:

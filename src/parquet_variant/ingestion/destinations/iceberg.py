@@ -86,8 +86,8 @@ class IcebergDestination(TableDestination):
 
 def recorded_loads(table: LoadedTable) -> list[LoadedFile]:
     """Return the source files that the table's properties record, each with the snapshot that has its rows."""
-    texts = [text for name, text in table.metadata.properties.items() if name.startswith(LOAD_PROPERTY)]
-    return [file for text in texts for file in LoadedFile.from_text(text.rpartition("@")[0])]
+    records = [text for name, text in table.metadata.properties.items() if name.startswith(LOAD_PROPERTY)]
+    return [file for text in records for file in LoadedFile.from_text(text.rpartition("@")[0])]
 
 
 def open_iceberg(request: WriteRequest) -> IcebergDestination | None:

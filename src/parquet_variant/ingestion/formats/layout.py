@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from parquet_variant.errors import JsonError, VariantFileError, bad_option, check_choice
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions
+from parquet_variant.io.directories import VORTEX_MAGIC
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.support.choices import InputFormat
 from parquet_variant.support.records import Record
@@ -303,7 +304,7 @@ _NOT_TEXT = (
     (b"\x1f\x9d", _ARCHIVE.format("compress")),
     (b"Obj\x01", _FORMAT.format("an Avro file")),
     (b"ARROW1\0\0", _FORMAT.format("an Arrow file") + _IN_COLUMN),
-    (b"VTXF", _FORMAT.format("a Vortex file") + _IN_COLUMN),
+    (VORTEX_MAGIC, _FORMAT.format("a Vortex file") + _IN_COLUMN),
     (b"SQLite format 3\0", _FORMAT.format("an SQLite database")),
     (b"PARE", _FORMAT.format("an encrypted Parquet file")),
     (b"PAR1", "a Parquet file, not JSON: copy Variants of Parquet files with `variant rewrite`" + _IN_COLUMN),

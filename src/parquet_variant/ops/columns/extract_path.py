@@ -21,7 +21,7 @@ from parquet_variant.arrays.capsules import in_offsets
 from parquet_variant.arrays.parts import MetadataParts, metadata_parts, patched, scatter, struct_of, valid_mask
 from parquet_variant.arrays.value_positions import MetadataDictionaries, ValuePositions
 from parquet_variant.arrays.variant_array import VariantArray, remembered, trusted_array
-from parquet_variant.encoding.cast.texts import zone_of
+from parquet_variant.encoding.cast.strings import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of, scalar, to_numpy

@@ -36,14 +36,14 @@ def json_column(array: VariantArray, on_conflict: OnConflict = "error", threads:
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
 
     def texts_of(part: VariantArray) -> pa.Array:
-        if part.layout == "final" and (texts := _shredded_texts(part.storage)) is not None:
-            return texts
+        if part.layout == "final" and (json_rows := _shredded_json(part.storage)) is not None:
+            return json_rows
         return _unshredded_texts(unshredded_storage(part.storage, part.layout, on_conflict))
 
     return joined_slices(texts_of, array, threads)
 
 
-def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
+def _shredded_json(storage: pa.StructArray) -> pa.Array | None:
     """Return the JSON text of a shredded storage; None if the kernels refused a row."""
     metadata = metadata_parts(storage.field("metadata"))
     nodes, row_start, names, refused, _owner = assembled_nodes(storage, schema_table(storage.type), metadata)

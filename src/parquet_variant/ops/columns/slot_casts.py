@@ -209,16 +209,16 @@ class _SlotCast(NamedTuple):
         from parquet_variant.ops.columns.json_text import json_column
 
         try:
-            texts = json_column(trusted_array(value_positions.take(positions).storage()))
+            json_rows = json_column(trusted_array(value_positions.take(positions).storage()))
         except VariantError as error:
             if error.row is not None:
                 error.row = self.slots.row(int(positions[error.row]))
             raise
-        base, zone = patched(base, positions, texts.cast(self.target.arrow)), self.options.zone
+        base, zone = patched(base, positions, json_rows.cast(self.target.arrow)), self.options.zone
         if zone is dt.UTC:
             return base
-        # The texts have instants in UTC.
-        positions = positions[to_numpy(pc.match_substring(texts, '+00:00"'))]
+        # The JSON has instants in UTC.
+        positions = positions[to_numpy(pc.match_substring(json_rows, '+00:00"'))]
         local_texts = [json_text(self.slots.variant(position), zone) for position in positions.tolist()]
         return patched(base, positions, pa.array(local_texts, self.target.arrow))
 

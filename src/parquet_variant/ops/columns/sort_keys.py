@@ -85,8 +85,8 @@ def sort_keys(values: VariantArray) -> pa.BinaryArray:
     numbers = np.flatnonzero(np.isin(headers, _NUMBER_HEADERS))
     if len(numbers):
         storage_of_numbers = storage_of(metadata_of_all((), len(numbers)), encoded.dictionary.take(from_numpy(numbers)))
-        texts = json_column(VariantArray(storage_of_numbers))
-        for number, key in zip(numbers.tolist(), number_keys(texts).to_pylist(), strict=True):
+        json_numbers = json_column(VariantArray(storage_of_numbers))
+        for number, key in zip(numbers.tolist(), number_keys(json_numbers).to_pylist(), strict=True):
             keys[number] = key  # None for NaN
     for number in np.flatnonzero(~nested).tolist():
         value = distinct[number]
@@ -108,26 +108,26 @@ def class_codes(keys: pa.BinaryArray) -> npt.NDArray[np.uint8]:
     return np.frombuffer(b"".join(firsts.to_pylist()), np.uint8)
 
 
-def number_keys(texts: pa.Array) -> pa.BinaryArray:
-    """Return the sort keys of numbers in JSON, with their class; null for other texts.
+def number_keys(numbers: pa.Array) -> pa.BinaryArray:
+    """Return the sort keys of numbers in JSON, with their class; null for other strings.
 
     >>> keys = number_keys(pa.array(["1", "1.0", "-2e3", "-2000.5", "NaN", "0.0"])).to_pylist()
     >>> keys[0] == keys[1] == bytes([0x18]) + number_key(1), keys[3] < keys[2] < keys[5] < keys[0], keys[4]
     (True, True, None)
     """
-    parts = pc.extract_regex(pc.cast(texts, pa.string()), _NUMBER)
+    parts = pc.extract_regex(pc.cast(numbers, pa.string()), _NUMBER)
     sign, integer, fraction, exponent = (parts.field(name) for name in ("sign", "integer", "fraction", "exponent"))
     digits = pc.utf8_ltrim(pc.binary_join_element_wise(integer, fraction, ""), "0")
     shift = pc.cast(pc.if_else(pc.equal(exponent, ""), "0", pc.utf8_ltrim(exponent, "+")), pa.int64())
     places = pc.add(pc.subtract(pc.binary_length(digits), pc.binary_length(fraction)), shift)
     biased = to_numpy(pc.fill_null(places, 0)).astype(np.int64) + _EXPONENT_BIAS
     positions = np.ascontiguousarray(biased.astype(">u2")).view(np.uint8)
-    places_bytes = pa.Array.from_buffers(pa.binary(2), len(texts), [None, pa.py_buffer(positions)]).cast(pa.binary())
+    places_bytes = pa.Array.from_buffers(pa.binary(2), len(numbers), [None, pa.py_buffer(positions)]).cast(pa.binary())
     shown = pc.cast(pc.utf8_rtrim(digits, "0"), pa.binary())
     magnitude = pc.binary_join_element_wise(places_bytes, shown, pa.scalar(_LAST), pa.scalar(b""))
     offsets, data = magnitude.buffers()[1:]
     inverted = pa.Array.from_buffers(
-        pa.binary(), len(texts), [None, offsets, pa.py_buffer(_INVERTED_BYTES[np.frombuffer(data or b"", np.uint8)])]
+        pa.binary(), len(numbers), [None, offsets, pa.py_buffer(_INVERTED_BYTES[np.frombuffer(data or b"", np.uint8)])]
     )
     number_class = bytes([_CLASSES[_T.INT8]])
     heads = [pa.scalar(number_class + head) for head in (_NEGATIVE, _ZERO, _POSITIVE)]
@@ -140,11 +140,11 @@ def number_keys(texts: pa.Array) -> pa.BinaryArray:
     return pc.if_else(parts.is_valid(), keys, pa.scalar(None, pa.binary()))
 
 
-def keys_of_number_texts(texts: pa.Array) -> pa.BinaryArray:
+def keys_of_number_texts(numbers: pa.Array) -> pa.BinaryArray:
     """Return the sort keys of numbers that an engine has cast to text, such as ``nan`` and ``-inf``."""
-    keys = number_keys(texts)
+    keys = number_keys(numbers)
     for text in ("nan", "inf", "-inf"):
-        keys = pc.if_else(pc.equal(texts, text), pa.scalar(python_sort_key(float(text))), keys)
+        keys = pc.if_else(pc.equal(numbers, text), pa.scalar(python_sort_key(float(text))), keys)
     return keys
 
 

@@ -33,7 +33,7 @@ _LARGEST = {"date": 2**31 - 1, "timestamp": 2**63 - 1}  # DuckDB's infinity
 
 
 def html_table(names: Iterable[str], columns: Sequence[Sequence[str]]) -> str:
-    """Return columns of texts as an HTML table, for notebooks.
+    """Return columns of strings as an HTML table, for notebooks.
 
     >>> html_table(["n"], [["1", "<"]])
     '<table><thead><tr><th>n</th></tr></thead><tbody><tr><td>1</td></tr><tr><td>&lt;</td></tr></tbody></table>'
@@ -45,10 +45,10 @@ def html_table(names: Iterable[str], columns: Sequence[Sequence[str]]) -> str:
 
 
 def shown_columns(table: pa.Table) -> list[list[str]]:
-    """Return the first rows of a table as columns of short texts."""
+    """Return the first rows of a table as columns of short strings."""
     fields, columns = table.schema, table.slice(0, SHOWN_ROWS).columns
-    texts = [display_texts(one_chunk(column), field) for column, field in zip(columns, fields, strict=True)]
-    return [["NULL" if text is None else cut_text(text) for text in column] for column in texts]
+    strings = [display_texts(one_chunk(column), field) for column, field in zip(columns, fields, strict=True)]
+    return [["NULL" if text is None else cut_text(text) for text in column] for column in strings]
 
 
 def cut_text(text: str) -> str:
@@ -111,11 +111,11 @@ def json_texts(column: pa.Array, field: pa.Field | None = None) -> list[str]:
         rows = ["[" + ",".join(items[start:stop]) + "]" for start, stop in pairwise(lists.offsets.to_pylist())]
     else:
         with suppress(CastError):  # durations, intervals, and decimals of more digits
-            texts = _json_of_variants(cast_to_variant(column))
+            json_rows = _json_of_variants(cast_to_variant(column))
             is_moment = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
             # Years of more digits have a sign, also those of DuckDB's infinite dates, which `_moment_text` names.
-            if not (is_moment and any(text[1] in "+-" for text in texts)):
-                return texts
+            if not (is_moment and any(text[1] in "+-" for text in json_rows)):
+                return json_rows
         write = str if pa.types.is_decimal(kind) else partial(json.dumps, ensure_ascii=False)
         return ["null" if text is None else write(text) for text in _scalar_texts(column)]
     return [row if good else "null" for row, good in zip(rows, valid, strict=True)]
@@ -180,5 +180,5 @@ def json_rows(table: pa.Table) -> Iterator[str]:
     names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
     for batch in table.to_batches(max_chunksize=4096):
         columns = [json_texts(column, field) for column, field in zip(batch.columns, table.schema, strict=True)]
-        for texts in zip(*columns, strict=True):
-            yield "{" + ",".join(map(_pair, names, texts)) + "}"
+        for row in zip(*columns, strict=True):
+            yield "{" + ",".join(map(_pair, names, row)) + "}"

@@ -54,11 +54,11 @@ def _with_duckdb(duckdb: Any, request: dict[str, Any]) -> Any:
     try:
         return relation.to_arrow_table()
     except duckdb.NotImplementedException:  # DuckDB 1.5 reads Variants, but has no Arrow type for them
-        texts = [
+        items = [
             f"CASE WHEN {name} IS NOT NULL THEN {name}::JSON END AS {name}" if kind == "VARIANT" else name
             for name, kind in zip(names, request["types"].values(), strict=True)
         ]
-        return connection.sql(f"SELECT {', '.join(texts)} FROM {source}").to_arrow_table()
+        return connection.sql(f"SELECT {', '.join(items)} FROM {source}").to_arrow_table()
 
 
 def _with_polars(polars: Any, request: dict[str, Any]) -> Any:

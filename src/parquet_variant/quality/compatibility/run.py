@@ -40,7 +40,6 @@ from parquet_variant.files.parquet.format.columns import find_variants, no_varia
 from parquet_variant.files.parquet.format.files import locate, open_file
 from parquet_variant.files.parquet.operations.rewrite import rewrite
 from parquet_variant.files.parquet.validation import engine_rules
-from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.equals import equals
 from parquet_variant.ops.parse_json import parse_json
@@ -89,15 +88,13 @@ def copy_of(table: Table) -> Iterator[Subject]:
             paths = [shutil.copytree(source, f"{folder}/table")]
             copied = open_any(paths[0], version=table.options.version, at=table.options.at)
         else:
-            is_vortex = table.format == "vortex"
-            files = vortex_files(str(source)) if is_vortex else [file.path for file in locate(str(source))]
             paths, size = [], 0
-            for number, file in enumerate(files):
+            for number, file in enumerate(table.data_files()):
                 size += Path(file).stat().st_size
                 if paths and size > MAX_COPY_BYTES:
                     break
                 paths.append(str(shutil.copyfile(file, Path(folder, f"{number:05}-{Path(file).name}"))))
-            copied = open_any(folder if is_vortex else paths, format=table.format)
+            copied = open_any(folder if table.format == "vortex" else paths, format=table.format)
         rows = copied.to_arrow()
         variants = tuple(field.name for field in rows.schema if is_variant_field(field))
         if not variants:
@@ -140,16 +137,16 @@ def _is_text(rows: pa.Table, name: str) -> bool:
 
 
 def _different_variants(ours: VariantArray, theirs: VariantArray, *, ordered: bool) -> str | None:
-    texts = [pc.fill_null(to_json(array), "SQL NULL") for array in (ours, theirs)]
+    json_rows = [pc.fill_null(to_json(array), "SQL NULL") for array in (ours, theirs)]
     if not ordered:
-        order = [pc.sort_indices(text) for text in texts]
+        order = [pc.sort_indices(text) for text in json_rows]
         ours, theirs = ours.take(order[0]), theirs.take(order[1])
-        texts = [text.take(indices) for text, indices in zip(texts, order, strict=True)]
+        json_rows = [text.take(indices) for text, indices in zip(json_rows, order, strict=True)]
     same = pc.and_(pc.fill_null(equals(ours, theirs), True), pc.equal(ours.is_null(), theirs.is_null()))
     if pc.all(same, min_count=0).as_py():
         return None
     count, row = pc.sum(pc.invert(same)).as_py(), pc.index(same, False).as_py()
-    values = [shortened(text[row].as_py(), _SHOWN) for text in texts]
+    values = [shortened(text[row].as_py(), _SHOWN) for text in json_rows]
     place = f"row {row}" if ordered else "one row"
     how = " (of another type)" if values[0] == values[1] else ""
     return f"{count:,} of {len(ours):,} values differ: {place} is {values[1]}{how} instead of {values[0]}"

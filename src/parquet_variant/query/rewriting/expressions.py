@@ -21,9 +21,9 @@ from parquet_variant.query.rewriting.values import (
     Value,
     VariantTerm,
     arguments_of,
-    subset_of,
     copies,
     engine_call,
+    subset_of,
     value_of,
 )
 from parquet_variant.query.sql_dialect import SqlError, from_template

@@ -140,7 +140,7 @@ class TableUse(Record, frozen=False):
         def find_column(node: exp.Expr) -> tuple[str, Any] | None:
             if not isinstance(node, exp.Column) or node.meta.get(USE) != self.number:
                 return None
-            if node.name in self.needed and self.needed[node.name].stored_name in self.table.texts:
+            if node.name in self.needed and self.needed[node.name].stored_name in self.table.parsed_columns:
                 return None  # a scan filters before it parses text
             ordinary = self.table.columns.ordinary
             return node.name, ordinary[node.name] if node.name in ordinary else node.meta.get("type")

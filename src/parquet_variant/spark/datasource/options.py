@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import field, fields
 from typing import Any
 
-from parquet_variant.encoding.cast.texts import zone_of
+from parquet_variant.encoding.cast.strings import zone_of
 from parquet_variant.errors import VariantError, bad_option, choice_of
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, filesystem_of
@@ -149,19 +149,19 @@ class WriteOptions(Record, kw_only=True):
     def of(cls, options: Mapping[str, str]) -> WriteOptions:
         """Parse the options; names are case-insensitive."""
         for_writer = {name: (re.sub("[A-Z]", r"_\g<0>", name).lower(), parse) for name, parse in _FOR_WRITER.items()}
-        texts = _OptionTexts(options, [*_parsers(cls), *for_writer, "layout", "format", "catalog"], "write")
-        write, values = texts.values(for_writer), texts.values(_parsers(cls))
+        named = _NamedOptions(options, [*_parsers(cls), *for_writer, "layout", "format", "catalog"], "write")
+        write, values = named.values(for_writer), named.values(_parsers(cls))
         WriterOptions.of(write)  # raises in the driver, not in the first task
-        if (layout := texts.value("layout")) is not None:
+        if (layout := named.value("layout")) is not None:
             if layout not in ("final", "unshredded"):
                 raise _bad_value("layout", layout, "use final or unshredded")
             values |= {"schema": ShreddingSchema.variant()} if layout == "unshredded" else {}
-        path = texts.path()
-        format_name = texts.format(path)
+        path = named.path()
+        format_name = named.format(path)
         if format_name != "iceberg" and "branch" in values:
             hint = f"it applies to Iceberg tables, and {path} is not an Iceberg table"
             raise _bad_value("branch", values["branch"], hint)
-        return cls(path=path, format=format_name, catalog=texts.catalog, write=write, **values)
+        return cls(path=path, format=format_name, catalog=named.catalog, write=write, **values)
 
 
 class ReadOptions(Record, kw_only=True):
@@ -203,16 +203,16 @@ class ReadOptions(Record, kw_only=True):
     @classmethod
     def of(cls, options: Mapping[str, str], stream: bool | None = None) -> ReadOptions:
         """Parse the options of a stream, of a batch, or of either (None); names are case-insensitive."""
-        texts = _OptionTexts(options, [*_parsers(cls), "format", "catalog"], "read")
-        if texts.by_name.get("paths", "").lstrip().startswith("["):
+        named = _NamedOptions(options, [*_parsers(cls), "format", "catalog"], "read")
+        if named.by_name.get("paths", "").lstrip().startswith("["):
             # Spark sets this option for `load([...])`, which reads several files or directories.
-            sources = tuple(absolute(source) for source in texts.value("paths", json.loads))
-            del texts.by_name["paths"]
+            sources = tuple(absolute(source) for source in named.value("paths", json.loads))
+            del named.by_name["paths"]
         else:
-            sources = (texts.path(),)
-        format_name = texts.format(sources[0], len(sources))
+            sources = (named.path(),)
+        format_name = named.format(sources[0], len(sources))
         for name, (formats, is_for_streams) in _OF_TABLES.items():
-            if (text := texts.value(name)) is None:
+            if (text := named.value(name)) is None:
                 continue
             if stream is not None and is_for_streams is not None and is_for_streams != stream:
                 kind = "streams; use versionAsOf" if is_for_streams else "batches; use startingVersion"
@@ -221,13 +221,13 @@ class ReadOptions(Record, kw_only=True):
                 kinds = " and ".join(kind.title() for kind in formats)
                 what = "a Parquet file or directory" if format_name == "parquet" else "a Delta table"
                 raise _bad_value(name, text, f"it applies to {kinds} tables, and {sources[0]} is {what}")
-        if len(names := [name for name in _BATCH_VERSIONS if texts.value(name) is not None]) > 1:
+        if len(names := [name for name in _BATCH_VERSIONS if named.value(name) is not None]) > 1:
             hint = f"{names[0]} also names a version of the table: set one of the two"
-            raise _bad_value(names[1], texts.value(names[1]), hint)
-        values = texts.values(_parsers(cls))
+            raise _bad_value(names[1], named.value(names[1]), hint)
+        values = named.values(_parsers(cls))
         zone_of(values.get("zone", "UTC"))  # raises in the driver
         read_filter(values.get("where"))  # raises before the query runs
-        return cls(sources=sources, format=format_name, catalog=texts.catalog, **values)
+        return cls(sources=sources, format=format_name, catalog=named.catalog, **values)
 
 
 def is_ordinary(path: tuple[str, str | None]) -> bool:
@@ -260,7 +260,7 @@ _NO_TABLES = (
 )
 
 
-class _OptionTexts:
+class _NamedOptions:
     """Options by name without case, with _ or -; ``catalog.*`` are properties of a catalog by PyIceberg's names."""
 
     def __init__(self, options: Mapping[str, str], names: list[str], operation: str) -> None:

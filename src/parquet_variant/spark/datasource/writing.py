@@ -50,12 +50,12 @@ class WrittenFiles(WriterCommitMessage):
     rows: int = 0
 
 
-def _partition_by(texts: Sequence[str], schema: StructType, column: str) -> PartitionBy:
+def _partition_by(arguments: Sequence[str], schema: StructType, column: str) -> PartitionBy:
     """Return the partition columns of a write: columns, paths such as ``day=$.ts:date``, or transforms of Iceberg."""
-    paths = PartitionBy.of([text for text in texts if "=" in text])
+    paths = PartitionBy.of([text for text in arguments if "=" in text])
     selected = {path.name: path for path in paths.columns}
     types = {field.name: field.dataType for field in schema.fields}
-    for name in (text.partition("=")[0] for text in texts):
+    for name in (text.partition("=")[0] for text in arguments):
         problem = ""
         if name in selected and name in types:
             problem = f"the DataFrame already has a column {name!r}: choose another name for the path"
@@ -67,7 +67,7 @@ def _partition_by(texts: Sequence[str], schema: StructType, column: str) -> Part
             raise bad_option(f"option partitionBy: {problem}")
         kind = None if name not in types else plain_arrow_schema(StructType([schema[name]])).field(0).type
         selected.setdefault(name, Selected(name, None, kind))
-    names = [text.partition("=")[0] for text in texts]
+    names = [text.partition("=")[0] for text in arguments]
     if names and set(types) <= set(names):
         raise bad_option("option partitionBy: the files would contain no column: remove a partition column")
     return PartitionBy(tuple(selected[name] for name in names), declared=frozenset(names))
@@ -149,7 +149,7 @@ class _Writer:
             files = list(self.destination.write_no_rows(empty).files)
         if files and isinstance(files[0], StagedFile):
             partitions = [partition_texts(file.name.split("/")[:-1]) for file in files]
-            values = {name: [texts.get(name) for texts in partitions] for name in partition_by.names}
+            values = {name: [partition.get(name) for partition in partitions] for name in partition_by.names}
             partition_by.check_derived(self.destination.dest, [name for name in values if {*values[name]} == {None}])
             if batch is None:
                 warn_of_null_partitions(values, rows)

@@ -266,12 +266,12 @@ class SelectList(ExpressionRewriter):
         def path_with(*further: exp.Expr) -> exp.JSONExtract:
             return path_node(variant.copy(), [*(step.copy() for step in steps), *further])
 
-        fields = use.table.fields_at(hit.column.name or "", VariantPath(steps_of(below())))
+        fields = use.table.fields_at(hit.column.name or "", VariantPath(steps_of(path_with())))
         if not fields.names:
             raise SqlError(f"{text}: no object with fields is known at this path; list the fields instead")
         keys, warning = fields.selected(text.removesuffix(".*"))
         self.context.warnings += [] if warning is None else [warning]
-        paths = [below(exp.JSONPathKey(this=key)) for key in keys]
+        paths = [path_with(exp.JSONPathKey(this=key)) for key in keys]
         return [
             path if name == key or not key else exp.alias_(path, name, quoted=True)
             for key, name, path in zip(keys, distinct_names(keys), paths, strict=True)

@@ -235,7 +235,6 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
     version: int  # The version, or the id of the snapshot; 0 for a table without any.
     uri: str  # The location, for errors.
     files: FileSet  # All data files.
-    has_written: bool = True  # Whether the tasks of the change may have written files.
 
     @cached_property
     def job(self) -> str:
@@ -243,12 +242,12 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
         return f"{uuid.uuid4().hex}-"
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """If the block, which plans a change and runs its tasks, fails, remove the files that they have written."""
+    def writing(self, *, may_write: bool = True) -> Iterator[None]:
+        """If the block fails, remove the files that the change has written; `may_write`: whether there may be any."""
         try:
             yield
         except BaseException:
-            if self.has_written:  # to find the files, all of the table are listed
+            if may_write:  # to find the files, all of the table are listed
                 with suppress(Exception):
                     self.plan({}).write.remove_files()
             raise

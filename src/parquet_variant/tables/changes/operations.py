@@ -82,9 +82,7 @@ def run_change(
     def run(current: ChangeableTable[File]) -> ChangeResult:
         if current.current.has_recorded(batch):
             return ChangeResult(current.version, files_total=len(current.files), committed=False)
-        current.has_written = False
-        with current.writing():
-            change = plan(current)
+        change = plan(current)
         changed, rows = change.changed, change.rows
         result = ChangeResult(
             version=current.version,
@@ -162,7 +160,9 @@ def replace_where(table: ChangeableTable[Any], options: ChangeOptions, data: Any
                     "or the condition"
                 )
                 raise TableError(problem, reason="outside-condition", row=int((~is_inside).argmax()))
-        return with_inserts(deletes.run(current, options.engine, "replace", advice=None), changes, new)
+        change = deletes.run(current, options.engine, "replace", advice=None)
+        with current.writing():
+            return with_inserts(change, changes, new)
 
     return run_change(table, "WRITE", plan, options.batch)
 
@@ -256,7 +256,8 @@ class Merge(Record):
         def plan(table: ChangeableTable[Any]) -> TableChange[Any]:
             rows = RowChange.of(table, self.options, self.clauses, join=self.join, dry_run=dry_run)
             change = rows.run(table, self.options.engine, "merge")
-            inserts = rows.inserted(table, change.files)
+            with table.writing(may_write=bool(change.changed)):
+                inserts = rows.inserted(table, change.files)
             clauses = [
                 {"when": clause.kind, "action": clause.action, "predicate": clause.predicate} for clause in self.clauses
             ]
@@ -267,7 +268,8 @@ class Merge(Record):
                 hints=(*change.hints, *rows.context.take_warnings()),
                 parameters={"predicate": self.join.condition, "clauses": clauses},
             )
-            return with_inserts(change, rows.plan, [inserts]) if len(inserts) and not dry_run else change
+            with table.writing():
+                return with_inserts(change, rows.plan, [inserts]) if len(inserts) and not dry_run else change
 
         return run_change(self.target, "MERGE", plan, self.options.batch, dry_run=dry_run)
 

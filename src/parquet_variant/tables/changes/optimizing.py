@@ -21,7 +21,7 @@ from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.operations.rewrite import FooterChange, OptimizeResult, Paths, pack_files
 from parquet_variant.inference.infer import ShreddedRows, find_drift_of_files
 from parquet_variant.inference.profile import Profile
-from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.engine import Engine, ThreadEngine
 from parquet_variant.io.filesystems import read_errors, write_errors
 from parquet_variant.layouts.layout import find_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -46,8 +46,6 @@ def optimize(
     min_saving: float = 0.02,
     dry_run: bool = False,
     rewrite_all: bool = False,
-    threads: int | None = 1,
-    progress: Progress | None = None,
     engine: Engine | None = None,
     **options: Any,
 ) -> OptimizeResult:
@@ -55,7 +53,7 @@ def optimize(
 
     On a conflict, it is planned again on the newest version.
     """
-    workers = engine_or_threads(engine, threads, progress)
+    workers = engine or ThreadEngine(1)
 
     def run(table: ChangeableTable[Any]) -> OptimizeResult:
         plan: Any = table.plan(options)
@@ -114,7 +112,7 @@ def annotate(
 
     On a conflict, it is planned again on the newest version.
     """
-    workers = engine_or_threads(engine, None, None)
+    workers = engine or ThreadEngine()
 
     def run(table: ChangeableTable[Any]) -> tuple[str, ...]:
         plan: Any = table.plan({})

@@ -197,13 +197,13 @@ class RowChange(Record):
         The change conflicts with files with such rows that other commits add. If no row matches, see `_hints`.
         """
         opened = self.files(table, table.files) if files is None else files
-        table.has_written = not self.dry_run
-        done = engine.run(step, partial(change_rows, self), table.to_files(opened))
-        table.has_written = any(change.is_changed for change in done)
+        with table.writing(may_write=not self.dry_run):
+            done = engine.run(step, partial(change_rows, self), table.to_files(opened))
         self.context.add(change.context for change in done)
         counts = (len(c.matched) if self.condition is not None else c.rows_deleted + c.rows_updated for c in done)
         # A repeated batch may match no row.
-        hints = self._hints(table, None if any(counts) or table.batch is not None else advice)
+        with table.writing(may_write=any(change.is_changed for change in done)):
+            hints = self._hints(table, None if any(counts) or table.batch is not None else advice)
         parameters = {"predicate": self.clauses[0].predicate or "true"}
         return TableChange(
             opened, done, lambda added: len(self.files(table, added)) > 0, parameters=parameters, hints=hints

@@ -131,10 +131,10 @@ def write_vector(
 
 def partition_column(files: pa.Table, field: Field) -> pa.Array:
     """Return the value of a partition column in each file (rows of `Snapshot.files`)."""
-    texts = one_chunk(pc.map_lookup(files["partitionValues"], field.physical_name, "first")).dictionary_encode()
-    distinct = [partition_array(text, field.type, 1) for text in texts.dictionary.to_pylist()]
+    strings = one_chunk(pc.map_lookup(files["partitionValues"], field.physical_name, "first")).dictionary_encode()
+    distinct = [partition_array(text, field.type, 1) for text in strings.dictionary.to_pylist()]
     values = pa.concat_arrays(distinct) if distinct else partition_array(None, field.type, 0)
-    return values.take(texts.indices)
+    return values.take(strings.indices)
 
 
 def partition_keys(files: pa.Table, fields: Sequence[Field]) -> list[tuple[str | None, ...]]:

@@ -56,9 +56,9 @@ def decode_bounds(text: str) -> dict[VariantPath, Variant]:
     return pruning.bounds_from_bytes(z85.decode(text))
 
 
-def decode_bounds_array(texts: pa.Array) -> pa.StructArray:
-    """Return a column of Z85 texts as `tables.pruning.bounds_array` does; unreadable texts become null."""
-    return pruning.bounds_array(z85.decode_array(texts))
+def decode_bounds_array(encoded: pa.Array) -> pa.StructArray:
+    """Return a column of Z85 strings as `tables.pruning.bounds_array` does; unreadable strings become null."""
+    return pruning.bounds_array(z85.decode_array(encoded))
 
 
 # The statistics of a file, or a part of them: values, and further trees by name.
@@ -232,7 +232,7 @@ class StatsTable(Record):
     # Columns ``numRecords``, ``minValues``, ``maxValues`` and ``nullCount``; the last three are structs of physical
     # names. Bounds of Variants are Z85 text.
     table: pa.Table
-    texts: pa.Array
+    json: pa.Array
     parsed: pa.ChunkedArray | None = None  # The `stats_parsed` column, for files without JSON.
 
     @property
@@ -243,7 +243,7 @@ class StatsTable(Record):
     @cached_property
     def _has_offsets(self) -> pa.Array:
         """Whether each file has times with an offset: it is in whole minutes, but offsets before 1972 have seconds."""
-        return pc.fill_null(pc.match_substring_regex(self.texts, _OFFSET), False)
+        return pc.fill_null(pc.match_substring_regex(self.json, _OFFSET), False)
 
     def get(self, kind: str, place: Place) -> pa.ChunkedArray:
         """Return one statistic of one column: ``minValues``, ``maxValues``, ``nullCount`` or ``numRecords``."""
@@ -368,9 +368,9 @@ def with_json_stats(files: pa.Table, schema: StructType) -> pa.Table:
     if not pc.any(rows).as_py():
         return without_parsed
     parsed = files["stats_parsed"].filter(rows).combine_chunks()
-    texts = iter(_json_texts(parsed, schema))
+    json_rows = iter(_json_texts(parsed, schema))
     pairs = zip(rows.to_pylist(), stats.to_pylist(), strict=True)
-    merged = [next(texts) if is_parsed else text for is_parsed, text in pairs]
+    merged = [next(json_rows) if is_parsed else text for is_parsed, text in pairs]
     index = without_parsed.column_names.index("stats")
     return without_parsed.set_column(index, "stats", pa.array(merged, pa.large_string()))
 
@@ -387,8 +387,8 @@ def _json_texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
                 continue
             if kind == VARIANT and pa.types.is_struct(column.type):
                 bounds = pruning.parsed_bounds(column).to_pylist()
-                texts = [None if row is None else z85.encode(row["metadata"] + row["value"]) for row in bounds]
-                _put(rows, (name, *place), texts)
+                encoded = [None if row is None else z85.encode(row["metadata"] + row["value"]) for row in bounds]
+                _put(rows, (name, *place), encoded)
             elif kind == VARIANT:
                 _put(rows, (name, *place), [text if isinstance(text, str) else None for text in column.to_pylist()])
             elif isinstance(kind, PrimitiveType):

@@ -79,13 +79,13 @@ def _marked_tail(group: bytes) -> bytes:
     return word[missing:]
 
 
-def decode_array(texts: pa.Array) -> pa.Array:
-    r"""Return a column of Z85 texts as ``large_binary``; texts that `decode` refuses become null.
+def decode_array(encoded: pa.Array) -> pa.Array:
+    r"""Return a column of Z85 strings as ``large_binary``; strings that `decode` refuses become null.
 
     >>> decode_array(pa.array(["HelloWorld", None, "?"])).to_pylist()
     [b'\x86O\xd2o\xb5Y\xf7[', None, None]
     """
-    parts = binary_parts(texts)
+    parts = binary_parts(encoded)
     lengths = np.diff(parts.offsets)
     with suppress(DeltaError):
         if not (lengths % 5).any():
@@ -93,7 +93,7 @@ def decode_array(texts: pa.Array) -> pa.Array:
             data = _groups(characters[parts.offsets[0] : parts.offsets[-1]])
             valid = parts.valid if len(parts.valid) else None
             return binary_array(lengths // 5 * 4, np.frombuffer(data, np.uint8), valid, pa.large_binary())
-    rows = [None if text is None else or_none(partial(decode, text)) for text in texts.to_pylist()]
+    rows = [None if text is None else or_none(partial(decode, text)) for text in encoded.to_pylist()]
     return pa.array(rows, pa.large_binary())
 
 

@@ -396,8 +396,8 @@ class _Writer:
             path = quote(location.removeprefix(self.base), safe=URI_SAFE)
             if not location.startswith(self.base):
                 path = quote(absolute_location(location), safe=f"{URI_SAFE}:")
-            texts = self.columns.partition_texts(file)
-            values = {shared.fields_at(self.schema, (f.name,))[0].physical_name: text for f, text in texts}
+            strings = self.columns.partition_texts(file)
+            values = {shared.fields_at(self.schema, (f.name,))[0].physical_name: text for f, text in strings}
             stats = statistics.dump_stats(self.stats(file))
             add = Add(path, values, file.size, now_millis(), True, stats, rows=file.record_count)
             yield self.with_vector(add, by_location[file.path])

@@ -136,8 +136,8 @@ def path_statistics(file: DataFile, f: shared.Field) -> Iterator[tuple[Any, ...]
             continue
         with suppress(VariantError, ValueError, OverflowError):
             values = [side.to_python() for side in sides]
-            texts = (repr(value) if isinstance(value, float) else str(value) for value in values)
-            yield f.id, path_text(path), kind, None, file.record_count, None, *texts, None, None
+            strings = (repr(value) if isinstance(value, float) else str(value) for value in values)
+            yield f.id, path_text(path), kind, None, file.record_count, None, *strings, None, None
 
 
 def path_text(path: VariantPath) -> str:

@@ -170,11 +170,11 @@ class ParquetFilesSource(Source):
 
     @cached_property
     def _sources(self) -> dict[str, ParquetSource]:
-        texts = [partition_texts(file.path.split("/")[:-1]) for file in self._stored]
-        partitions: list[Partition] = [()] * len(texts)
-        if any(texts):
+        strings = [partition_texts(file.path.split("/")[:-1]) for file in self._stored]
+        partitions: list[Partition] = [()] * len(strings)
+        if any(strings):
             _, declared = declared_partitions(*self._storage.filesystem(""))
-            partitions = typed_partitions(texts, [declared] * len(texts))
+            partitions = typed_partitions(strings, [declared] * len(strings))
         return {
             f"{self.location}/{file.path}": ParquetSource(path, filesystem, file.size, partition)
             for file, partition in zip(self._stored, partitions, strict=True)

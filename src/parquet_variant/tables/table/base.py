@@ -21,6 +21,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, bad_option, check_choice, check_session, without_secrets
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.commit_journal import of_current_files
+from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.filesystems import absolute, path_text
 from parquet_variant.support.choices import Errors, InputFormat, OnConflict, OnError, OnInexact, SqlEngine
 from parquet_variant.support.lazy_names import has_method, registered_method
@@ -124,19 +125,18 @@ class TableBase:
         if self._options.engine is not None and self.format in ("delta", "iceberg"):
             # Raises for an unknown option before a job runs.
             WriterOptions.of({name: passed[name] for name in passed if name not in parameters and name != "file_bytes"})
-        if "engine" in parameters and self._options.engine is not None:
-            passed["engine"] = self._engine(passed.pop("progress", None))
-            passed.pop("threads", None)
+        if "engine" in parameters:
+            passed["engine"] = self._engine(keywords.get("threads"), keywords.get("progress"))
         run: Callable[[], _Result] = partial(function, target, *arguments, **passed)
         # Rows may be a stream, which cannot be read again.
         is_repeatable = operation not in ("append", "overwrite", "commit_files")
         return of_current_files(run) if is_repeatable else run()
 
-    def _engine(self, progress: Any) -> Any:
+    def _engine(self, threads: int | None, progress: Any) -> Any:
         """Return the engine that runs the tasks of an operation."""
         engine = self._options.engine
         if engine is None or hasattr(engine, "reduce"):
-            return engine
+            return engine or ThreadEngine(threads, progress)
         check_session(engine)
         return registered_method("SparkSession.engine")(engine, progress)
 

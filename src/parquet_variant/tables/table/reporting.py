@@ -94,8 +94,8 @@ class ReportingMethods(TableBase):
         ...     pv.open(folder).validate().violations
         []
         """
-        is_delta = self.format == "delta"
-        return table_of_files(self)._run("validate", column=column, limit=limit, threads=threads, delta=is_delta)
+        options = {"column": column, "limit": limit, "threads": threads, "unannotated": self.format == "delta"}
+        return table_of_files(self)._run("validate", **options)
 
     def profile(self, **options: Any) -> Profile:
         """Profile the paths: types, shares, ranges and lengths; see `pv.profile`."""

@@ -129,7 +129,7 @@ class Table(ChangingMethods):
         (2, 1)
         """
         options: dict[str, Any] = {"file_bytes": file_bytes, "progress": progress, **files}
-        options |= {} if threads is None else {"threads": threads}
+        options["threads"] = 1 if threads is None and self.format in ("delta", "iceberg") else threads
         if drop_shredding:
             if reshred or schema is not None or policy is not None or dry_run:
                 raise bad_option("drop_shredding= cannot be combined with reshred=, schema=, policy= or dry_run=")

@@ -108,14 +108,14 @@ def choose_values(root: SchemaNode, name: str | None, file: str) -> VariantColum
 
     The text is that of the type ``arrow.json``; `variant_storage` parses it.
     """
-    texts = [node for node in root.children if node.logical == "JSON" and name in (None, node.name)]
-    if not texts or (name is None and find_variants(root)):
+    json_nodes = [node for node in root.children if node.logical == "JSON" and name in (None, node.name)]
+    if not json_nodes or (name is None and find_variants(root)):
         return choose_column(root, name, file)
-    if len(texts) > 1:
-        names = ", ".join(node.name for node in texts)
+    if len(json_nodes) > 1:
+        names = ", ".join(node.name for node in json_nodes)
         problem = f"the file has several columns of JSON text: choose one with column=, from {names}"
         raise VariantFileError(problem, reason="several-variant-columns", file=file)
-    return VariantColumn(texts[0].name, texts[0], "unshredded", texts[0].repetition == "repeated")
+    return VariantColumn(json_nodes[0].name, json_nodes[0], "unshredded", json_nodes[0].repetition == "repeated")
 
 
 def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection[str] = ()) -> SchemaNode:

@@ -281,8 +281,8 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
     Raises `VariantFileError` if a path does not exist, a directory has no Parquet files, or a glob matches no file.
     """
     files = list_files(source, filesystem).values()
-    texts = [partition_texts(relative.split("/")[:-1]) for _, relative in files]
-    if not any(texts):
+    strings = [partition_texts(relative.split("/")[:-1]) for _, relative in files]
+    if not any(strings):
         return [file for file, _ in files]
     declared: dict[str, Mapping[str, pa.DataType]] = {}
     types = []
@@ -295,7 +295,7 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
         if root not in declared:
             declared[root] = declared_partitions(file.filesystem, root)[1]
         types.append(declared[root])
-    partitions = typed_partitions(texts, types)
+    partitions = typed_partitions(strings, types)
     return [replace(file, partition=partition) for (file, _), partition in zip(files, partitions, strict=True)]
 
 

@@ -59,7 +59,7 @@ class SchemaNode:
     path: tuple[str, ...]  # The names from the root, which is not included, to the node.
     repetition: str  # ``"required"``, ``"optional"`` or ``"repeated"``.
     physical: str | None  # The physical type of a leaf, such as ``"INT32"``; None for a group.
-    # The logical type as the shredding specification spells it, such as ``"INT(8, true)"``; empty without a logical type.
+    # The logical type as the shredding specification spells it, such as ``"INT(8, true)"``, or empty.
     logical: str
     children: list[SchemaNode] = field(default_factory=list)  # The fields of a group.
     leaf: int | None = None  # The number of the leaf column in the file; None for a group.

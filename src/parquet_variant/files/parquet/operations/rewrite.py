@@ -42,7 +42,7 @@ from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.commit_journal import Journal, visible_files
 from parquet_variant.io.directories import data_file_names, partition_texts, types_to_declare
-from parquet_variant.io.engine import Engine, Progress, check_interrupted, engine_or_threads
+from parquet_variant.io.engine import Engine, ThreadEngine, check_interrupted
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, read_errors, write_errors
 from parquet_variant.io.parallel import grouped, in_order
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, atomic_file, check_target, recover, staged_job
@@ -157,13 +157,11 @@ def rewrite(
     on_conflict: OnConflict = "error",
     filesystem: fs.FileSystem | None = None,
     mode: FileMode = "error",
-    threads: int | None = None,
-    progress: Progress | None = None,
     engine: Engine | None = None,
     **write: Unpack[FileKeywords],
 ) -> list[FileInfo]:
     """Rewrite files; memory is limited to one row group per thread; see `Table.rewrite`."""
-    engine = engine_or_threads(engine, threads, progress)
+    engine = engine or ThreadEngine()
     check_choice("layout", layout, get_args(Layout), optional=True)
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
     WriterOptions.of(write)  # Check options before files are read.
@@ -409,8 +407,6 @@ class FilesToOptimize(ABC):
         min_saving: float = 0.02,
         column: str | None = None,
         dry_run: bool = False,
-        threads: int | None = None,
-        progress: Progress | None = None,
         engine: Engine | None = None,
         **write: Unpack[FileKeywords],
     ) -> OptimizeResult:
@@ -418,7 +414,7 @@ class FilesToOptimize(ABC):
 
         See `Table.optimize`.
         """
-        self, engine = cls(column, write), engine_or_threads(engine, threads, progress)
+        self, engine = cls(column, write), engine or ThreadEngine()
         root = path_text(path).rstrip("/")
         system, base = filesystem_of(root)
         if info_of(system, base).type != fs.FileType.Directory:

@@ -158,8 +158,8 @@ def offset_index(placed: PlacedChunk, chunk: ColumnChunk) -> bytes:
         for at, page in zip(placed.page_offsets, pages, strict=True)
     ]
     is_text = chunk.leaf.type.physical == Physical.BYTE_ARRAY
-    texts = (I64, [page.text_bytes for page in pages]) if is_text else None
-    return encode_struct((1, LIST, (STRUCT, locations)), (2, LIST, texts))
+    sizes = (I64, [page.text_bytes for page in pages]) if is_text else None
+    return encode_struct((1, LIST, (STRUCT, locations)), (2, LIST, sizes))
 
 
 def column_index(chunk: ColumnChunk) -> bytes | None:

@@ -20,7 +20,7 @@ from parquet_variant.files.parquet.format.arrow_schema import LeafColumn, Physic
 from parquet_variant.files.parquet.format.facts import OWN_WRITER, PAGE_ERRORS, FileFacts, footer_metadata
 from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.files.parquet.format.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftError, encode_struct
-from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, GroupCache
+from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, GroupCache, Page
 from parquet_variant.files.parquet.pages.encodings import Encoding, codec_name, compressor, is_encodable
 from parquet_variant.files.parquet.pages.file_writer import PlacedChunk, PlacedGroup, encoded_footer
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, loaded
@@ -166,11 +166,11 @@ class StoredFile(FileFacts):
         data = read_at(self.source, struct[thrift.OFFSET_INDEX], struct[thrift.OFFSET_INDEX_SIZE])
         index, _ = thrift.read_value(data, 0, STRUCT)
         locations = index[thrift.LOCATIONS]
-        texts = index.get(thrift.TEXT_BYTES) or [None] * len(locations)
+        sizes = index.get(thrift.TEXT_BYTES) or [None] * len(locations)
         first_rows = [place[thrift.FIRST_ROW] for place in locations]
         pages: list[PagePlace] = []
         after = start = chunk_start(metadata)
-        for place, first, end, text_bytes in zip(locations, first_rows, [*first_rows[1:], rows], texts, strict=True):
+        for place, first, end, text_bytes in zip(locations, first_rows, [*first_rows[1:], rows], sizes, strict=True):
             page = PagePlace(place[thrift.PAGE_AT], place[thrift.PAGE_SIZE], first, end - first, text_bytes)
             if not 0 <= first < end <= rows or page.start < after or page.size <= 0:
                 raise ThriftError("an offset index is damaged")

@@ -80,12 +80,12 @@ def plain_strings(page: pa.Buffer, count: int) -> PackedStrings:
     """Return the `count` strings of a PLAIN page. Raises ValueError if they do not fill it."""
     if not 0 <= 4 * count <= page.size:
         raise ValueError("a page has more strings than bytes")
-    texts = acquire_result(np.int32, count + 1), acquire_result(np.uint8, page.size - 4 * count)
+    buffers = acquire_result(np.int32, count + 1), acquire_result(np.uint8, page.size - 4 * count)
     is_sound, is_ascii = values.plain_strings(
-        buffer_address(page), buffer_address(page) + page.size, texts[0], address_of(texts[1])
+        buffer_address(page), buffer_address(page) + page.size, buffers[0], address_of(buffers[1])
     )
     _check(is_sound)
-    return PackedStrings(*texts, is_ascii)
+    return PackedStrings(*buffers, is_ascii)
 
 
 def _check(is_sound: bool) -> None:
@@ -216,10 +216,10 @@ class ChunkPages:
 
     def spans(self, starts: Int64s, sizes: Int64s) -> int:
         """Fill in the addresses and sizes of byte arrays (size 0 for a null row); return the sum of sizes."""
-        texts = self.strings
+        packed = self.strings
         indices = np.empty(self.rows if self.has_indices else 0, np.int32)
         total = chunks.chunk_spans(
-            self.pages, self.max_definition, address_of(texts.data), texts.offsets, indices, self.valid, starts, sizes
+            self.pages, self.max_definition, address_of(packed.data), packed.offsets, indices, self.valid, starts, sizes
         )
         _check(total >= 0)
         for page in self.pages.tolist():
@@ -270,12 +270,12 @@ def _strings_of_entries(nulls: pa.Buffer | None, indices: Int32s, starts: Int32s
 
 def without_dictionary(column: pa.DictionaryArray) -> pa.StringArray:
     """Return the strings of a column that `leaf_values` made, or of some of its rows, without the dictionary."""
-    indices, texts = column.indices, column.dictionary
-    if column.type != DICTIONARY or indices.offset or texts.offset or not len(texts):
+    indices, dictionary = column.indices, column.dictionary
+    if column.type != DICTIONARY or indices.offset or dictionary.offset or not len(dictionary):
         return column.dictionary_decode()
     nulls, numbers = indices.buffers()
-    _, stops, data = texts.buffers()
-    rows, starts = np.frombuffer(numbers, np.int32, len(indices)), np.frombuffer(stops, np.int32, len(texts) + 1)
+    _, stops, data = dictionary.buffers()
+    rows, starts = np.frombuffer(numbers, np.int32, len(indices)), np.frombuffer(stops, np.int32, len(dictionary) + 1)
     strings = _strings_of_entries(nulls, rows, starts, buffer_address(data))
     return column.dictionary_decode() if strings is None else strings  # which raises the error
 

@@ -99,8 +99,8 @@ class Violations(Record, frozen=False):
 _MAX_DIGITS = {"INT32": 9, "INT64": 18, "BYTE_ARRAY": 38}
 
 
-def check_schema(column: VariantColumn, violations: Violations, delta: bool) -> bool:
-    """Record every rule that the column's schema breaks; whether its values can be checked at all."""
+def check_schema(column: VariantColumn, violations: Violations, *, unannotated: bool) -> bool:
+    """Record every rule that the column's schema breaks, and return whether its values can be checked."""
     node = column.node
     if column.layout not in ("unshredded", "final"):
         violations.add(
@@ -121,7 +121,7 @@ def check_schema(column: VariantColumn, violations: Violations, delta: bool) -> 
             elif part.is_list and part.logical != "LIST":
                 violations.add("not-a-list", f"{part.dotted} has the shape of a list but no LIST annotation")
         return True
-    if not (node.annotated or (delta and column.layout == "unshredded")):
+    if not (node.annotated or (unannotated and column.layout == "unshredded")):
         violations.add("no-annotation", "the group has no VARIANT annotation; `variant annotate` adds it")
     if (metadata := node.child("metadata")) is None:
         violations.add("no-metadata", "the group has no metadata column")

@@ -94,7 +94,7 @@ def validate(
     filesystem: fs.FileSystem | None = None,
     limit: int = 1000,
     threads: int | None = None,
-    delta: bool = False,  # Whether the files are those of Delta tables: unshredded Variants need no annotation.
+    unannotated: bool = False,  # Whether unshredded Variants need no annotation, as in Delta tables.
 ) -> ValidationReport:
     """Check files, including every value, against the specification of shredding and encoding; see `Table.validate`."""
     check_count("limit", limit)
@@ -112,7 +112,7 @@ def validate(
             for variant in variants:
                 names.add(variant.name)
                 violations = Violations(file.name, variant.name, limit)
-                is_readable = rules.check_schema(variant, violations, delta)
+                is_readable = rules.check_schema(variant, violations, unannotated=unannotated)
                 value_traits = _check(file, variant, violations, workers) if is_readable else []
                 traits.setdefault(file.name, {"parquet"}).update(value_traits, schema_traits(variant))
                 report.violations += violations.violations
@@ -123,7 +123,9 @@ def validate(
     for rule in engine_rules():
         # A column without the annotation is a struct by its declaration.
         always = rule.result != "struct"
-        files = [name for name, of_file in traits.items() if rule.matches(of_file) and (always or "annotated" in of_file)]
+        files = [
+            name for name, of_file in traits.items() if rule.matches(of_file) and (always or "annotated" in of_file)
+        ]
         if files and rule.result != "reads":
             engine = f"{rule.engine} {rule.versions}"
             report.engines.append(EngineNote(engine, rule.effect, rule.evidence, len(files), files[0]))

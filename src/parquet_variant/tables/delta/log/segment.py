@@ -374,10 +374,10 @@ def _commit_texts(storage: Storage, commits: Sequence[StorageFile]) -> Iterator[
     ranges = [(commit, start) for commit in commits for start in range(0, max(commit.size, 1), PART_BYTES)]
     # Object stores are read by several threads, without reading far ahead.
     threads = 1 if isinstance(storage, LocalStorage) else READERS
-    texts = in_order(lambda place: read(*place), ranges, threads, ahead=0)
+    contents = in_order(lambda place: read(*place), ranges, threads, ahead=0)
     part: list[bytes] = []
     size = 0
-    for (commit, start), text in zip(ranges, texts, strict=True):
+    for (commit, start), text in zip(ranges, contents, strict=True):
         is_end = start + PART_BYTES >= commit.size
         part.extend([text, b"\n"] if is_end else [text])
         size += len(text)

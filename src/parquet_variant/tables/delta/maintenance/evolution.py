@@ -20,6 +20,7 @@ import pyarrow as pa
 from parquet_variant.errors import DeltaError, TableError, check_count
 from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
 from parquet_variant.io.directories import ICEBERG_METADATA, is_inside, table_directories
+from parquet_variant.io.engine import Engine
 from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables import schema as shared
@@ -363,11 +364,11 @@ class _UnshreddedTable(DeltaTable):
         return _UnshreddedTable(load_snapshot(self.before.storage))
 
 
-def drop_shredding(table: DeltaTable, *, file_bytes: int | None = None, **options: Any) -> OptimizeResult:
+def drop_shredding(table: DeltaTable, *, engine: Engine | None = None, **options: Any) -> OptimizeResult:
     """Rewrite all files unshredded and remove the feature from the protocol, in one commit; see `Table.optimize`."""
     if not features.has_feature(table.current.protocol.reader_features, features.SHREDDING):
         return OptimizeResult(version=table.version)
-    return optimize(_UnshreddedTable(table.current), file_bytes=file_bytes, rewrite_all=True, **options)
+    return optimize(_UnshreddedTable(table.current), engine=engine, rewrite_all=True, **options)
 
 
 def add_columns(current: Snapshot, columns: pa.Schema | shared.StructType | str) -> CommitResult:
@@ -457,11 +458,11 @@ def _check_mapping(current: Snapshot, participle: str) -> None:
 
 def _check_unused(current: Snapshot, name: str) -> None:
     configuration = current.metadata.configuration
-    texts = {key: text for key, text in configuration.items() if key.startswith("delta.constraints.")}
+    expressions = {key: text for key, text in configuration.items() if key.startswith("delta.constraints.")}
     for f in current.schema.fields:
         for key in ("delta.generationExpression", "delta.invariants"):
             if key in f.metadata:
-                texts[f"column {f.name}"] = str(f.metadata[key])
-    for owner, text in texts.items():
+                expressions[f"column {f.name}"] = str(f.metadata[key])
+    for owner, text in expressions.items():
         if re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", text):
             raise DeltaError(f"column {name!r} is used by {owner} ({text}): remove that first", reason="column-in-use")

@@ -336,9 +336,9 @@ def read_schema(schema: pa.Schema | shared.StructType | str) -> shared.StructTyp
         raise DeltaError(problem, reason="bad-schema")
     columns = []
     for column, arrow in zip(shared.from_arrow_schema(schema).fields, schema, strict=True):
-        texts = {key.decode(): value.decode() for key, value in (arrow.metadata or {}).items()}
-        metadata: dict[str, Any] = {name: text for name, text in texts.items() if name in _COLUMN_METADATA}
-        for name, text in texts.items():
+        entries = {key.decode(): value.decode() for key, value in (arrow.metadata or {}).items()}
+        metadata: dict[str, Any] = {name: text for name, text in entries.items() if name in _COLUMN_METADATA}
+        for name, text in entries.items():
             if name.startswith("delta.identity."):
                 metadata[name] = text
                 with suppress(ValueError):  # Arrow keeps numbers and booleans as strings.

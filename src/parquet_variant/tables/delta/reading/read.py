@@ -91,8 +91,8 @@ def _nulls(stats: StatsTable, place: Place) -> tuple[bool | Mask, bool | Mask]:
 
 def _variants(stats: StatsTable, kind: str, place: Place) -> list[VariantArray]:
     """Return the bounds of the Variant column: those of the log's JSON, then those of checkpoints."""
-    texts, parsed = _statistic(stats, kind, place), stats.parsed_variant(kind, place)
-    sources = [] if texts is None else [decode_bounds_array(texts)]
+    encoded, parsed = _statistic(stats, kind, place), stats.parsed_variant(kind, place)
+    sources = [] if encoded is None else [decode_bounds_array(encoded)]
     sources += [] if parsed is None else [parsed_bounds(parsed)]
     return [VariantArray(source) for source in sources]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
-from parquet_variant.io.engine import Progress
+from parquet_variant.io.engine import Engine
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
@@ -180,12 +180,10 @@ class IcebergTable(ChangeableTable[snapshots.TableFile]):
         )
 
 
-def drop_shredding(
-    table: IcebergTable, *, threads: int | None = 1, progress: Progress | None = None, **options: Any
-) -> OptimizeResult:
+def drop_shredding(table: IcebergTable, *, engine: Engine | None = None, **options: Any) -> OptimizeResult:
     """Rewrite all files with unshredded Variants, in one commit that changes no row; see `Table.optimize`."""
     schema = {".".join(place): ShreddingSchema.variant() for place in variant_paths(table.schema)}
-    return optimize(table, schema=schema, threads=threads, progress=progress, **options)
+    return optimize(table, schema=schema, engine=engine, **options)
 
 
 class RewriteManifestsResult(Record):

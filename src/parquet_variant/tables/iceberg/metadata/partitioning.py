@@ -440,7 +440,7 @@ class SortOrder(Record):
 
 
 def sort_order_of(fields: Sequence[str], schema: Schema, *, order_id: int = 1) -> SortOrder:
-    """Return a sort order of texts such as ``"ts desc nulls last"`` or ``"bucket(4, id)"``.
+    """Return a sort order of strings such as ``"ts desc nulls last"`` or ``"bucket(4, id)"``.
 
     Raises `IcebergError`: reason ``"unknown-column"`` or ``"bad-partitioning"``.
     """

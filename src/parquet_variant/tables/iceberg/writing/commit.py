@@ -101,16 +101,16 @@ def batch_updates(metadata: TableMetadata, branch: str, change: SnapshotChange, 
 
     Engines that rewrite files do not repeat the summaries of the snapshots that they expire.
     """
-    records = {name: text for name, text in metadata.properties.items() if name.startswith(_RECORDS)}
+    recorded = {name: text for name, text in metadata.properties.items() if name.startswith(_RECORDS)}
     if change.is_replacement:
-        return properties_updates({}, list(records))
+        return properties_updates({}, list(recorded))
     records, removed = dict(change.loads), []
     if change.forgets_loads:
-        loads = {name: text for name, text in records.items() if name.startswith(LOAD_PROPERTY)}
+        loads = {name: text for name, text in recorded.items() if name.startswith(LOAD_PROPERTY)}
         prefix = f"{_OVERWRITTEN}{snapshot_id}."
         records |= {f"{prefix}{name.removeprefix(LOAD_PROPERTY)}": text for name, text in loads.items()}
         listed = {str(number) for number in metadata.snapshots}
-        expired = [n for n, t in records.items() if n.startswith(_OVERWRITTEN) and t.rpartition("@")[2] not in listed]
+        expired = [n for n, t in recorded.items() if n.startswith(_OVERWRITTEN) and t.rpartition("@")[2] not in listed]
         removed = [*(name for name in loads if name not in change.loads), *expired]
     if change.batch is not None:
         records[batch_key(change.batch[0], branch)] = str(change.batch[1])

@@ -327,9 +327,9 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
     def new_path(self, partition: tuple[Any, ...]) -> str:
         """Return a unique path for a new file of a partition, relative to the directory of data files."""
         values = zip(self.spec.fields, partition, self._result_types, strict=bool(partition))
-        texts = [(f.name, schemas.partition_text(raw, f.transform.name, kind)) for f, raw, kind in values]
+        strings = [(f.name, schemas.partition_text(raw, f.transform.name, kind)) for f, raw, kind in values]
         directories = "".join(
-            f"{quote_plus(name)}={quote_plus('null' if text is None else text)}/" for name, text in texts
+            f"{quote_plus(name)}={quote_plus('null' if text is None else text)}/" for name, text in strings
         )
         path = f"{directories}{self.new_name()}.parquet"
         if not self.write_properties.is_default(OBJECT_STORAGE):

@@ -1,6 +1,6 @@
 """Numbers, booleans, dates and times from text, and conversions to narrower numbers, as Spark casts them.
 
-Owns the accepted texts, with years beyond Python's 1 to 9999; rounding to a narrower number; time zones by name; and
+Owns the accepted strings, with years beyond Python's 1 to 9999; rounding to a narrower number; time zones by name; and
 the conversion between an instant and the local time of a zone. Dates and times are integers: days or nanoseconds since
 1970-01-01. Leaves types and nulls to `values`, and writing text to `json_writer`.
 """
@@ -29,7 +29,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _HEX_FLOAT = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
 _NOT_FINITE = re.compile(r"(?ai:[+-]?inf(?:inity)?|nan)")
-# int() does not accept longer texts, and no target holds such a number.
+# int() does not accept longer strings, and no target holds such a number.
 _MAX_DIGITS = 4000
 
 
