@@ -247,17 +247,3 @@ class ThreadEngine(Engine):
                 pool.shutdown(wait=False, cancel_futures=True)
         failed = next((future for future in futures if not future.cancelled() and future.exception()), None)
         return [future.result() for future in ([failed] if failed else futures)]
-
-
-def engine_or_threads(engine: Engine | None, threads: int | None, progress: Progress | None) -> Engine:
-    """Return the engine that a user passed, or else one that runs tasks in threads.
-
-    >>> engine_or_threads("spark", None, None)
-    Traceback (most recent call last):
-    parquet_variant.errors.VariantError: engine is 'spark': leave it out, or give an engine of parquet_variant
-    """
-    if engine is None:
-        return ThreadEngine(threads, progress)
-    if not hasattr(engine, "reduce"):
-        raise bad_option(f"engine is {engine!r}: leave it out, or give an engine of parquet_variant")
-    return engine

@@ -20,7 +20,7 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_ta
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, TableError, VariantError, check_mapping
 from parquet_variant.files.parquet.format.files import ParquetSource, open_file
-from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.engine import Engine
 from parquet_variant.layouts.layout import tree_of_schema
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import TypeTree, common_numeric
@@ -43,18 +43,9 @@ class ChangeOptions(Record):
     batch: Batch | None = None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        engine: Engine | None = None,
-        threads: int | None = 1,
-        progress: Progress | None = None,
-        zone: str = "UTC",
-        batch: Batch | None = None,
-        **files: Any,
-    ) -> ChangeOptions:
+    def of(cls, engine: Engine, *, zone: str = "UTC", batch: Batch | None = None, **files: Any) -> ChangeOptions:
         """Return options as users give them."""
-        return cls(engine_or_threads(engine, threads, progress), files, zone, batch)
+        return cls(engine, files, zone, batch)
 
 
 def all_rows(data: Any) -> list[pa.Table]:

@@ -141,7 +141,7 @@ def ingest(
     """Read JSON and write it shredded: all rows, or nothing."""
     from parquet_variant.ingestion.job import IngestJob
     from parquet_variant.ingestion.request import IngestRequest
-    from parquet_variant.io.engine import engine_or_threads
+    from parquet_variant.io.engine import ThreadEngine
     from parquet_variant.io.filesystems import absolute
     from parquet_variant.tables.creating import format_of_destination
 
@@ -184,8 +184,8 @@ def ingest(
         # Checks run before the JVM starts.
         job = IngestJob(request)
         with spark_session(progress, engine) as session:
-            tasks = None if session is None else registered_method("SparkSession.engine")(session, progress)
-            result = job.run(engine_or_threads(tasks, threads, progress), report_warning)
+            spark = None if session is None else registered_method("SparkSession.engine")(session, progress)
+            result = job.run(spark or ThreadEngine(threads, progress), report_warning)
     if openlineage is not None:
         from parquet_variant.integrations.openlineage import save_event
 

@@ -81,7 +81,7 @@ class DeltaDestination(TableDestination):
 def open_delta(request: WriteRequest) -> DeltaDestination | None:
     """Open the table; return None if it exists and the mode is ``"ignore"``."""
     dest, mode, names = request.dest, request.mode, request.partition_by.names
-    current = write.existing_table(open_storage(dest))
+    current = write.table_or_empty_place(open_storage(dest))
     if current is not None:
         if is_kept(f"the Delta table {dest}", mode, dest, DeltaError):
             return None

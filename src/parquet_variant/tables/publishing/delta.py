@@ -30,7 +30,7 @@ from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPER
 from parquet_variant.tables.delta.protocol.schema_merging import MODE
 from parquet_variant.tables.delta.reading.read import FileColumns
 from parquet_variant.tables.delta.writing.data_files import URI_SAFE
-from parquet_variant.tables.delta.writing.write import existing_table, planned_table
+from parquet_variant.tables.delta.writing.write import existing_table, planned_table, table_or_empty_place
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, physical_place
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile
@@ -238,7 +238,8 @@ def publish_delta(source: Source, to: str | None, options: Mapping[str, str] | N
     """
     uri = normal_location(source.location) if to is None else to
     storage = open_storage(uri, options or source.options, allow_outside=True)
-    current = existing_table(storage, is_copy=absolute_location(uri) == absolute_location(source.location))
+    is_copy = absolute_location(uri) == absolute_location(source.location)
+    current = existing_table(storage) if is_copy else table_or_empty_place(storage)
     if current is not None:
         _check_unchanged(current, source)
     columns = source.columns(None, 0)

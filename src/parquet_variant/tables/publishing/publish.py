@@ -223,8 +223,9 @@ class ParquetFilesSource(Source):
             with open_file(source) as opened:
                 variants = tuple(variant.path for variant in find_variants(opened.schema))
                 info = FileInfo(
-                    opened.name, opened.facts.rows(), source.size, opened.metadata.num_row_groups, variants,
-                    opened.facts.may_hide_nan, opened.facts.footer,
+                    path=opened.name, rows=opened.facts.rows(), bytes=source.size,
+                    row_groups=opened.metadata.num_row_groups, variants=variants,
+                    may_hold_nan=opened.facts.may_hide_nan, footer=opened.facts.footer,
                 )  # fmt: skip
                 bounds = {place: _variant_bounds(info, place, opened) for place in variants}
             collected = footer_metrics(info, leaf_columns(columns.schema.struct), {}, bounds)
@@ -385,5 +386,5 @@ class VortexFilesSource(ParquetFilesSource):
                 write_shredded_parquet(converted[target], str(local))
 
         existing = {file.path for file in self._storage.list(_DIRECTORY)}
-        ThreadEngine(None, None).run("convert", convert, [target for target in converted if target not in existing])
+        ThreadEngine().run("convert", convert, [target for target in converted if target not in existing])
         return [file for file in parquet_files(self._storage) if file.path in converted]

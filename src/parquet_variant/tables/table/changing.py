@@ -30,10 +30,11 @@ CHANGES_OF_ROWS = (
 class ChangingMethods(ReportingMethods):
     """The methods that change rows."""
 
-    def _change(self, operation: str, *arguments: Any, options: Mapping[str, Any], **keywords: Any) -> Any:
+    def _change(self, operation: str, *arguments: Any, options: dict[str, Any], **keywords: Any) -> Any:
         """Run an operation of `tables.changes` with the options that all changes of rows have."""
         options = {name: value for name, value in options.items() if value is not None or name == "threads"}
-        changes = ChangeOptions.of(engine=self._engine(options.get("threads", 1), options.get("progress")), **options)
+        engine = self._engine(options.pop("threads", 1), options.pop("progress", None))
+        changes = ChangeOptions.of(engine, **options)
         WriterOptions.of(changes.files)  # Raises for an unknown option before a task runs.
         return self._run(operation, changes, *arguments, **keywords)
 

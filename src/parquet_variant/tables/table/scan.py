@@ -17,7 +17,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.ops.interop.display import html_table, shown_columns
 from parquet_variant.ops.interop.tables import ArrowResult
-from parquet_variant.query.selection import PlannedQuery, late_time_hints
+from parquet_variant.query.selection import PlannedQuery, late_time_hints, with_late_time_hints
 from parquet_variant.support.fork_safety import cached_property
 
 _Result = TypeVar("_Result")
@@ -75,11 +75,9 @@ class Scan(ArrowResult):
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in tables of at least one row, in the order of files and rows; warns as `to_arrow`."""
-        late_times = dict[str, None]()
-        for part in self.begun():
-            late_times |= dict.fromkeys(late_time_hints(part))
-            yield part
-        self._warn(late_times)
+        hints = dict[str, None]()
+        yield from with_late_time_hints(self.begun(), hints)
+        self._warn(hints)
 
     def begun(self) -> Iterator[pa.Table]:
         """Return the tables of `batches`, of which the first has been read; the warnings are those of `plan`."""

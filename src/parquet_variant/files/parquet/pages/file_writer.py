@@ -395,8 +395,10 @@ class PageFileWriter:
             self._write(page.body)
             plain_size += len(page.header) + page.plain_bytes
         chunk.pages = [page._replace(header=b"", body=b"") for page in chunk.pages]
-        size = self._position - start
-        return PlacedChunk(start, size, plain_size, b"", chunk, self._codec, dictionary_at, offsets)
+        return PlacedChunk(
+            start, self._position - start, plain_size,
+            chunk=chunk, codec=self._codec, dictionary_at=dictionary_at, page_offsets=offsets,
+        )  # fmt: skip
 
     def close(self, key_values: Mapping[str, str]) -> tuple[bytes, int]:
         """Write pending rows, indexes and the footer with key-value metadata; return the footer and the file size."""

@@ -145,9 +145,11 @@ class FilePatcher(PageFileWriter):
     def finish(self, target: FilePath, key_values: Mapping[str, str], nulls: Mapping[Place, int]) -> FileInfo:
         """Write the footer; return a description of the file."""
         footer, size = self.close(key_values)
-        rows, file = [group.rows for group in self._groups], self._file
-        may_hold_nan = _NO_NAN not in key_values
-        return FileInfo(str(target), sum(rows), size, len(rows), file.annotated, may_hold_nan, footer, nulls)
+        rows = [group.rows for group in self._groups]
+        return FileInfo(
+            path=str(target), rows=sum(rows), bytes=size, row_groups=len(rows), variants=self._file.annotated,
+            may_hold_nan=_NO_NAN not in key_values, footer=footer, null_rows=nulls,
+        )  # fmt: skip
 
 
 class FilePatch(Record):

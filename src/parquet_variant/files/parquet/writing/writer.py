@@ -349,7 +349,10 @@ class VariantWriter:
             raise
         self._done = True
         annotated = self._annotated or (column.path for column in find_variants(parse_schema(footer, self.path)))
-        self.info = FileInfo(self.path, self.rows, size, self._groups, tuple(annotated), self._nan, footer, self._nulls)
+        self.info = FileInfo(
+            path=self.path, rows=self.rows, bytes=size, row_groups=self._groups, variants=tuple(annotated),
+            may_hold_nan=self._nan, footer=footer, null_rows=self._nulls,
+        )  # fmt: skip
         return self.info
 
     def abort(self) -> None:

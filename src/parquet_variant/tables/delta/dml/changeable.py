@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError, check_choice
 from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.staging import is_kept
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.support.choices import Mode
@@ -221,7 +222,7 @@ def write(
     if where is not None and mode != "overwrite":
         raise DeltaError(f"where= needs mode 'overwrite', but mode is {mode!r}", reason="bad-argument")
     storage = open_storage(table, storage_options)
-    current = writing.existing_table(storage)
+    current = writing.table_or_empty_place(storage)
     if current is not None and is_kept(f"the Delta table {storage.uri}", mode, storage.uri, DeltaError):
         return CommitResult(current.version, committed=False)
     if current is None:
@@ -240,7 +241,8 @@ def write(
             raise DeltaError(problem, reason="bad-argument")
         from parquet_variant.tables.changes.operations import replace_where
 
-        result = replace_where(DeltaTable(current), ChangeOptions.of(**options), data, where)
+        changes = ChangeOptions.of(ThreadEngine(options.pop("threads", 1)), **options)
+        result = replace_where(DeltaTable(current), changes, data, where)
         return CommitResult(result.version, committed=result.version > current.version)
     run = writing.overwrite if mode == "overwrite" else writing.append
     return run(current, data, **options)

@@ -335,7 +335,7 @@ def create(
 ) -> Snapshot:
     """Create an empty table; see `pv.create`."""
     storage = open_storage(table, storage_options)
-    if existing_table(storage) is not None:
+    if table_or_empty_place(storage) is not None:
         raise table_exists(storage)
     planned = planned_table(
         storage, read_schema(schema), partition_by, properties, shredding, preview, name=name, description=description
@@ -383,13 +383,19 @@ def _creation(planned: Snapshot, operation: str, **content: Any) -> Transaction:
     return Transaction(operation, parameters, protocol=planned.protocol, metadata=metadata, **content)
 
 
-def existing_table(storage: Storage, *, is_copy: bool = False) -> Snapshot | None:
-    """Return the newest version; None if the table can be created, perhaps as a copy of the table in its place."""
+def existing_table(storage: Storage) -> Snapshot | None:
+    """Return the newest version of a table; None if there is no table, whatever else the path has."""
     try:
         return load_snapshot(storage)
     except TableError as error:
         if error.reason != "not-a-table":
             raise
-    if not is_copy:
-        refuse_files_in(storage, "delta")
     return None
+
+
+def table_or_empty_place(storage: Storage) -> Snapshot | None:
+    """Return the newest version of a table; None if it can be created. Raises `TableError` for files in its place."""
+    current = existing_table(storage)
+    if current is None:
+        refuse_files_in(storage, "delta")
+    return current
