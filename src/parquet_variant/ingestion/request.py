@@ -328,9 +328,7 @@ def json_columns_and_paths(
 
 def _checked_readers(readers: Any, schema: ShreddingSchema | None, policy: Policy | None) -> Policy | None:
     """Return the policy with the engines for which paths must be fast to read."""
-    readers = (readers,) if isinstance(readers, str) else readers
-    if not isinstance(readers, Iterable):
-        raise bad_option(f"readers is {readers!r}: give duckdb, spark or a list of these")
+    readers = strings_of("readers", readers)
     for path, leaf in schema.leaves() if schema is not None and "spark" in readers else ():
         if leaf.kind == "primitive" and leaf.type is not None and is_unreadable_by_spark(leaf.type):
             raise VariantError(
@@ -342,7 +340,7 @@ def _checked_readers(readers: Any, schema: ShreddingSchema | None, policy: Polic
         return policy
     if policy is not None and not isinstance(policy, AutoPolicy):
         raise VariantError("readers= requires the policy auto: remove readers= or policy=", reason="bad-policy")
-    return replace(policy or AutoPolicy(), readers=tuple(readers))
+    return replace(policy or AutoPolicy(), readers=readers)
 
 
 def _with_json_text(rows: Any, json_columns: Iterable[str]) -> pa.Table:

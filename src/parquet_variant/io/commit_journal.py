@@ -23,7 +23,7 @@ from typing import TypeVar
 
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import TableError, VariantFileError
 from parquet_variant.io.directories import PARTITION_TYPES, is_hidden
 from parquet_variant.io.filesystems import path_text, read_errors
 from parquet_variant.io.temporaries import JobOwner
@@ -158,12 +158,15 @@ def visible_entries(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInf
 
 
 def of_current_files(read: Callable[[], _Result]) -> _Result:
-    """Return the result of `read`, which is called again if a commit to a directory replaced files meanwhile."""
-    for _ in range(_READS - 1):
+    """Return the result of `read`, called again if a commit to a directory, or a vacuum, removed files meanwhile."""
+    for attempt in range(_READS - 1):
         try:
             return read()
         except VariantFileError as error:
             if error.reason not in ("not-found", "files-changed", "conflict"):
+                raise
+        except TableError as error:
+            if error.reason != "missing-file" or attempt > 0:  # a version is removed once
                 raise
     return read()
 

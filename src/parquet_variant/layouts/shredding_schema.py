@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant.errors import SchemaError, check_mapping
+from parquet_variant.errors import SchemaError, check_column_name, check_mapping
 from parquet_variant.layouts import storage_shape
 from parquet_variant.layouts.layout import tree_of_layout, tree_of_parquet
 from parquet_variant.layouts.storages import storage_type, tree_from_arrow, tree_to_arrow
@@ -152,8 +152,7 @@ class ShreddingSchema(Printed):
         """
         check_mapping("fields", fields, SchemaError)
         for name in fields:
-            if not isinstance(name, str) or any("\ud800" <= character <= "\udfff" for character in name):
-                raise SchemaError(f"field name {name!r} is not valid Unicode", reason="bad-name")
+            check_column_name(name)
         return cls("object", fields=tuple((name, _node(fields[name])) for name in sorted(fields)))
 
     @classmethod

@@ -38,7 +38,7 @@ from parquet_variant.files.vortex.writer import VortexColumn, VortexFileInfo, ch
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.directories import VORTEX_SUFFIX
-from parquet_variant.io.engine import Engine, ThreadEngine
+from parquet_variant.io.engine import Engine, ThreadEngine, check_interrupted
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema
@@ -183,6 +183,7 @@ class _Form(Record):
                     schemas[name] = infer_shredding_schema(compress_json(reader.json_texts(opened, name), shred=False))
 
         def convert(storage: pa.StructArray, place: Place) -> pa.StructArray:
+            check_interrupted()
             array = VariantArray(storage)
             schema = self.schema if place == main else schemas.get(place[0]) if len(place) == 1 else None
             layout = self.layout

@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import check_names, strings_of
 from parquet_variant.inference.columns import (
     ColumnType,
     best_column,
@@ -174,10 +174,8 @@ class AutoPolicy(Record):
 
     def __post_init__(self) -> None:
         check_constants(self)
-        readers = (self.readers,) if isinstance(self.readers, str) else tuple(self.readers)
-        if unknown := [reader for reader in readers if reader not in _READERS]:
-            words = f"unknown reader {unknown[0]!r}: use {', '.join(_READERS)}"
-            raise VariantError(words, reason="bad-policy")
+        readers = strings_of("readers", self.readers)
+        check_names("reader", readers, _READERS)
         object.__setattr__(self, "readers", readers)
 
     def choose(self, profile: Profile) -> InferenceResult:

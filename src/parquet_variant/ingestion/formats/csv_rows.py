@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.errors import JsonError, VariantFileError, bad_option
+from parquet_variant.errors import JsonError, VariantFileError, bad_option, strings_of
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.records import Record
 
@@ -82,8 +82,7 @@ class CsvOptions(Record):
         for name in ("header", "infer_types"):
             if not isinstance(value := getattr(self, name), bool) and not (name == "header" and value is None):
                 raise bad_option(f"{name} is {value!r}: use True or False")
-        null_values = (self.null_values,) if isinstance(self.null_values, str) else tuple(self.null_values)
-        object.__setattr__(self, "null_values", null_values)
+        object.__setattr__(self, "null_values", strings_of("null_values", self.null_values))
 
     def detected(self, head: bytes, name: str) -> CsvOptions:
         """Return the options, completed with the delimiter, quote and header of the first bytes of a text."""

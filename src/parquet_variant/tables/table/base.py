@@ -112,14 +112,14 @@ class TableBase:
 
     def _run(self, operation: str, /, *arguments: Any, **keywords: Any) -> _Result:  # type: ignore[type-var]
         """Call the function of an operation, with the options of `pv.open` that it has; None stands for its default."""
-        function, target = self._function(operation)
+        function, is_own = self._function(operation)
         parameters = signature(function).parameters
         passed = {
             name: value
             for name in ("catalog", "branch", "storage_options", "filesystem", "column", "allow_outside", "text")
             if name in parameters and (value := getattr(self._options, name))
         }
-        if self._options.filesystem is not None and target is not self and "filesystem" not in parameters:
+        if self._options.filesystem is not None and is_own and "filesystem" not in parameters:
             raise bad_option(f"filesystem= is not supported by {operation} of {self._kind}: pass a URI instead")
         passed |= accepted_keywords(function, keywords, f"{operation} for {self._kind}")
         if self._options.engine is not None and self.format in ("delta", "iceberg"):
@@ -127,7 +127,10 @@ class TableBase:
             WriterOptions.of({name: passed[name] for name in passed if name not in parameters and name != "file_bytes"})
         if "engine" in parameters:
             passed["engine"] = self._engine(keywords.get("threads"), keywords.get("progress"))
-        run: Callable[[], _Result] = partial(function, target, *arguments, **passed)
+
+        def run() -> _Result:
+            return function(self._target(operation) if is_own else self, *arguments, **passed)
+
         # Rows may be a stream, which cannot be read again.
         is_repeatable = operation not in ("append", "overwrite", "commit_files")
         return of_current_files(run) if is_repeatable else run()
@@ -140,13 +143,13 @@ class TableBase:
         check_session(engine)
         return registered_method("SparkSession.engine")(engine, progress)
 
-    def _function(self, operation: str) -> tuple[Callable[..., Any], Any]:
-        """Return the function of an operation with its first argument: the target, or this table for all formats."""
+    def _function(self, operation: str) -> tuple[Callable[..., Any], bool]:
+        """Return the function of an operation, and whether it is that of the format, which takes the target."""
         of_format, shared = f"{self.format.title()}Table.{operation}", f"Table.{operation}"
         if has_method(of_format):
-            return registered_method(of_format), self._target(operation)
+            return registered_method(of_format), True
         if has_method(shared):
-            return registered_method(shared), self
+            return registered_method(shared), False
         formats = [name for name in get_args(TableFormat) if has_method(f"{name.title()}Table.{operation}")]
         raise self._unsupported(operation, formats)
 
@@ -199,7 +202,7 @@ class TableBase:
         >>> pv.open(pv.parse_json(['{"id": 1, "at": {"x": 0.5}}'])).paths()
         {'$.at.x': 'decimal(2,1)', '$.id': 'bigint'}
         """
-        return self._run("paths", column=column or self._options.column)
+        return self._run("paths", column=column)
 
     # ---- rows
 
@@ -399,7 +402,7 @@ class TableBase:
         >>> pv.sql("SELECT max(id) AS m FROM v", v=view).to_pylist()
         [{'m': 1}]
         """
-        return self._run("typed", column=column or self._options.column, names=names)
+        return self._run("typed", column=column, names=names)
 
     def lazy(
         self, columns: Mapping[str, Any] | Sequence[str] | None = None, where: Any = None, *, column: str | None = None
@@ -422,7 +425,7 @@ class TableBase:
         >>> events.filter(pl.col("n") > 1).collect().to_dicts()
         [{'n': 2}]
         """
-        return registered_method("Table.lazy")(self, columns, where, column=column or self._options.column)
+        return self._run("lazy", columns, where, column=column)
 
     def to_ibis(self, columns: Any = None, where: Any = None, *, connection: Any = None) -> Any:
         """Return a table of ibis over DuckDB, which reads the rows when an expression is executed.
@@ -457,9 +460,8 @@ class TableBase:
         column
             The Variant column, if there are several.
         """
-        view = registered_method("Table.sql_view")
-        text: str = view(self, columns, name=name, engine=engine, column=column or self._options.column)
-        return text
+        view: Callable[..., str] = registered_method("Table.sql_view")
+        return view(self, columns, name=name, engine=engine, column=column or self._options.column)
 
 
 def accepted_keywords(function: Callable[..., Any], keywords: Mapping[str, Any], operation: str) -> dict[str, Any]:
