@@ -340,7 +340,7 @@ def make_files(folder: Path) -> None:
 
 
 def compare(points: tuple[Point, ...] = POINTS) -> list[dict[str, str | None]]:
-    """Run every program: what it printed, ``"yes"`` if nothing; None if it failed or there is none."""
+    """Run every program: what it printed, ``"yes"`` if nothing; None if it failed or does not exist."""
     found = []
     with tempfile.TemporaryDirectory() as files:
         make_files(Path(files))

@@ -155,7 +155,7 @@ def _polars(path: Path) -> Any:
 
 
 def _elsewhere(python: str, script: str, paths: list[Path]) -> list[Any] | None:
-    """The answers of a reader in another environment; None where there is none."""
+    """The answers of a reader in another environment; None without a reader."""
     if not Path(python).exists():
         return None
     # A file: with `python -c`, PySpark's client looks for a whole Spark.

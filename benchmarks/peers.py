@@ -17,7 +17,7 @@ ROW_GROUP_ROWS = 122_880
 
 @cache
 def duckdb(threads: int) -> Any:
-    """A DuckDB connection with so many threads."""
+    """A DuckDB connection with a number of threads."""
     import duckdb as module
 
     connection = module.connect()

@@ -128,7 +128,7 @@ def _file_rows(megabytes: int) -> int:
 
 
 def _table(path: Path, kind: str, megabytes: int) -> Path:
-    """A table of about so many megabytes."""
+    """A table of about that many megabytes."""
     for number in range(_FILES):
         columns = _columns(number, _file_rows(megabytes))
         if kind == "variant":

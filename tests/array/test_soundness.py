@@ -89,7 +89,7 @@ def test_unsound_text_is_refused() -> None:
         pv.cast_to_variant(_binary([0, _SIZE, 0], pa.string()))
 
 
-def test_text_that_is_no_utf8_is_a_fault_of_its_row_only() -> None:
+def test_text_that_is_not_utf8_is_a_fault_of_its_row_only() -> None:
     texts = pa.Array.from_buffers(
         pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"x\xff")]
     )

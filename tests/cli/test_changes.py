@@ -71,7 +71,7 @@ def test_delete_update_and_merge(variant: Run, table: Path, tmp_path: Path) -> N
         ("update", "--set", "k=1"), ("update", "--all"),
     ],
 )  # fmt: skip
-def test_what_is_not_said_clearly_is_refused(variant: Run, table: Path, words: tuple[str, ...]) -> None:
+def test_ambiguous_options_are_refused(variant: Run, table: Path, words: tuple[str, ...]) -> None:
     assert variant(words[0], table, *words[1:]).code == 2
     assert pv.open(table).snapshot.version == 0
 

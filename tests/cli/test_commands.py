@@ -249,7 +249,7 @@ def test_rewrite_through_spark_gives_the_same(
     assert "already exists" in again.error
 
 
-def test_a_reader_that_leaves_is_no_failure(tmp_path: Path, earthquakes: Path) -> None:
+def test_a_reader_that_leaves_is_not_a_failure(tmp_path: Path, earthquakes: Path) -> None:
     source = tmp_path / "many.json"
     source.write_text('{"a": "some text to fill the pipe"}\n' * 20_000)
     pv.ingest(source, tmp_path / "out", schema="a string")

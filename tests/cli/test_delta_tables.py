@@ -104,7 +104,7 @@ def test_shredding_is_switched_off_and_dropped(variant: Run, table: Path) -> Non
     assert variant("table", "set", table, "delta.enableVariantShredding").code == 2
 
 
-def test_what_is_no_table_is_named(variant: Run, tmp_path: Path, earthquakes: Path) -> None:
+def test_a_path_that_is_not_a_table_is_named(variant: Run, tmp_path: Path, earthquakes: Path) -> None:
     for command in (["history"], ["vacuum"], ["restore", "--version", 0]):
         done = variant(command[0], earthquakes, *command[1:])
         assert (done.code, str(earthquakes) in done.error) == (1, True), command

@@ -168,7 +168,7 @@ def test_a_column_that_is_null_throughout_may_have_no_type() -> None:
     assert extract_path(storage, "$", pa.string()).to_pylist() == ["1"]
 
 
-def test_what_is_no_variant_is_refused() -> None:
+def test_a_value_that_is_not_a_variant_is_refused() -> None:
     with pytest.raises(pv.VariantError):
         extract_path(pa.array([{"x": 1}]), "$", pa.int64())
 

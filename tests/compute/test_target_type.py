@@ -41,7 +41,7 @@ def test_names_are_read(name: str, arrow: pa.DataType) -> None:
     [("", 0), ("strin", 0), ("array<int", 9), ("array<int>>", 10), ("decimal(39)", 0), ("decimal(x)", 8),
      ("struct<a>", 8), ("map<string>", 10), ("int;", 3), ("array<é>", 6), ("array<" * 200, 600)],
 )  # fmt: skip
-def test_what_is_no_type_is_refused_with_its_offset(name: str, offset: int) -> None:
+def test_an_invalid_type_is_refused_with_its_offset(name: str, offset: int) -> None:
     with pytest.raises(pv.VariantError) as caught:
         as_target(name)
     assert caught.value.reason == "bad-type"

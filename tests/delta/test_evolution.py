@@ -203,7 +203,7 @@ def test_an_old_log_is_cleaned_up(tmp_path: Path) -> None:
         assert len(pv.open(tmp_path, version=version).to_arrow()) == version + 1
 
 
-def test_a_commit_is_no_older_than_the_one_before_it_when_a_log_is_cleaned_up(tmp_path: Path) -> None:
+def test_a_commit_is_not_older_than_the_one_before_it_when_a_log_is_cleaned_up(tmp_path: Path) -> None:
     for n in range(4):
         pv.write(tmp_path, {"n": [n]}, format="delta", mode="append")
     pv.open(pv.open(tmp_path, version=2).snapshot).checkpoint()

@@ -99,7 +99,7 @@ def test_a_log_without_protocol_or_metadata_is_refused(tmp_path: Path, left_out:
         _ = pv.open(tmp_path).snapshot
 
 
-def test_no_log_is_no_table(tmp_path: Path) -> None:
+def test_a_directory_without_a_log_is_not_a_table(tmp_path: Path) -> None:
     with pytest.raises(TableError) as caught:
         _ = pv.open(tmp_path, format="delta").snapshot
     assert caught.value.reason == "not-a-table"

@@ -299,7 +299,7 @@ def refuses_or_does(table: Path, reasons: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("path", ["http://[bad", "a\ud800b", "x" * 5000])
-def test_a_path_that_is_none_is_refused(make_table: Any, path: str) -> None:
+def test_an_invalid_path_is_refused(make_table: Any, path: str) -> None:
     table = make_table(3)
     rewrite_log(table, set_path(path))
     assert refuses_or_does(table, {"outside-table", "broken-log", "cannot-read", "missing-file", "cannot-open"})
@@ -316,7 +316,7 @@ def test_a_path_that_is_none_is_refused(make_table: Any, path: str) -> None:
         {},
     ],
 )
-def test_a_deletion_vector_that_is_none_is_refused(make_table: Any, vector: dict[str, Any]) -> None:
+def test_an_invalid_deletion_vector_is_refused(make_table: Any, vector: dict[str, Any]) -> None:
     table = make_table(3, properties={"delta.enableDeletionVectors": True})
     (table / "x.bin").write_bytes(b"\x01" * 40)
 
@@ -363,7 +363,7 @@ def test_a_deletion_vector_of_billions_in_a_few_bytes_ends(make_table: Any) -> N
         (("fields", 2, "name"), "\ud800"),
     ],
 )
-def test_a_schema_that_is_none_is_refused(make_table: Any, place: tuple[Any, ...], value: Any) -> None:
+def test_an_invalid_schema_is_refused(make_table: Any, place: tuple[Any, ...], value: Any) -> None:
     table = make_table(3, partition_by=["p"], properties={"delta.columnMapping.mode": "name"})
 
     def change(action: dict[str, Any]) -> None:
@@ -437,7 +437,7 @@ def test_vacuum_keeps_files_that_links_inside_of_the_table_lead_to(make_table: A
 @pytest.mark.parametrize(
     "cdc", [5, [1], {"path": 5}, {"size": 1}, {"path": "a\ud800", "partitionValues": {}, "size": 1}]
 )
-def test_change_data_that_is_none_is_refused(make_table: Any, cdc: Any) -> None:
+def test_invalid_change_data_is_refused(make_table: Any, cdc: Any) -> None:
     table = make_table(3)
     with (table / "_delta_log" / f"{0:020}.json").open("a") as log:
         log.write(json.dumps({"cdc": cdc}) + "\n")

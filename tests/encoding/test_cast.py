@@ -209,7 +209,7 @@ def test_offsets_are_read(name: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "z", "+19", "+01:60", "+1:234", "Mars/Olympus", "utc", "UTC+", "../etc/passwd"])
-def test_what_is_no_zone_is_refused(name: str) -> None:
+def test_an_unknown_zone_is_refused(name: str) -> None:
     with pytest.raises(CastError) as caught:
         zone_of(name)
     assert caught.value.reason == "bad-zone"

@@ -98,7 +98,7 @@ def test_json_is_explored_before_any_ingest_and_its_bad_lines_are_passed_over(tm
     assert _paths(document)["$.b.c"]["chosen"] == 1
 
 
-def test_what_is_not_there_is_said(tmp_path: Path, table: Path) -> None:
+def test_missing_data_is_reported(tmp_path: Path, table: Path) -> None:
     for source, options in (
         (tmp_path / "nothing", {}),
         (table, {"column": "other"}),

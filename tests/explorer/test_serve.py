@@ -70,7 +70,7 @@ def test_rows_are_answered_by_sql(server: ExploreServer) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "DROP TABLE t", "SELECT nothing FROM t", "COPY t TO 'x.csv'", 5, "SELECT"])
-def test_what_is_no_query_is_an_error_in_one_line(server: ExploreServer, text: Any) -> None:
+def test_an_invalid_query_is_an_error_in_one_line(server: ExploreServer, text: Any) -> None:
     status, found = _sql(server, text)
     assert status == 200
     assert found["error"]

@@ -69,6 +69,6 @@ def test_one_value_a_slice_a_shredded_array_and_the_type() -> None:
     assert pv.variant_explode(array[:0], outer=True).num_rows == 0
 
 
-def test_a_conflict_is_no_row_to_pass_over() -> None:
+def test_a_conflict_is_not_a_row_to_pass_over() -> None:
     with pytest.raises(pv.SchemaError):
         pv.variant_explode(pa.array([1]), errors="null")

@@ -61,7 +61,7 @@ def test_files_are_not_sorted_by_nested_columns(tmp_path):
 
 
 @pytest.mark.parametrize("zone", [None, 1, "", "\ud800", "Nope/Zone"])
-def test_what_is_no_zone_is_refused(zone, tmp_path):
+def test_an_unknown_zone_is_refused(zone, tmp_path):
     with pytest.raises(pv.VariantError) as caught:
         pv.variant_get(ARRAY, "$.a", "timestamp", zone=zone)
     assert caught.value.reason == "bad-zone"

@@ -48,7 +48,7 @@ ONE_VALUES = [{"a": 1}, "abc", b"abc", bytearray(b"a"), {1, 2}, 5, None, pv.Vari
 
 
 @pytest.mark.parametrize("value", ONE_VALUES)
-def test_one_value_is_no_column(value: Any) -> None:
+def test_one_value_is_not_a_column(value: Any) -> None:
     for operation in (pv.VariantArray.from_pylist, pv.VariantArray.from_variants, pv.cast_to_variant):
         with pytest.raises(pv.SchemaError) as caught:
             operation(value)

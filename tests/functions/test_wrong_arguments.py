@@ -82,7 +82,7 @@ SCHEMA = pv.ShreddingSchema.from_ddl("a int")
         SCHEMA.get,
     ],
 )
-def test_what_is_no_path_is_reported(use, path):
+def test_an_invalid_path_is_reported(use, path):
     with pytest.raises(pv.PathError, match=r"a path is a \w+: give a string"):
         use(path)
 
@@ -103,7 +103,7 @@ def test_a_path_is_made_of_its_text_by_its_class_too():
         lambda number: pv.parse_json("{}", max_size=number),
     ],
 )
-def test_what_is_no_number_is_reported(use, number):
+def test_an_invalid_number_is_reported(use, number):
     with pytest.raises(pv.VariantError, match="give an integer from") as caught:
         use(number)
     assert caught.value.reason == "bad-option"

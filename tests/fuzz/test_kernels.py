@@ -301,7 +301,7 @@ def test_types_and_nulls(value: pv.Variant) -> None:
     assert outcome(lambda: pv.schema_of_variant(array).to_pylist()[1]) == outcome(lambda: pv.schema_of_variant(value))
 
 
-def test_names_that_metadata_lacks_are_no_names_of_residuals() -> None:
+def test_names_that_metadata_lacks_are_not_names_of_residuals() -> None:
     field = pa.struct([("value", pa.binary()), ("typed_value", pa.int64())])
     storage = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.struct([("a", field)]))])
     residual = bytes.fromhex("02 01 01 00 01 00")  # an object whose one field has id 1

@@ -225,7 +225,7 @@ def test_csv_of_any_line_end_has_all_rows(end: str, size: int) -> None:
     ]
 
 
-def test_a_header_alone_is_no_row() -> None:
+def test_a_header_alone_is_not_a_row() -> None:
     for text in (b"a,b", b'"a","b"', b"a,b\r", b"a,b\r\n\r\n"):
         assert list(CsvReader(CsvOptions(), "a.csv").read(iter([text]))) == []
 

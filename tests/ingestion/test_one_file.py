@@ -66,7 +66,7 @@ def test_bad_lines_lie_next_to_the_file_or_end_the_job(source: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("options", [{"format": "delta"}, {"partition_by": "n=$.n:int"}])
-def test_what_is_no_file_is_refused(source: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_path_that_is_not_a_file_is_refused(source: Path, tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(pv.VariantError, match="one_file"):
         pv.ingest(source, tmp_path / "q.parquet", one_file=True, **options)
 

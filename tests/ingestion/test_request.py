@@ -70,7 +70,7 @@ def test_what_cannot_be_is_refused_before_anything_is_looked_at(tmp_path, option
 
 
 @pytest.mark.parametrize("sources", [None, 5, [None], [b"a"], b"a"])
-def test_what_is_no_path_is_refused(tmp_path, sources):
+def test_an_invalid_path_is_refused(tmp_path, sources):
     with pytest.raises(pv.VariantError):
         pv.ingest(sources, tmp_path / "out")
     assert not list(tmp_path.iterdir())

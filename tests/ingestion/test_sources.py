@@ -235,7 +235,7 @@ def test_broken_containers_are_errors_not_short_reads(tmp_path: Path) -> None:
         (b"ARROW1\0\0", "an Arrow file"),
     ],
 )
-def test_what_is_no_json_is_named(head: bytes, words: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_json_is_named(head: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(head)
     with pytest.raises(VariantFileError, match=words):
         list(open_chunks(InputFile(str(tmp_path / "a.json"))))
@@ -330,7 +330,7 @@ def test_links_that_lead_back_end_no_glob(tmp_path: Path) -> None:
     assert names == ["a/y.json", "x.json"]
 
 
-def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_name_that_is_not_text_is_named(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.json")).write_bytes(b"")
     with pytest.raises(VariantFileError, match="is not Unicode"):
         find_input_files(tmp_path)

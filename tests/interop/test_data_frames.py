@@ -147,7 +147,7 @@ def test_a_relation_of_duckdb_is_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [5, "text", [1, 2], {"a": object()}, {}, {"a": [1], "b": [1, 2]}])
-def test_what_is_no_rows_is_refused(data: Any, tmp_path: Path) -> None:
+def test_data_that_is_not_rows_is_refused(data: Any, tmp_path: Path) -> None:
     with pytest.raises(pv.VariantError):
         pv.write(tmp_path / "a.parquet", data)
 

@@ -50,7 +50,7 @@ def test_a_path_that_cannot_be_is_refused(take, path, monkeypatch, tmp_path, usg
 
 
 @pytest.mark.parametrize("path", [None, 3, b"a.parquet", io.BytesIO(b""), ["a.parquet", None], [[3]]])
-def test_what_is_no_path_is_refused(path):
+def test_an_invalid_path_is_refused(path):
     for take in ((lambda path: pv.open(path).read()), TAKERS["scan"], (lambda path: pv.open(path).inspect())):
         with pytest.raises(pv.VariantFileError) as caught:
             take(path)

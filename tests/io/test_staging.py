@@ -93,7 +93,7 @@ def test_a_destination_with_data_follows_the_mode(dest):
         open_staging(str(dest), "error")
 
 
-def test_a_file_and_a_delta_table_are_no_destination(tmp_path):
+def test_a_file_and_a_delta_table_are_not_destinations(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
     for name in ("file", "delta"):

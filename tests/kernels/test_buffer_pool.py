@@ -75,7 +75,7 @@ def test_what_is_lent_comes_back_when_nothing_uses_it_any_more() -> None:
 
 
 @pytest.mark.usefixtures("empty_pool")
-def test_no_more_than_so_much_comes_back() -> None:
+def test_no_more_memory_than_the_limit_is_kept() -> None:
     arrays = [acquire_result(np.uint8, 60 << 20) for _ in range(4)]
     del arrays
     assert len(buffer_pool.returned_blocks) == 2

@@ -110,7 +110,7 @@ def test_a_wrong_number_of_arguments_is_refused() -> None:
         first(np.zeros(3, np.int64), 1)
 
 
-def test_numbers_that_are_no_integers_are_refused() -> None:
+def test_numbers_that_are_not_integers_are_refused() -> None:
     @kernel
     def same(number: int) -> int:
         return number

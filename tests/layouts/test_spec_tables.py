@@ -404,7 +404,7 @@ class TestDraftPathsNestedExample:
         [row] = rows_of_array(array_of_rows([draft_paths.shred_value(value, DRAFT_ARRAY)], storage))
         assert draft_paths.reconstruct(row, storage) == value
 
-    def test_a_value_that_is_no_array_is_stored_at_the_top(self) -> None:
+    def test_a_value_that_is_not_an_array_is_stored_at_the_top(self) -> None:
         row = draft_paths.shred_value(V({"a": 1}), DRAFT_ARRAY)
         assert row is not None and row["paths"] is None
         assert draft_paths.reconstruct(row, DRAFT_ARRAY) == V({"a": 1})
@@ -417,7 +417,7 @@ class TestDraftPathsNestedExample:
             draft_paths.reconstruct(row, DRAFT_ARRAY)
         assert caught.value.reason == "array-size"
 
-    def test_a_residual_that_is_no_object_next_to_shredded_fields_is_a_conflict(self) -> None:
+    def test_a_residual_that_is_not_an_object_next_to_shredded_fields_is_a_conflict(self) -> None:
         row = draft_paths.shred_value(V({"a": 1}), DDL("a bigint"))
         assert row is not None
         row |= {"metadata": V(7).metadata, "value": V(7).value}
@@ -548,7 +548,7 @@ class TestDraftObjectLeafTable:
         assert caught.value.reason == "shredded-field-in-value"
         assert draft_object.reconstruct(row, self.schema, "typed") == V({"a": 1, "b": 3})
 
-    def test_a_residual_that_is_no_object_next_to_object_is_a_conflict(self) -> None:
+    def test_a_residual_that_is_not_an_object_next_to_object_is_a_conflict(self) -> None:
         row = {**self.row(1, None), "untyped_value": V(5).to_bytes()}
         with pytest.raises(ConflictError) as caught:
             draft_object.reconstruct(row, self.schema)
@@ -593,7 +593,7 @@ class TestDraftObjectNestedExample:
         assert [shown(one["untyped_value"]) for one in row["array"]] == [{"c": "unexpected"}, None, "not an object"]
         assert draft_object.reconstruct(row, DRAFT_ARRAY) == V(MIXED)
 
-    def test_a_that_is_no_array_is_stored_under_a(self) -> None:
+    def test_a_that_is_not_an_array_is_stored_under_a(self) -> None:
         row = draft_object.shred_value(V([{"a": 5}]), DRAFT_ARRAY)
         assert row is not None
         assert shown(row["array"][0]["object"]["a"]["untyped_value"]) == 5

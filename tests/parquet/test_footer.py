@@ -117,7 +117,7 @@ def test_a_column_that_is_not_there_cannot_be_annotated(tmp_path):
         (b"PAR1\x00\x00\x00\x00PARE", "encrypted"),
     ],
 )
-def test_what_is_no_parquet_file_is_refused(data, reason, tmp_path):
+def test_a_file_that_is_not_parquet_is_refused(data, reason, tmp_path):
     path = tmp_path / "a.parquet"
     path.write_bytes(data)
     for action in (

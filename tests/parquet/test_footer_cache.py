@@ -166,7 +166,7 @@ def test_a_reader_that_failed_is_not_lent_again(tmp_path):
 
 
 @pytest.mark.usefixtures("forgetful")
-def test_kernels_that_cannot_be_loaded_are_no_damage_of_the_file(tmp_path, monkeypatch):
+def test_kernels_that_cannot_be_loaded_are_not_damage_of_the_file(tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", '{"a": 1}')
     refused = KernelsError("the library of kernels is truncated", reason="other-kernels")
 

@@ -87,7 +87,7 @@ def test_a_failure_leaves_the_directory_as_it_was(folder: Path, monkeypatch: pyt
     assert (files(folder), rows(folder)) == before
 
 
-def test_what_is_no_directory_of_files_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_directory_of_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(VariantFileError, match="not a directory"):
         pv.open(tmp_path / "absent", format="parquet").optimize()
     pv.write(tmp_path / "table", {"v": pv.parse_json(["1"])}, format="delta")

@@ -49,7 +49,7 @@ def test_files_of_any_schema_are_read_together(folder):
         ("notes.txt", "not a Parquet file"),
     ],
 )
-def test_what_is_not_there_is_said_in_one_line(folder, source, words):
+def test_a_missing_source_is_reported_in_one_line(folder, source, words):
     (folder / "empty").mkdir()
     source = source if isinstance(source, list) else folder / source
     for action in (

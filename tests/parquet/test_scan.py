@@ -158,7 +158,7 @@ def test_columns_that_share_a_name_are_refused(tmp_path):
     assert pv.open(tmp_path / "a.parquet").to_arrow(["y"]).to_pydict() == {"y": [3]}
 
 
-def test_nulls_everywhere_next_to_bounds_are_no_statistics(tmp_path):
+def test_nulls_everywhere_next_to_bounds_are_not_statistics(tmp_path):
     """One of the two is wrong: no row is left out, and no column taken for nulls."""
     path = tmp_path / "a.parquet"
     pv.write(path, pv.VariantArray.from_pylist([{"a": n} for n in range(9)]), schema="a int")

@@ -131,7 +131,7 @@ def test_rules_on_arrays(value, elements, reason, tmp_path):
         (b"\x00\x00", METADATA, "trailing-bytes"),
     ],
 )
-def test_bytes_that_are_no_variant(data, metadata, reason, tmp_path):
+def test_bytes_that_are_not_a_variant(data, metadata, reason, tmp_path):
     report = write(tmp_path / "a.parquet", [{"value": data}], metadata=metadata, value_required=True)
     assert reason in [violation.reason for violation in report.violations]
 

@@ -122,7 +122,7 @@ def test_errors_name_the_row_of_the_file(tmp_path):
         (pv.VariantArray.from_pylist([{"a": 1}, {"a": 2}]), {"compression": "lz4"}),
     ],
 )
-def test_what_is_not_plain_is_left_to_pyarrow(tmp_path, array, options):
+def test_pages_that_are_not_plain_are_left_to_pyarrow(tmp_path, array, options):
     path = write(tmp_path / "a.parquet", array, **options)
     assert spans(path) is None
     assert pv.open(path).scan({"a": "$.a:int"}).to_arrow()["a"].to_pylist() == [

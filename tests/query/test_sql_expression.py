@@ -58,7 +58,7 @@ def test_paths_and_types(text: str, path: str | None, kind: str | None, engine: 
     assert term(text, engine) == (None if path is None else (path, kind))
 
 
-def test_what_is_no_path_stays_the_engines() -> None:
+def test_an_expression_that_is_not_a_path_stays_the_engines() -> None:
     for text in ("x[1:2]", "{'a': 1}", "LIST_TRANSFORM([1], LAMBDA x : x + 1)", "[1, 2][1]", "COUNT(DISTINCT a)"):
         assert to_sql(parse_sql(text, what="expression")) == text
     assert term("v:['it''s']") == ("$['it\\'s']", "None")

@@ -116,7 +116,7 @@ class TestJson:
         ],
         ids=lambda text: text[:20],
     )
-    def test_what_is_no_schema_is_refused(self, text: str) -> None:
+    def test_an_invalid_schema_is_refused(self, text: str) -> None:
         with pytest.raises(SchemaError):
             ShreddingSchema.from_json(text)
 

@@ -210,7 +210,7 @@ class TestDetection:
         assert detect_layout(pa.struct(dict.fromkeys(names.split(), BINARY))) == layout
 
     @pytest.mark.parametrize("names", ["", "a b", "metadata", "value", "value typed_value", "untyped_value a"])
-    def test_other_groups_are_no_variant(self, names: str) -> None:
+    def test_other_groups_are_not_variants(self, names: str) -> None:
         with pytest.raises(SchemaError) as caught:
             detect_layout(pa.struct(dict.fromkeys(names.split(), BINARY)))
         assert caught.value.reason == "not-a-variant"

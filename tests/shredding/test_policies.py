@@ -156,7 +156,7 @@ class TestAuto:
         assert result.schema.to_ddl() == "name string, time struct<created: string>, versions variant"
         assert reason(result, "$.versions") == "a map: 300 keys, 1.7% of them in an object, 100% alike"
 
-    def test_a_union_of_event_types_is_no_map(self) -> None:
+    def test_a_union_of_event_types_is_not_a_map(self) -> None:
         # Many rare keys, but of all kinds.
         events = [
             {"type": n % 40, f"text{n % 40}": "x", f"count{n % 40}": n, f"nested{n % 40}": {f"own{n % 40}": True}}

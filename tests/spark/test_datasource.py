@@ -154,7 +154,7 @@ def test_a_thread_finds_the_data_source_once_it_is_registered_there(source, tmp_
     assert pv.open(dest).read().to_pylist() == [1]
 
 
-def test_a_row_that_is_no_json_fails_the_write_and_leaves_the_table_as_it_was(source, tmp_path):
+def test_a_row_that_is_not_json_fails_the_write_and_leaves_the_table_as_it_was(source, tmp_path):
     dest = tmp_path / "t"
     pv.write(dest, source.sql("SELECT '1' AS v"), schema="variant")
     before = sorted(str(path) for path in dest.rglob("*"))

@@ -59,7 +59,7 @@ def test_a_change_of_the_table_while_files_are_written_is_a_conflict(table: Path
     assert not list(table.glob("*.parquet"))
 
 
-def test_other_commits_are_no_conflict(table: Path) -> None:
+def test_other_commits_are_not_a_conflict(table: Path) -> None:
     writer = BatchWriter(_options(table), _SCHEMA, False)
     messages = [writer.write(iter([_batch(1)]))]
     pv.open(table).append({"id": [2], "v": pv.from_python([{"a": 2}])})

@@ -88,7 +88,7 @@ def test_names_may_have_the_underscores_of_parameters():
     assert WriteOptions.of({"path": "/t", "row_group_bytes": "7"}).write == {"row_group_bytes": 7}
 
 
-def test_a_zone_that_is_none_is_reported_before_there_is_a_job():
+def test_an_unknown_zone_is_reported_before_the_job():
     with pytest.raises(VariantError) as raised:
         ReadOptions.of({"path": "/t", "timeZone": "Mars"})
     assert raised.value.reason == "bad-zone"

@@ -62,7 +62,7 @@ def test_bounds_come_from_footers_that_prove_them(tmp_path: Path, names: list[st
     assert spans[0] == spans[1]
 
 
-def test_a_cast_that_fails_for_a_bound_is_no_proof(tmp_path: Path) -> None:
+def test_a_cast_that_fails_for_a_bound_is_not_a_proof(tmp_path: Path) -> None:
     pv.write(tmp_path / "a.parquet", {"v": pv.parse_json(['{"n": 300}', '{"n": 4}'])}, schema="n bigint")
     found, expected = _both(_BOUNDS.format("tinyint"), str(tmp_path))
     assert found == expected == [{"low": 4, "high": 4}]

@@ -1,4 +1,4 @@
-"""What is no path is DuckDB's own SQL: each text over plain columns gives what DuckDB gives."""
+"""SQL without paths is DuckDB's own: each text over plain columns gives what DuckDB gives."""
 
 from __future__ import annotations
 

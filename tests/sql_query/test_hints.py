@@ -37,7 +37,7 @@ def test_a_regular_expression_that_is_not_valid_is_named(pattern: str) -> None:
         ("SELECT variant_sett(v, '$.a', 1) FROM t", "unknown function variant_sett: did you mean variant_set"),
     ],
 )
-def test_what_is_no_path_or_no_variant_names_the_remedy(query: str, message: str) -> None:
+def test_a_wrong_path_names_the_remedy(query: str, message: str) -> None:
     with pytest.raises(pv.VariantError, match=message):
         pv.sql(query, t=pa.table({"js": ['{"a": 1}'], "v": pv.parse_json(['{"123": 1}'])}))
 

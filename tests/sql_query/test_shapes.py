@@ -363,7 +363,7 @@ def rows(seed: int, count: int = ROWS) -> list[dict[str, Any]]:
 
 
 def texts(row: dict[str, Any], rng: random.Random) -> tuple[str, str]:
-    """The row as JSON, with what is no value of the type asked for in the place of some nulls."""
+    """The row as JSON, with values of other types in the place of some nulls."""
     v: dict[str, Any] = {key: row[key] for key in "is" if row[key] is not None or rng.random() < 0.5}
     if row["i"] is None and rng.random() < 0.2:
         v["i"] = rng.choice([[1], {"i": 1}, "no"])

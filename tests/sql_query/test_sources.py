@@ -52,7 +52,7 @@ def test_a_type_that_duckdb_has_not_is_reported(tmp_path, kind):
     assert pv.sql("SELECT v::int AS n FROM t", t=str(tmp_path / "t")).to_pylist() == [{"n": 1}]
 
 
-def test_values_that_are_no_objects_are_rows(tmp_path):
+def test_values_that_are_not_objects_are_rows(tmp_path):
     (tmp_path / "a.ndjson").write_text('"x"\n1\n')
     assert pv.sql("SELECT count(*) AS n FROM t", t=str(tmp_path / "a.ndjson")).to_arrow()["n"].to_pylist() == [2]
 
@@ -74,7 +74,7 @@ def test_a_parquet_file_under_the_name_of_json_is_read(tmp_path):
     ],
     ids=["empty", "json", "text", "gzip", "cut", "bytes"],
 )
-def test_what_is_no_parquet_file_is_reported_by_what_it_is(tmp_path, name, data, expected):
+def test_a_file_that_is_not_parquet_is_reported_by_what_it_is(tmp_path, name, data, expected):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(pv.VariantFileError, match=expected) as caught:
         pv.sql("SELECT count(*) FROM t", t=str(tmp_path / name)).to_arrow()

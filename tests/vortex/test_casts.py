@@ -27,7 +27,7 @@ def test_casts_are_those_of_variant_get(encoded, dtype):
     assert [scalar.as_py() for scalar in scalars] == expected
 
 
-def test_without_casts_json_fractions_are_no_doubles(encoded):
+def test_without_casts_json_fractions_are_not_doubles(encoded):
     assert pv.get_variant_element(encoded, "$.t", "double").to_pylist() == [None] * 7 + [10.0]
     assert pv.get_variant_scalar(encoded, 0, "$.t", "double").state == "other-type"
     assert pv.get_variant_scalar(encoded, 0, "$.t", "double", cast=True).state == "value"

@@ -81,7 +81,7 @@ def test_no_descriptor_stays_open(tmp_path):
     assert path not in held
 
 
-def test_a_column_that_is_no_variant_is_not_taken_for_one(tmp_path):
+def test_a_column_that_is_not_a_variant_is_not_taken_for_one(tmp_path):
     path = tmp_path / "a.vortex"
     pv.write(path, {"v": pv.parse_json(ROWS), "id": pa.array(range(len(ROWS)))}, format="vortex")
     with pytest.raises(pv.VariantFileError, match="'id' is not a Variant column") as caught:

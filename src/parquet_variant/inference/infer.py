@@ -237,8 +237,9 @@ def find_drift(
     saved = sum(max(drift.bytes_saved, 0) for drift in drifts)
     share = saved / total if total else 0.0
     return DriftReport(
-        fitting, merged or ShreddingSchema.variant(), tuple(drifts), share >= min_saving, share, saved, total
-    )
+        fitting, merged or ShreddingSchema.variant(), tuple(drifts),
+        pays=share >= min_saving, saved_share=share, saved_bytes=saved, encoded_bytes=total,
+    )  # fmt: skip
 
 
 # Schema, rows, and time of the last change of a file, if it is known.

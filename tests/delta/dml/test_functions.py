@@ -71,7 +71,7 @@ def test_a_merge(table: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["to_json(v)", "is_variant_null(v:n)"])
-def test_they_are_no_targets(table: str, text: str) -> None:
+def test_functions_are_not_targets(table: str, text: str) -> None:
     with pytest.raises(pv.TableError) as caught:
         pv.open(table).update({text: "1"})
     assert caught.value.reason == "bad-assignment"

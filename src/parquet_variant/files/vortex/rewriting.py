@@ -127,8 +127,10 @@ def rewrite(
         schema = infer(engine.reduce("infer the schema", partial(_profile, column=column), files, Profile.merge)).schema
     values: Any = layout if kind == "parquet" else "unshredded" if layout == "unshredded" else None
     stored: Any = None if kind == "parquet" or layout is None else _VORTEX_LAYOUTS.get(layout, layout)
-    target_schema = None if schema is None else ShreddingSchema.of(schema)
-    form = _Form(kind, values, stored, on_conflict, target_schema, column, options)
+    form = _Form(
+        kind, layout=values, vortex_layout=stored, on_conflict=on_conflict,
+        schema=None if schema is None else ShreddingSchema.of(schema), column=column, options=options,
+    )  # fmt: skip
     return write_targets(engine, partial(_rewrite, form=form), targets)
 
 

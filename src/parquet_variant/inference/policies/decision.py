@@ -36,11 +36,11 @@ class Decision(Record):
 
     path: VariantPath
     type: str | None
-    count: int
-    row_share: float
-    typed_share: float
-    bytes_saved: int
-    reason: str
+    count: int = 0
+    row_share: float = 0.0
+    typed_share: float = 0.0
+    bytes_saved: int = 0
+    reason: str = ""
     null: int = 0
     places: int = 0
     scalar_bytes: int = 0
@@ -253,7 +253,7 @@ def result_of(
         default = outside_reason if node is None else shredded_reason
         reason, kind = reasons.get(path, default) or shredded_reason, None if node is None else node.type_name
         if path_profile is None:
-            decisions.append(Decision(path, kind, 0, 0.0, 0.0, 0, f"{reason}, but not in the data"))
+            decisions.append(Decision(path, kind, reason=f"{reason}, but not in the data"))
         else:
             share = typed_share(path_profile, node)
             if node is not None and share < 1 and outside_reason is not None:
@@ -261,9 +261,9 @@ def result_of(
                 parts = sorted(types.items(), key=lambda item: (-item[1], item[0]))
                 reason = f"{reason}: " + ", ".join(f"{n / path_profile.count:.1%} {name}" for name, n in parts if n)
             decisions.append(Decision(
-                path, kind, path_profile.count, path_profile.row_share, share, bytes_saved(path_profile, node), reason,
-                null=path_profile.null_count, places=path_profile.places, scalar_bytes=path_profile.scalar_bytes,
-                encoded_bytes=path_profile.encoded_bytes,
+                path, kind, count=path_profile.count, row_share=path_profile.row_share, typed_share=share,
+                bytes_saved=bytes_saved(path_profile, node), null=path_profile.null_count, places=path_profile.places,
+                scalar_bytes=path_profile.scalar_bytes, encoded_bytes=path_profile.encoded_bytes, reason=reason,
             ))  # fmt: skip
         if node is not None and node.kind == "object":
             names = {name for name, _ in node.fields} | set(outside.get(path, ()))

@@ -280,8 +280,9 @@ class Exploration(Record, frozen=False):
 def explore(table: Table, *, compare: Any = None) -> Exploration:
     """Inspect a table of Variants, or JSON before it is ingested; see `Table.explore`."""
     data, path = data_of(table), table.uri
+    footers: Footers | None = None
     if data.text_files:
-        exploration = _of_text(path, data)
+        rows, sample = _rows_of_text(path, data)
     elif data.files:
         root = os.path.commonpath([file.source.path for file in data.files])
         footers = read_footers(data.files, root if len(data.files) > 1 else os.path.dirname(root))  # noqa: PTH120
@@ -289,13 +290,12 @@ def explore(table: Table, *, compare: Any = None) -> Exploration:
         # The rows of files whose footers were not read are estimated by bytes.
         rows = footers.rows + (round(footers.rows * footers.skipped_bytes / read) if read else 0)
         sample = Sample.of(_parquet_rows(data.files))
-        exploration = Exploration(path, data.kind, data.column, rows, data.size, footers, sample)
     elif data.kind in ("delta", "iceberg"):
         raise VariantFileError(f"the table {path} has no rows: append rows first", reason="no-rows", file=path)
     else:
-        batch = next(data.batches(), None)
+        rows, batch = data.rows or 0, next(data.batches(), None)
         sample = Sample.of(VariantArray.from_pylist([]) if batch is None else batch.values[:SAMPLE_ROWS])
-        exploration = Exploration(path, data.kind, data.column, data.rows or 0, data.size, None, sample)
+    exploration = Exploration(path, data.kind, data.column, rows, data.size, footers, sample)
     if table.format in ("delta", "iceberg"):
         exploration.versions = list(map(_version, table.history(200)))
     if table.format == "iceberg":
@@ -322,8 +322,8 @@ def _version(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_text(path: str, data: DataSet) -> Exploration:
-    """Return the page of JSON files, from the first lines; invalid lines are left out."""
+def _rows_of_text(path: str, data: DataSet) -> tuple[int, Sample]:
+    """Return the estimated rows of JSON files, and a sample of the first lines; invalid lines are left out."""
     lenient = replace(data.text, on_error="quarantine", chunk_bytes=1 << 20)
     parts: list[VariantArray] = []
     rows, text_bytes, is_complete = 0, 0, True
@@ -342,8 +342,7 @@ def _of_text(path: str, data: DataSet) -> Exploration:
         raise VariantFileError(f"no JSON values in {path}: name files with JSON", reason="no-rows", file=path)
     if not is_complete:
         rows = max(round(data.text_bytes * rows / text_bytes), rows)
-    sample = Sample.of(VariantArray.concat(parts)[:SAMPLE_ROWS])
-    return Exploration(path, "json", "v", rows, data.size, None, sample)
+    return rows, Sample.of(VariantArray.concat(parts)[:SAMPLE_ROWS])
 
 
 def _parquet_rows(files: Sequence[DataFile]) -> VariantArray:

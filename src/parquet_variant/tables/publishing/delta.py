@@ -25,7 +25,7 @@ from parquet_variant.tables.delta.file_locations import deleted_rows, relative_p
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector, Remove, Txn, was_float, with_metadata
+from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector, Txn, was_float, with_metadata
 from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY, implied_features, with_features
 from parquet_variant.tables.delta.protocol.schema_merging import MODE
 from parquet_variant.tables.delta.reading.read import FileColumns
@@ -332,12 +332,12 @@ def _transaction(
     source: Source, current: Snapshot | None, planned: Snapshot, adds: Sequence[Add], removed: Sequence[Add]
 ) -> Transaction | None:
     """Return the commit of a publication; None if nothing changed."""
-    version = 0 if current is None else current.version + 1
+    version, now = 0 if current is None else current.version + 1, now_millis()
     transaction = Transaction(
         "PUBLISH",
         {"source": source.format, "sourceVersion": source.version},
         adds=adds,
-        txn=Txn(_APPLICATION, version, now_millis()),
+        txn=Txn(_APPLICATION, version, now),
         reads_table=True,
         current=current,
     )
@@ -355,11 +355,7 @@ def _transaction(
     changes |= {"protocol": protocol} if protocol != current.protocol else {}
     if not (adds or removed or changes):
         return None
-    now = now_millis()
-    removes = [
-        Remove(add.path, True, now, True, add.partition_values, add.size, add.deletion_vector) for add in removed
-    ]
-    return replace(transaction, removes=removes, **changes)
+    return replace(transaction, removes=[add.removed(now) for add in removed], **changes)
 
 
 # ---- the files of the table
@@ -400,7 +396,7 @@ class _Writer:
             strings = self.columns.partition_texts(file)
             values = {shared.fields_at(self.schema, (f.name,))[0].physical_name: text for f, text in strings}
             stats = statistics.dump_stats(self.stats(file))
-            add = Add(path, values, file.size, now_millis(), True, stats, rows=file.record_count)
+            add = Add(path, values, file.size, now_millis(), data_change=True, stats=stats, rows=file.record_count)
             yield self.with_vector(add, by_location[file.path])
 
     def with_vector(self, add: Add, file: ListedFile) -> Add:

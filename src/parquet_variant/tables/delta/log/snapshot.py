@@ -137,12 +137,8 @@ class Snapshot(Record):
         if data_change and self.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
             problem = f"{self.storage.uri} is append-only: set delta.appendOnly to false to change or delete rows"
             raise DeltaError(problem, reason="append-only", file=self.storage.uri)
-        new: dict[str, Any] = {"data_change": data_change, "deletion_timestamp": now_millis()}
-        same = ("path", "partition_values", "size", "deletion_vector", "base_row_id", "default_row_commit_version")
-        return [
-            actions.Remove(**new, extended_file_metadata=True, **{name: getattr(add, name) for name in same})
-            for add in iter_adds(files)
-        ]
+        now = now_millis()
+        return [add.removed(now, data_change=data_change) for add in iter_adds(files)]
 
     def for_tasks(self) -> Snapshot:
         """Return the snapshot without its list of files, for tasks: a large table's list is slow to pickle."""

@@ -176,6 +176,12 @@ class Add(Action):
     rows: int | None = field(default=None, compare=False, metadata=_UNLOGGED)
     mark: PlanMark | None = field(default=None, compare=False, metadata=_UNLOGGED)
 
+    def removed(self, millis: int, *, data_change: bool = True) -> Remove:
+        """Return the action that removes the file at a time."""
+        names = ("path", "partition_values", "size", "deletion_vector", "base_row_id", "default_row_commit_version")
+        same = {name: getattr(self, name) for name in names}
+        return Remove(data_change=data_change, deletion_timestamp=millis, extended_file_metadata=True, **same)
+
     @property
     def has_deletes(self) -> bool:
         """Whether rows of the file are deleted."""
