@@ -341,3 +341,15 @@ def test_quoted_empty_fields_of_csv_are_null_in_columns_of_json_and_of_other_typ
     assert pv.sql("SELECT * EXCLUDE payload FROM t", t=tmp_path / "a.csv").to_pylist() == [
         {name: row[name] for name in ("id", "amount", "name")} for row in rows
     ]
+
+
+def test_a_key_names_strings_with_json_in_a_directory_of_json_files(tmp_path: Path) -> None:
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    (dump / "notes.md").write_text("# notes")
+    line = json.dumps({"topic": "orders", "payload": json.dumps({"id": 7})})
+    (dump / "a.ndjson").write_text(f'{line}\n{{"topic": "orders", "payload": null}}\n')
+    for source in (dump, dump / "*.ndjson"):
+        pv.ingest(source, tmp_path / "rows", json_column="payload", exclude="*.md", mode="overwrite")
+        rows = pv.open(tmp_path / "rows").read().to_pylist()
+        assert rows == [{"topic": "orders", "payload": {"id": 7}}, {"topic": "orders", "payload": None}]

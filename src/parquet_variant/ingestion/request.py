@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, TypeAlias, Unpack, get_args
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ from parquet_variant.ingestion.destination import WriteRequest
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions, is_csv
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
+from parquet_variant.ingestion.sources.input_files import find_input_files
 from parquet_variant.ingestion.sources.splits import CHUNK_BYTES
 from parquet_variant.io.filesystems import path_text, path_texts
 from parquet_variant.io.staging import check_mode
@@ -144,7 +145,8 @@ class TextOptions(Record):
         ``schema_types`` are the types of strings in the DDL of a schema or in the hints of a policy.
         """
         sources = tuple(sources)
-        columns, options["json_paths"] = json_columns_and_paths(options.get("json_column"), sources)
+        patterns = strings_of("exclude", exclude, "*.md")
+        columns, options["json_paths"] = json_columns_and_paths(options.get("json_column"), sources, patterns)
         column = options["json_column"] = columns[0] if columns else None
         options["more_columns"] = dict.fromkeys(columns[1:], ShreddingSchema.variant())
         if infer_types and column is None:
@@ -169,7 +171,6 @@ class TextOptions(Record):
         # The default of Spark's singleVariantColumn.
         detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
         kinds = StringTypes.of(types, detect).with_types(schema_types or {})
-        patterns = strings_of("exclude", exclude, "*.md")
         return cls(json=JsonOptions(**json_options), layout=layout, string_types=kinds, exclude=patterns, **options)
 
 
@@ -303,19 +304,21 @@ JSON_NAMES = re.compile(r"\.(ndjson|jsonl|jsonlines|json|geojson)(\.(gz|zst|bz2|
 
 
 def json_columns_and_paths(
-    option: str | Sequence[str] | None, sources: Sequence[str]
+    option: str | Sequence[str] | None, sources: Sequence[str], exclude: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], tuple[VariantPath, ...]]:
     """Return the columns of tables that ``json_column`` names, and the paths of strings in the first one, or in JSON.
 
-    Names in sources that are files of JSON by their suffix, and names with ``$``, are paths in the rows.
+    Names in JSON files or local directories of these, by their suffix, and names with ``$``, are paths in the rows.
 
-    >>> json_columns_and_paths(["messages[*].content", "payload"], ["a.parquet"])
+    >>> json_columns_and_paths(["messages[*].content", "payload"], [])
     (('messages', 'payload'), (VariantPath("$[*]['content']"),))
     >>> [path.shorthand for path in json_columns_and_paths(["value", "$.a.b"], ["kafka.ndjson.gz"])[1]]
     ['$.value', '$.a.b']
     """
     names = () if option is None else strings_of("json_column", option, "payload")
     is_json = bool(names and sources) and all(map(JSON_NAMES.search, sources))
+    if names and sources and all(Path(source).is_dir() for source in sources):
+        is_json = all(JSON_NAMES.search(file.name) for file in find_input_files(sources, exclude))
     if is_json or any(name[:2] in ("$", "$.", "$[") for name in names):
         paths = (name if name[0] == "$" or "[*]" not in name else f"$.{name}" for name in names)
         return (), tuple(VariantPath.parse(text if text[0] == "$" else VariantPath((text,))) for text in paths)

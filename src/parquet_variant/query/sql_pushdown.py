@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -34,6 +35,10 @@ NO_LITERAL = object()
 _EXACT_DOUBLES = 2**53
 MAX_DIGITS = 38  # of a decimal of the engine
 SQL_TIMES = {"date": "DATE", "timestamp_ntz": "TIMESTAMPNTZ", "timestamp": "TIMESTAMPTZ"}
+_LITERALS: dict[Any, Callable[[str], Any]] = {
+    exp.DataType.Type.DATE: dt.date.fromisoformat, exp.DataType.Type.UUID: uuid.UUID,
+    **dict.fromkeys((exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPNTZ), dt.datetime.fromisoformat),
+}  # fmt: skip
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(Z|[+-]\d\d:\d\d)?)?")
 
 
@@ -255,19 +260,16 @@ def _number(text: str, exact: bool) -> Any:
 
 
 def _moment(node: exp.Cast, exact: bool) -> Any:
-    """Return the value of ``DATE '2024-01-31'`` or ``TIMESTAMP '…'``."""
+    """Return the value of ``DATE '2024-01-31'``, ``TIMESTAMP '…'`` or ``UUID '…'``."""
     text = node.this.name
     if exact and re.search(r"[.,]\d{7}", text):
         raise PredicateError(f"{text!r} has more than six fractional digits: write the literal as a plain string")
     try:
-        if node.is_type(exp.DataType.Type.DATE):
-            return dt.date.fromisoformat(text)
-        if node.is_type(exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPNTZ):
-            return dt.datetime.fromisoformat(text)
+        return _LITERALS[node.to.this](text) if node.to.this in _LITERALS else NO_LITERAL
     except ValueError:
         if exact:
             raise PredicateError(f"{text!r} is not a valid ISO 8601 {node.to.this.value.lower()}") from None
-    return NO_LITERAL
+        return NO_LITERAL
 
 
 def literal_in_zone(node: exp.Expr, zone: str) -> Any:
@@ -317,13 +319,15 @@ _CLASSES: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
     "date": (pa.types.is_date,),
     "timestamp_ntz": (lambda kind: pa.types.is_timestamp(kind) and kind.tz is None,),
     "timestamp": (pa.types.is_timestamp,),
+    "uuid": (pa.uuid().equals,),
 }
 
 
 def class_of_value(value: Any) -> str | None:
     """Return the class of a Python value in the order of Variants."""
     is_number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
-    return "number" if is_number else class_of_type(pa.string() if isinstance(value, str) else pa.scalar(value).type)
+    kinds = {str: pa.string(), uuid.UUID: pa.uuid()}
+    return "number" if is_number else class_of_type(kinds.get(type(value)) or pa.scalar(value).type)
 
 
 def class_of_type(kind: pa.DataType | None) -> str | None:

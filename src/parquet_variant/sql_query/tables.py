@@ -225,12 +225,13 @@ class BoundTable(TableFacts, Record):
         except VariantError:  # whoever reads the values reports it
             return None
 
-    def path_hints(self, columns: Iterable[Selected], variant: str | None = None) -> list[str]:
-        """Return hints about paths that no row has; with a `variant`, paths into it are written as ``$.a.b``."""
+    def path_hints(self, columns: Iterable[Selected], as_paths: bool = False) -> list[str]:
+        """Return hints about paths that no row has, which are written as in SQL, or with `as_paths` as ``$.a.b``."""
         from parquet_variant.query.rewriting.scopes import missing_path
 
-        paths = [(variant or c.stored_name, c.path) for c in columns if c.path is not None]
-        hints = (missing_path(self, *path, elsewhere=True, as_path=variant is not None) for path in paths)
+        variant = next(iter(self.columns.variants), "")
+        paths = [(c.column or variant, c.path) for c in columns if c.path is not None]
+        hints = (missing_path(self, *path, elsewhere=True, as_path=as_paths) for path in paths)
         return list(dict.fromkeys(filter(None, hints)))
 
     def path_elsewhere(self, variant: str, path: VariantPath) -> VariantPath | None:

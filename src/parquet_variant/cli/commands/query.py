@@ -251,11 +251,7 @@ def _answer_paths(
     output.show(schema, watched())
     hints = [*late_times, *query.plan.take_warnings()]
     if output.limit != 0 and empty:
-        from parquet_variant.sql_query.binding import bind_table
-
-        bound = bind_table(table, table.uri)
-        variant = table.options.column or next(iter(bound.columns.variants), "")
-        hints += bound.path_hints(query.plan.question.columns, variant)
+        hints += query.path_hints()
     for hint in hints:
         report_warning(hint)
 

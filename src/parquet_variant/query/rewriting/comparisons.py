@@ -25,6 +25,7 @@ from parquet_variant.query.sql_pushdown import (
     class_of_value,
     common_digits,
     literal_in_zone,
+    literal_value,
     numbers_compare_alike,
 )
 from parquet_variant.support.fork_safety import cached_property
@@ -82,9 +83,9 @@ class ComparisonRewriter(NestedRewriter):
             )
         if variants and _engine_compares_alike(sides):
             return value_of(node, compared([side.typed.sql for side in sides if side.typed is not None]))
-        if (time_class := _class_of_times(sides)) is not None:
+        if (type_of_strings := _type_of_strings(sides)) is not None:
             moments = [
-                exp.cast(side.value.sql, SQL_TIMES[time_class]) if isinstance(side.literal, str) else side.typed.sql
+                exp.cast(side.value.sql, type_of_strings) if isinstance(side.literal, str) else side.typed.sql
                 for side in sides
                 if side.typed is not None
             ]
@@ -167,14 +168,15 @@ class _Side:
         return rewriter.key_of(rewriter.as_variant(self.value).sql)
 
 
-def _class_of_times(sides: Sequence[_Side]) -> str | None:
-    """Return the class of paths into points in time that are compared with other ones, or with strings in quotes."""
+def _type_of_strings(sides: Sequence[_Side]) -> str | None:
+    """Return the type, in SQL, of points in time or UUIDs at paths that are compared with others or quoted strings."""
     of_paths = {side.typed_class for side in sides if side.is_variant}
     typed = [side for side in sides if not side.is_variant]
     if len(of_paths) != 1 or not all(side.typed_class in SQL_TIMES or isinstance(side.literal, str) for side in typed):
         return None
     (time_class,) = of_paths
-    return time_class if time_class in SQL_TIMES else None
+    are_uuids = all(literal_value(exp.cast(side.value.source, "UUID")) is not NO_LITERAL for side in typed)
+    return "UUID" if time_class == "uuid" and are_uuids else SQL_TIMES.get(str(time_class))
 
 
 def _classes_of_others(sides: Sequence[_Side], side: _Side) -> tuple[str, ...]:

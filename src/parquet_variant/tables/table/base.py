@@ -276,7 +276,7 @@ class TableBase:
 
         if type(self._options.engine).__module__.startswith("pyspark."):
             return Scan(make_plan, partial(registered_method("Scan.to_spark"), self, columns, where, column=column))
-        scan = Scan(make_plan)
+        scan = Scan(make_plan, table=self)
         _ = scan.plan  # raises for an invalid request
         return scan
 

@@ -19,6 +19,7 @@ from parquet_variant.ops.interop.display import html_table, shown_columns
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import PlannedQuery, late_time_hints, with_late_time_hints
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.lazy_names import registered_method
 
 _Result = TypeVar("_Result")
 
@@ -32,6 +33,8 @@ class Scan(ArrowResult):
         Returns the scan of the format.
     dataframe
         Returns the rows as a Spark DataFrame; None without a session.
+    table
+        The table, whose keys are in hints about misspelled paths; None for no such hints.
 
     Examples
     --------
@@ -42,9 +45,12 @@ class Scan(ArrowResult):
     (['n'], {'n': [2]})
     """
 
-    def __init__(self, make_plan: Callable[[], PlannedQuery], dataframe: Callable[..., Any] | None = None) -> None:
+    def __init__(
+        self, make_plan: Callable[[], PlannedQuery], dataframe: Callable[..., Any] | None = None, table: Any = None
+    ) -> None:
         self._make_plan = make_plan
         self._dataframe = dataframe
+        self._table = table
 
     @cached_property
     def plan(self) -> PlannedQuery:
@@ -104,8 +110,16 @@ class Scan(ArrowResult):
         Warns of a path that no row has, if a similar one exists, and of values that the filter did not compare.
         """
         table = self._of_current_plan(lambda plan: plan.to_arrow())
-        self._warn(late_time_hints(table))
+        hints = late_time_hints(table)
+        is_local = self._table is not None and "://" not in self._table.uri
+        if is_local and any(column.null_count == len(column) for column in table.columns):
+            hints += [hint for hint in self.path_hints() if "did you mean" in hint]
+        self._warn(hints)
         return table
+
+    def path_hints(self) -> list[str]:
+        """Return hints about paths that no row has, for which the keys of the table are read."""
+        return list(registered_method("Scan.facts")(self._table, "").path_hints(self.plan.question.columns, True))
 
     def _of_current_plan(self, read: Callable[[PlannedQuery], _Result]) -> _Result:
         """Return the result of `read` for the plan, which is made again if a commit replaced its files meanwhile."""

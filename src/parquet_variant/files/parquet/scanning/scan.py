@@ -6,10 +6,8 @@ row groups, and reading them, to `scan_plan`, and filters to `query.predicate`.
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeVar, get_args
@@ -18,13 +16,13 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.capsules import is_variant_field
-from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.errors import check_choice
 from parquet_variant.files.parquet.format.arrow_schema import has_null_type, joined_field
 from parquet_variant.files.parquet.format.columns import top_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
 from parquet_variant.files.parquet.reading.read import fields_of_rows, plain_schema, variant_of_files
-from parquet_variant.files.parquet.scanning.projection import constant_statistics, keys_of_files
+from parquet_variant.files.parquet.scanning.projection import constant_statistics
 from parquet_variant.files.parquet.scanning.scan_plan import (
     FilePart,
     FilePlan,
@@ -36,7 +34,6 @@ from parquet_variant.files.parquet.scanning.scan_plan import (
 )
 from parquet_variant.io.parallel import grouped, in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
-from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.query.predicate import columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question
@@ -197,23 +194,6 @@ class Scan(PlannedQuery, Record, repr=False):
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in tables of at least one row, in the order of files and rows."""
         return self._read_all(list(filter(self._may_match_partition, self.sources)))
-
-    def to_arrow(self) -> pa.Table:
-        """Return the whole result, and warn of a path that no row has and that is similar to a path of the rows."""
-        table = super().to_arrow()
-        paths = [(column.column, column.path) for column in self.question.columns if column.path is not None]
-        has_values = all(column.null_count < len(column) for column in table.columns)
-        # The keys are read from the files, which takes requests to an object store.
-        if has_values or not paths or is_remote(self.sources):
-            return table
-        keys = dict.fromkeys((variant for variant, _ in paths), frozenset[str]())
-        with suppress(VariantError):  # whoever reads the values reports it
-            keys = {variant: keys_of_files(self.sources, variant) for variant in keys}
-        for variant, path in dict.fromkeys(paths):
-            hint = missing_path_hint(path, keys[variant]) if keys[variant] else None
-            if hint is not None and "did you mean" in hint:
-                warnings.warn(hint, UserWarning, stacklevel=3)
-        return table
 
     def of(self, files: Sequence[ParquetSource]) -> Scan:
         """Return the same query over other files."""
