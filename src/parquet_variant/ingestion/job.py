@@ -173,9 +173,9 @@ class IngestJob:
         fields = self._table_fields(tasks, destination)
         request, text, table_schemas = self._request, self._request.text, dict[str, ShreddingSchema]()
         keeps_paths = request.schema is None and request.schema_of == "table"
-        held = self._held if request.mode == "append" else pa.schema([])
-        types = KeyColumns.of_columns(held, request.keys)
-        if keeps_paths and len(held):
+        existing = self._held if request.mode == "append" else pa.schema([])
+        types = KeyColumns.of_columns(existing, request.keys)
+        if keeps_paths and len(existing):
             table_schemas = kept_types(destination.data_files(), [request.column, *request.text.more_columns])
         table = table_schemas.get(request.column)
         leaves = [*(() if table is None else table.leaves()), *types.typed.items()]
@@ -201,11 +201,11 @@ class IngestJob:
         made = [*keys.fields, variant, *([pa.field(name, pa.string())] if (name := request.file_column) else ())]
         columns = [*chain(*(made if field.name == variant.name else [field] for field in fields))] or made
         names = pa.schema([*columns, *request.partition_by.fields]).names
-        if len(held) and not set(names) <= set(held.names):
+        if len(existing) and not set(names) <= set(existing.names):
             destination.check_columns(names)
         decisions = schema.leaves() if inference is None else ((d.path, None) for d in inference.decisions)
         keys_of_rows = {path.segments[:1] for path, _ in decisions}
-        if unfilled := [name for name in held.names if name not in names and (name,) in keys_of_rows]:
+        if unfilled := [name for name in existing.names if name not in names and (name,) in keys_of_rows]:
             hints.append(
                 f"{destination.dest} has columns of the same names as keys of the rows, and this load does not fill "
                 f"them: {', '.join(unfilled)}; to fill them, use columns={[*request.keys, *unfilled]}"

@@ -148,12 +148,12 @@ class _Comparison:
     # ---- types
 
     def _types(self, old: PathSummary, new: PathSummary) -> Finding | None:
-        mine, theirs = _comparable_types(old.types, new.types)
-        if not mine or not theirs:
+        old_types, new_types = _comparable_types(old.types, new.types)
+        if not old_types or not new_types:
             return None  # All values of a side are null, which `nulls` reports.
         count = 0
-        for name in {*mine, *theirs}:
-            sides = ((old, mine, theirs), (new, theirs, mine))
+        for name in {*old_types, *new_types}:
+            sides = ((old, old_types, new_types), (new, new_types, old_types))
             # A type that one side lacks may just be missing from a sample.
             if all(
                 side.evidence != "sample"
@@ -161,25 +161,25 @@ class _Comparison:
                 or (1 - _share(other_types, name)) ** sum(types.values()) <= _CHANCE
                 for side, types, other_types in sides
             ):
-                count += self._type_change(mine, theirs, name)
+                count += self._type_change(old_types, new_types, name)
         if not count:
             return None
         change: Change = "type"
         # Shares of arrays and objects that moved in opposite directions, and nearly by the same amount.
-        arrays, objects = (_share(theirs, kind) - _share(mine, kind) for kind in ("array", "object"))
+        arrays, objects = (_share(new_types, kind) - _share(old_types, kind) for kind in ("array", "object"))
         if arrays * objects < 0 and min(abs(arrays), abs(objects)) > abs(arrays + objects):
             change = "array-to-object" if objects > 0 else "object-to-array"
         shown = " -> ".join(type_shares(_without_null(side.types)) for side in (old, new))
         return _finding(change, count, old, new, f"{shown} ({counted(count, 'value')})")
 
-    def _type_change(self, mine: Mapping[str, int], theirs: Mapping[str, int], name: str) -> int:
+    def _type_change(self, old_types: Mapping[str, int], new_types: Mapping[str, int], name: str) -> int:
         """Return the number of values by which a type differs, counted on the side where it is more frequent."""
-        totals = sum(mine.values()), sum(theirs.values())
-        counts = mine.get(name, 0), theirs.get(name, 0)
+        totals = sum(old_types.values()), sum(new_types.values())
+        counts = old_types.get(name, 0), new_types.get(name, 0)
         shares = counts[0] / totals[0], counts[1] / totals[1]
         if 0 in counts:
             # A type that is gone is counted only if no new type replaced it.
-            has_successor = not counts[1] and any(kind not in mine for kind in theirs)
+            has_successor = not counts[1] and any(kind not in old_types for kind in new_types)
             return 0 if max(shares) < self.thresholds.min_share or has_successor else max(counts)
         if not self._differs(counts, totals):
             return 0
@@ -265,11 +265,11 @@ def _range(old: PathSummary, new: PathSummary, factor: float) -> Finding | None:
     counts = [side.count - side.nulls for side in (old, new)]
     for kind in old.ranges.keys() & new.ranges.keys():
         differs = _number_ranges_differ if kind == "number" else _time_ranges_differ
-        mine, theirs = old.ranges[kind], new.ranges[kind]
+        old_range, new_range = old.ranges[kind], new.ranges[kind]
         # The range of a sample is smaller than that of all values.
         is_sampled = "sample" in (old.evidence, new.evidence)
-        if differs(mine, theirs, _scaled(factor, *counts) * (_SAMPLED if is_sampled else 1)):
-            text = " -> ".join(f"{bound_text(low)} to {bound_text(high)}" for low, high in (mine, theirs))
+        if differs(old_range, new_range, _scaled(factor, *counts) * (_SAMPLED if is_sampled else 1)):
+            text = " -> ".join(f"{bound_text(low)} to {bound_text(high)}" for low, high in (old_range, new_range))
             return _finding("range", new.count, old, new, text)
     return None
 

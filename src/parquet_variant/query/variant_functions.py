@@ -366,17 +366,17 @@ def register_calls(connection: Any, text: str, failures: list[Exception], contex
         if name == "variant_get":
             result = Selected("", VariantPath.parse(constants[0]), arrow_type(constants[1])).output or result
         names[match[0].lower()] = fresh = f"_variant_call_{next(_NUMBERS)}"  # queries share DuckDB's functions
-        further = [*constants, context or CallContext()] if function.takes_context else constants
-        call = _recorded(function.work, further, failures)
+        arguments = [*constants, context or CallContext()] if function.takes_context else constants
+        call = _recorded(function.work, arguments, failures)
         returned = connection.sqltype(result) if isinstance(result, str) else engine_type(connection, result)
         connection.create_function(fresh, call, None, returned, type="arrow", null_handling="special")
     return _CALL.sub(lambda match: names[match[0].lower()], text)
 
 
-def _recorded(work: Callable[..., pa.Array], further: list[Any], failures: list[Exception]) -> Callable[..., Any]:
+def _recorded(work: Callable[..., pa.Array], arguments: list[Any], failures: list[Exception]) -> Callable[..., Any]:
     def recorded(*columns: Any) -> pa.Array:
         try:
-            return work(*columns, *further)
+            return work(*columns, *arguments)
         except Exception as error:  # of which DuckDB passes on only the text
             failures.append(error)
             raise
@@ -443,8 +443,8 @@ class VariantColumns(Record):
         """Return what `work` gives for the rows of each path, in the order of the rows; NULL where the path is NULL."""
         columns = list(map(self.read, (values, *inputs)))
 
-        def of_path(path: str, first: VariantArray, *further: VariantArray) -> pa.Array:
-            result = work(first, path, *further)
+        def of_path(path: str, first: VariantArray, *arguments: VariantArray) -> pa.Array:
+            result = work(first, path, *arguments)
             return self.make(result) if kind is None else result
 
         paths = one_chunk(paths)

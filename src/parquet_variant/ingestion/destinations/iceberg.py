@@ -105,11 +105,11 @@ def open_iceberg(request: WriteRequest) -> IcebergDestination | None:
         stored = [f for f in metadata.spec.fields if names or f.transform.name == "identity"]
         if names:
             try:
-                asked = spec_of(names, metadata.schema).fields
+                requested = spec_of(names, metadata.schema).fields
             except IcebergError:
-                asked = ()
-            fields = [sorted((f.source_id, str(f.transform)) for f in either) for either in (asked, stored)]
-            if fields[0] != fields[1] or len(asked) != len(names):
+                requested = ()
+            fields = [sorted((f.source_id, str(f.transform)) for f in either) for either in (requested, stored)]
+            if fields[0] != fields[1] or len(requested) != len(names):
                 raise request.partition_by.differs([f.name for f in stored], table.name)
         elif (recorded := recorded_paths(metadata.properties)) or request.columns == ():
             # Without recorded paths, other columns of the rows may be those of the partition fields.

@@ -121,11 +121,11 @@ class ParquetDirectory(destination.Destination):
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuse to append columns that the files of the directory lack: readers would not find their values."""
-        held = read_schema(self.dest).names
-        if new := [name for name in names if name not in held]:
+        stored = read_schema(self.dest).names
+        if new := [name for name in names if name not in stored]:
             problem = (
-                f"{self.dest} has the columns {', '.join(held)}, and the new rows have {new[0]}, too: give column= or "
-                "columns= as in the first load"
+                f"{self.dest} has the columns {', '.join(stored)}, and the new rows have {new[0]}, too: give column= "
+                "or columns= as in the first load"
             )
             raise SchemaError(problem, reason="unknown-column", file=self.dest)
 

@@ -116,10 +116,10 @@ def first_difference(subject: Subject, rows: pa.Table) -> str | None:
         return f"{len(rows):,} rows instead of {len(subject.rows):,}"
     for name in subject.variants:
         try:
-            ours, is_text = VariantArray.from_arrow(subject.rows, column=name), _is_text(rows, name)
-            ours = parse_json(to_json(ours)) if is_text else ours
-            theirs = parse_json(rows[name]) if is_text else VariantArray.from_arrow(rows, column=name)
-            difference = _different_variants(ours, theirs, ordered=subject.is_ordered)
+            expected, is_text = VariantArray.from_arrow(subject.rows, column=name), _is_text(rows, name)
+            expected = parse_json(to_json(expected)) if is_text else expected
+            actual = parse_json(rows[name]) if is_text else VariantArray.from_arrow(rows, column=name)
+            difference = _different_variants(expected, actual, ordered=subject.is_ordered)
         except (VariantError, pa.ArrowException) as error:
             difference = f"the values cannot be decoded: {first_line(error)}"
         if difference is not None:
@@ -136,31 +136,31 @@ def _is_text(rows: pa.Table, name: str) -> bool:
     return pa.types.is_string(rows[name].type) or pa.types.is_large_string(rows[name].type)
 
 
-def _different_variants(ours: VariantArray, theirs: VariantArray, *, ordered: bool) -> str | None:
-    json_rows = [pc.fill_null(to_json(array), "SQL NULL") for array in (ours, theirs)]
+def _different_variants(expected: VariantArray, actual: VariantArray, *, ordered: bool) -> str | None:
+    json_rows = [pc.fill_null(to_json(array), "SQL NULL") for array in (expected, actual)]
     if not ordered:
         order = [pc.sort_indices(text) for text in json_rows]
-        ours, theirs = ours.take(order[0]), theirs.take(order[1])
+        expected, actual = expected.take(order[0]), actual.take(order[1])
         json_rows = [text.take(indices) for text, indices in zip(json_rows, order, strict=True)]
-    same = pc.and_(pc.fill_null(equals(ours, theirs), True), pc.equal(ours.is_null(), theirs.is_null()))
+    same = pc.and_(pc.fill_null(equals(expected, actual), True), pc.equal(expected.is_null(), actual.is_null()))
     if pc.all(same, min_count=0).as_py():
         return None
     count, row = pc.sum(pc.invert(same)).as_py(), pc.index(same, False).as_py()
     values = [shortened(text[row].as_py(), _SHOWN) for text in json_rows]
     place = f"row {row}" if ordered else "one row"
     how = " (of another type)" if values[0] == values[1] else ""
-    return f"{count:,} of {len(ours):,} values differ: {place} is {values[1]}{how} instead of {values[0]}"
+    return f"{count:,} of {len(expected):,} values differ: {place} is {values[1]}{how} instead of {values[0]}"
 
 
-def _different_column(ours: pa.ChunkedArray, theirs: pa.ChunkedArray) -> str | None:
+def _different_column(expected: pa.ChunkedArray, actual: pa.ChunkedArray) -> str | None:
     """Return the first difference of a column without Variants; other types of the same values are equal."""
     try:
-        theirs = theirs.cast(ours.type)
+        actual = actual.cast(expected.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return f"has the type {theirs.type} instead of {ours.type}"
-    if ours.equals(theirs):
+        return f"has the type {actual.type} instead of {expected.type}"
+    if expected.equals(actual):
         return None
-    for row, (mine, other) in enumerate(zip(ours.to_pylist(), theirs.to_pylist(), strict=True)):
+    for row, (mine, other) in enumerate(zip(expected.to_pylist(), actual.to_pylist(), strict=True)):
         if mine != other and not (mine != mine and other != other):
             return f"row {row} is {shortened(str(other), _SHOWN)} instead of {shortened(str(mine), _SHOWN)}"
     return None

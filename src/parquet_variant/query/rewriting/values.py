@@ -212,8 +212,8 @@ class PathRewriter(ABC):
     def with_arguments(self, node: exp.Expr, arguments: list[exp.Expr], convert: Convert | None = None) -> exp.Expr:
         """Return a function with other arguments."""
         if isinstance(node.this, exp.Expr):
-            further = {"expressions": arguments[1:]} if arguments[1:] else {}
-            return self.rebuild(node, convert, this=arguments[0], **further)
+            other_parts = {"expressions": arguments[1:]} if arguments[1:] else {}
+            return self.rebuild(node, convert, this=arguments[0], **other_parts)
         return self.rebuild(node, convert, expressions=arguments)
 
     def plain(self, node: exp.Expr, convert: Convert | None = None) -> exp.Expr:

@@ -339,11 +339,11 @@ class FilePart(Record, frozen=False):
 
         file, plan, first = self.file, self.plan, self.groups[0]
         rows = file.facts.rows(group.number for group in self.groups)
-        here, leaves = [plan.outputs[number] for number in outputs], first.leaves_of(outputs)
-        variants = {output.variant.name: output.variant for output in here if output.variant is not None}
+        requested, leaves = [plan.outputs[number] for number in outputs], first.leaves_of(outputs)
+        variants = {output.variant.name: output.variant for output in requested if output.variant is not None}
         spans: dict[str, UnshreddedValues | None] = {}
         for name, variant in variants.items():
-            spans[name], leaves = self._spans(variant, here, leaves)
+            spans[name], leaves = self._spans(variant, requested, leaves)
         table: pa.Table | None = None
         if leaves:
             table = file.read_leaves([group.number for group in self.groups], leaves)
@@ -356,7 +356,7 @@ class FilePart(Record, frozen=False):
             if values is None:
                 return storage, storage_group(storage)
             group = values(storage.field("metadata"))
-            paths = [o.selected.path for o in here if o.variant is not None and o.variant.name == name]
+            paths = [o.selected.path for o in requested if o.variant is not None and o.variant.name == name]
             group.look_up(path.segments for path in paths if path is not None)
             return storage, group
 

@@ -303,8 +303,8 @@ class PartitionSpec(Record):
 
     def same_fields(self, other: PartitionSpec) -> bool:
         """Return whether two specs are equivalent: same sources, transforms and names, in the same order."""
-        mine, theirs = ([(f.source_id, str(f.transform), f.name) for f in spec.fields] for spec in (self, other))
-        return mine == theirs
+        left, right = ([(f.source_id, str(f.transform), f.name) for f in spec.fields] for spec in (self, other))
+        return left == right
 
 
 def source_type(schema: Schema, f: PartitionField) -> PrimitiveType:

@@ -112,14 +112,14 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return dict(properties)
 
 
-def new_table(catalog: Catalog, identifier: tuple[str, ...], arrow: pa.Schema, asked: TableDefinition) -> LoadedTable:
+def new_table(catalog: Catalog, identifier: tuple[str, ...], arrow: pa.Schema, options: TableDefinition) -> LoadedTable:
     """Return a table for some columns that does not exist yet; its first commit creates it."""
     schema = checked_schema(schemas.schema_of_arrow(arrow))
-    spec = spec_of(asked.partition_by, schema)
-    order = sort_order_of(asked.sort_by, schema)
+    spec = spec_of(options.partition_by, schema)
+    order = sort_order_of(options.sort_by, schema)
     # A catalog of names chooses the location unless the user did.
-    location = absolute_location(asked.location) if asked.location else ""
-    properties = {**reader_properties(schema, asked.properties), **asked.properties}
+    location = absolute_location(options.location) if options.location else ""
+    properties = {**reader_properties(schema, options.properties), **options.properties}
     table = catalog.stage(identifier, new_metadata(location, schema, spec, order, properties))
     refuse_files_in(table.files.root, "iceberg")
     return table
@@ -148,7 +148,7 @@ def checked_schema(schema: schemas.Schema) -> schemas.Schema:
     return schema
 
 
-def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition) -> tuple[updates.Update, ...]:
+def replacement(former: TableMetadata, arrow: pa.Schema, definition: TableDefinition) -> tuple[updates.Update, ...]:
     """Return the updates that give a table another definition; unchanged columns keep their field ids."""
     ids = count(former.last_column_id + 1)
     fields = []
@@ -159,9 +159,9 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
         else:
             fields.append(replace(f, field_id=next(ids), type=schemas.with_new_ids(f.type, ids)))
     schema = checked_schema(schemas.Schema(max(former.schemas) + 1, shared.StructType(tuple(fields))))
-    order = sort_order_of(asked.sort_by, schema, order_id=max(former.sort_orders, default=0) + 1)
-    spec = updates.next_spec(former, asked.partition_by, schema)
-    properties = {**reader_properties(schema, former.properties), **asked.properties}
+    order = sort_order_of(definition.sort_by, schema, order_id=max(former.sort_orders, default=0) + 1)
+    spec = updates.next_spec(former, definition.partition_by, schema)
+    properties = {**reader_properties(schema, former.properties), **definition.properties}
     return updates.definition_updates(former, schema, spec, order, properties)
 
 
@@ -184,12 +184,12 @@ def write(
     ``"unsupported-feature"``, ``"conflict"``.
     """
     check_choice("mode", mode, get_args(TableMode), IcebergError)
-    asked = TableDefinition.of(partition_by, sort_by, properties, location)
+    definition = TableDefinition.of(partition_by, sort_by, properties, location)
     opened, identifier = find_table(table, catalog, storage_options)
     former = opened.find(identifier)
     if former is None:
         first, data = first_rows(data)
-        base = newest_snapshot(new_table(opened, identifier, first.schema, asked))
+        base = newest_snapshot(new_table(opened, identifier, first.schema, definition))
         options.pop("schema_mode", None)
         return _write_rows(base, data, SnapshotChange("append"), **options)
     if mode == "error":
@@ -205,7 +205,7 @@ def write(
     change = SnapshotChange(
         "overwrite",
         is_replacement=True,
-        updates=replacement(former.metadata, first.schema, asked),
+        updates=replacement(former.metadata, first.schema, definition),
         requirements=tuple(updates.requires(former.metadata, *updates.SCHEMA_IDS)),
     )
     return _write_rows(base, data, change, **options)
