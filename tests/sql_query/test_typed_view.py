@@ -188,6 +188,15 @@ def test_keys_of_a_nested_object_that_differ_only_in_case_are_two_columns(tmp_pa
     assert found == [{"b_k": 1, "b_K_1": 2}, {"b_k": 3, "b_K_1": None}]
 
 
+@pytest.mark.parametrize("layout", ["shredded", "vortex"])
+def test_keys_of_any_characters_that_differ_only_in_case_are_two_columns(tmp_path, layout):
+    keys = ["a\\b", "it's", 'q"r', "$['x']", "s:t", "u.v", "[w]", "y\x00z", "select", "`c`", "é"]
+    values = {key: number for number, key in enumerate([*keys, *map(str.upper, keys)])}
+    schema = ", ".join(f"`{key.replace('`', '``')}` bigint" for key in keys)
+    source = _stored(pv.parse_json([json.dumps(values)]), layout, tmp_path, schema)
+    assert sorted(pv.open(source).typed().to_arrow().to_pylist()[0].values()) == list(range(len(values)))
+
+
 def test_fields_beyond_the_limit_are_counted_in_a_warning(monkeypatch):
     monkeypatch.setattr("parquet_variant.sql_query.tables.MOST_COLUMNS", 3)
     values = pv.parse_json(['{"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}'])

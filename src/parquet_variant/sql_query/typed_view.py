@@ -194,7 +194,8 @@ def _case_twins(
     ]
     if not candidates:
         return []
-    counts = ", ".join(f"count({quoted(variant)}{_place(path, 'duckdb', first=0)})" for path, _ in candidates)
+    paths = (_text(str(path), "duckdb") for path, _ in candidates)
+    counts = ", ".join(f"count(variant_get({quoted(variant)}, {path}))" for path in paths)
     row = registered_method("Table.sql")(f"SELECT {counts} FROM t", t=table).to_arrow()
     values = [column[0].as_py() for column in row.columns]
     return [(*pair, count) for pair, count in zip(candidates, values, strict=True) if count]
@@ -230,17 +231,13 @@ def _value(column: Selected, variant: str, engine: str) -> str:
     if engine == "spark":
         kind = "variant" if column.type is None else sql_type_name(column.type)
         return f"try_variant_get({place}, {_text(str(column.path), engine)}, '{kind}')"
-    place += _place(column.path, engine, first=1)
+    # In DuckDB itself, indexes count from 1.
+    steps = (_text(step, engine) if isinstance(step, str) else int(str(step)) + 1 for step in column.path.segments)
+    place += "".join(f"[{step}]" for step in steps)
     if column.type is None:
         return place
     kind = exp.DataType.build(sql_type_name(column.type), dialect="databricks").sql("duckdb")
     return f"TRY_CAST({place} AS {kind})"
-
-
-def _place(path: VariantPath, engine: str, *, first: int) -> str:
-    """Return subscripts for a path, in which indexes count from 1 in DuckDB itself."""
-    parts = (_text(step, engine) if isinstance(step, str) else str(int(str(step)) + first) for step in path.segments)
-    return "".join(f"[{part}]" for part in parts)
 
 
 def _text(text: str, engine: str) -> str:
