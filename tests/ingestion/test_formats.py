@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -228,6 +230,18 @@ def test_csv_of_any_line_end_has_all_rows(end: str, size: int) -> None:
 def test_a_header_alone_is_not_a_row() -> None:
     for text in (b"a,b", b'"a","b"', b"a,b\r", b"a,b\r\n\r\n"):
         assert list(CsvReader(CsvOptions(), "a.csv").read(iter([text]))) == []
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_csv_of_any_delimiter_is_read_as_it_was_written(delimiter: str, quoting: int, end: str) -> None:
+    rows = [["x y", "n\nl", 'q"q'], ["a", "b c", "-"], ["\t", "d;e,f|", "z"], ["last", "\r\n", " s "]]
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator=end).writerows(rows)
+    reader = CsvReader(CsvOptions(), "a.csv")
+    (read,) = reader.read(iter([text.getvalue().encode()]))
+    assert [reader.names, *map(list, zip(*(column.to_pylist() for column in read.table.columns), strict=True))] == rows
 
 
 def test_a_csv_row_that_cannot_be_takes_no_other_with_it(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ class CsvReader:
         quote, delimiter = re.escape(self._quote), re.escape(str(options.delimiter)).encode()
         # As in pyarrow, a quote has a meaning only at the start of a field. The groups of a field match if text follows
         # its closing quote, or if the text ends inside quotes; the last group matches if the text ends inside a row.
-        quoted = b"Q(?:[^Q]++|QQ)*+(?:Q([^D\r\n]*[^D\r\n \t])?+[ \t]*+|(\\Z))"
+        quoted = b"Q(?:[^Q]++|QQ)*+(?:Q([^D\r\n]*[^D\r\n \t])?+(?:(?!D)[ \t])*+|(\\Z))"
         field = b"(?:%b|(?!Q)[^D\r\n]*+)" % quoted
         self._row = re.compile(
             (b"(?:%bD)*+%b(?:\r\n?|\n|(\\Z))" % (field, field)).replace(b"Q", quote).replace(b"D", delimiter)
