@@ -236,7 +236,7 @@ def test_a_header_alone_is_not_a_row() -> None:
 @pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_csv_of_any_delimiter_is_read_as_it_was_written(delimiter: str, quoting: int, end: str) -> None:
-    rows = [["x y", "n\nl", 'q"q'], ["a", "b c", "-"], ["\t", "d;e,f|", "z"], ["last", "\r\n", " s "]]
+    rows = [["x y", "n\nl", 'q"q'], ["\ufeff", "b c", "-"], ["\t", "d;e,f|", "z"], ["last", "\r\n", " s "]]
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator=end).writerows(rows)
     reader = CsvReader(CsvOptions(), "a.csv")

@@ -111,3 +111,9 @@ def test_messages_can_be_printed_whatever_they_quote(name, tmp_path):
     with pytest.raises(pv.VariantError) as caught:
         pv.open(tmp_path / "a.parquet").read(name)
     assert str(caught.value).isprintable()
+
+
+def test_a_pipe_is_not_said_to_be_missing(tmp_path):
+    os.mkfifo(tmp_path / "pipe.parquet")
+    with pytest.raises(pv.VariantError, match=r"pipe\.parquet is not a regular file: copy its content to a file"):
+        pv.open(tmp_path / "pipe.parquet", format="parquet").read()

@@ -41,6 +41,7 @@ _REFUSED = "\x01"
 # The options are detected from this much text; the first delimiter is preferred.
 _SNIFFED_BYTES = 64 << 10
 _DELIMITERS = ",\t;|"
+BOM = b"\xef\xbb\xbf"
 
 
 def is_csv(path: Any) -> bool:
@@ -290,7 +291,7 @@ class CsvReader:
             invalid.append(row)
             return "skip"
 
-        read = {"use_threads": False, "block_size": max(len(text) + 1, 1 << 10)}
+        read = {"use_threads": False, "block_size": max(len(BOM) + len(text) + 1, 1 << 10)}
         parse = csv.ParseOptions(
             delimiter=self.options.delimiter,
             quote_char=self.options.quote_char,
@@ -304,7 +305,7 @@ class CsvReader:
             elif not text.strip(b"\r\n"):
                 return self.empty_table
             return csv.read_csv(
-                io.BytesIO(text),
+                io.BytesIO(BOM + text),  # pyarrow removes one byte order mark, which may be a value
                 csv.ReadOptions(column_names=names, **read),
                 parse_options=parse,
                 convert_options=csv.ConvertOptions(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import JsonError, VariantFileError, bad_option, check_choice
-from parquet_variant.ingestion.formats.csv_rows import CsvOptions
+from parquet_variant.ingestion.formats.csv_rows import BOM, CsvOptions
 from parquet_variant.io.directories import VORTEX_MAGIC
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.support.choices import InputFormat
@@ -285,7 +285,6 @@ def option_name(option: str) -> str:
     return _SPARK_NAMES.get(option) or re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", option)
 
 
-BOM = b"\xef\xbb\xbf"
 # UTF-16 and UTF-32 start with a byte order mark, or have zero bytes next to their ASCII characters.
 _OTHER_ENCODINGS = re.compile(
     rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[^\0]\0[^\0]\0|\0[^\0]\0[^\0]|[^\0]\0\0\0|\0\0\0[^\0]|[{[\"]\0|\0[{[\"]",

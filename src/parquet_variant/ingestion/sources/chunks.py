@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
 from parquet_variant.ingestion.formats import layout as text_layout
-from parquet_variant.ingestion.formats.csv_rows import MAX_LINE_BYTES, CsvReader
+from parquet_variant.ingestion.formats.csv_rows import BOM, MAX_LINE_BYTES, CsvReader
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
 from parquet_variant.ingestion.sources import splits
 from parquet_variant.ingestion.sources.input_files import InputFile, decompressed, detect_codec
@@ -225,7 +225,7 @@ def _line_chunks(
     try:
         for data in splits.line_chunks(fill, chunk_bytes, MAX_LINE_BYTES):
             if not range_start and line == 1:
-                offset = text_layout.start_of_text(data[: len(text_layout.BOM) + 1].tobytes(), file.name)
+                offset = text_layout.start_of_text(data[: len(BOM) + 1].tobytes(), file.name)
                 data = data[offset:]
             chunk = Chunk(file, data, line, range_start, offset)
             # Counted before the chunk is yielded, because the caller may release its memory.

@@ -332,7 +332,9 @@ def list_files(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _R
     if any(character in path for character in "*?["):
         return _matching(system, path)
     name = os.fspath(source)
-    raise VariantFileError(f"{name} does not exist: check the path", reason="no-such-file", file=name)
+    is_missing = info.type == fs.FileType.NotFound
+    problem = "does not exist: check the path" if is_missing else "is not a regular file: copy its content to a file"
+    raise VariantFileError(f"{name} {problem}", reason="no-such-file", file=name)
 
 
 def _in_directory(system: fs.FileSystem, path: str, base: str) -> dict[str, _RelativeFile]:
