@@ -110,3 +110,17 @@ def test_files_of_several_types_keep_the_columns_of_most_rows(first: Path, tmp_p
     typed = table.typed().to_arrow()
     assert typed["id"].type == typed["n"].type == "int64" and typed["n"].null_count == 3
     assert "TRY_CAST(v['n'] AS BIGINT) AS n" in table.sql_view()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_numbers_that_count_time_become_the_timestamps_of_the_table(tmp_path: Path, format: Any) -> None:
+    first = _lines(tmp_path / "first.ndjson", [{"created": 1767225600 + n, "n": 1767225600} for n in range(20)])
+    second = _lines(tmp_path / "second.ndjson", [{"created": 1767312000, "n": 1767225600}])
+    pv.ingest(first, tmp_path / "table", format=format, types={"$.created": "timestamp_s!"})
+    result = pv.ingest(second, tmp_path / "table", mode="append")
+    typed = [(path.path, path.type, path.typed) for path in result.typed_strings]
+    assert typed == [("$.created", "timestamp_s!", 1)]
+    assert (result.hints, result.inference.suggested_types) == ((), ())
+    days = pv.open(tmp_path / "table").scan({"day": "$.created:date", "n": "$.n:bigint"}).to_arrow()
+    assert sorted(map(str, set(days["day"].to_pylist()))) == ["2026-01-01", "2026-01-02"]
+    assert set(days["n"].to_pylist()) == {1767225600}

@@ -209,8 +209,6 @@ class StringTypes(Record):
 
     def with_types(self, types: Mapping[str, str]) -> StringTypes:
         """Return the types with further ones for paths that have none yet."""
-        if not types:
-            return self
         return replace(self, types={**self.types, **{path: types[path] for path in types if path not in self.types}})
 
     def resolved(self, profile: Profile) -> StringTypes:

@@ -172,10 +172,9 @@ class IngestJob:
         """Infer and check what the files will contain: with the types of the table that they are appended to."""
         fields = self._table_fields(tasks, destination)
         request, text, table_schemas = self._request, self._request.text, dict[str, ShreddingSchema]()
-        keeps_paths = request.schema is None and request.schema_of == "table"
         existing = self._held if request.mode == "append" else pa.schema([])
         types = KeyColumns.of_columns(existing, request.keys)
-        if keeps_paths and len(existing):
+        if request.schema is None and request.schema_of == "table" and len(existing):
             table_schemas = kept_types(destination.data_files(), [request.column, *request.text.more_columns])
         table = table_schemas.get(request.column)
         leaves = [*(() if table is None else table.leaves()), *types.typed.items()]
@@ -301,10 +300,16 @@ class IngestJob:
         profile = self._profile(engine, tasks, self._request.text)
         hints = list(task.root_hints(profile, self._request.text, len(self._files)))
         inference = infer(profile, self._request.policy)
-        schema = with_key_types(
-            inference.schema, profile.root, [key for key in self._request.keys if key not in types.nodes]
-        )
-        inference = replace(inference, schema=schema)
+        keys = [key for key in self._request.keys if key not in types.nodes]
+        schema = with_key_types(inference.schema, profile.root, keys)
+        string_types = self._request.text.string_types
+        suggested = inference.suggested_types if self._request.mode == "append" else ()
+        # The table has timestamps at these paths, and the new rows numbers that count time.
+        epochs = [s for s in suggested if s.counts_time and string_types.types.get(s.path) == "timestamp!"]
+        string_types = replace(string_types, types={**string_types.types, **{s.path: s.type for s in epochs}})
+        self._request = replace(self._request, text=replace(self._request.text, string_types=string_types))
+        suggestions = tuple(s for s in inference.suggested_types if s not in epochs)
+        inference = replace(inference, schema=schema, suggested_types=suggestions)
         files = self._trial_files(inference, tasks)
         if not files:
             return inference, hints

@@ -43,19 +43,14 @@ class PartitionBy(Record):
         ('kind',)
         """
         if not isinstance(paths, Mapping):
-            paths = strings_of("partition_by", paths)
-            pairs = [text.partition("=") for text in paths]
-            invalid = [text for text, (name, _, path) in zip(paths, pairs, strict=True) if not name or path[:1] != "$"]
-            if invalid:
-                raise bad_option(f"partition_by= contains {invalid[0]!r}: write NAME=PATH:TYPE, such as day=$.ts:date")
+            pairs = (text.partition("=") for text in strings_of("partition_by", paths))
             paths = {name: path for name, _, path in pairs}
         selection = read_selection(paths)
         columns = list[Selected]()
         for column in selection:
-            if column.path is None:
-                raise bad_option(
-                    f"partition_by= has no path for {column.name}: write NAME=PATH:TYPE, such as day=$.ts:date"
-                )
+            if column.path is None or not column.name:
+                problem = f"partition_by= has no path for {column.name}: write NAME=PATH:TYPE, such as day=$.ts:date"
+                raise bad_option(problem)
             kind, types = pa.string() if column.type is None else column.type, pa.types
             tests = (types.is_string, types.is_signed_integer, types.is_boolean, types.is_decimal, types.is_date)
             is_micros = types.is_timestamp(kind) and kind.unit == "us"

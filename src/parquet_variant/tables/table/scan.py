@@ -6,7 +6,7 @@ Owns the methods. Leaves planning and reading to the plan of the format.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from html import escape
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.ops.interop.display import html_table, shown_columns
 from parquet_variant.ops.interop.tables import ArrowResult
+from parquet_variant.query.predicate import columns_of
 from parquet_variant.query.selection import PlannedQuery, late_time_hints, with_late_time_hints
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import registered_method
@@ -110,16 +111,17 @@ class Scan(ArrowResult):
         Warns of a path that no row has, if a similar one exists, and of values that the filter did not compare.
         """
         table = self._of_current_plan(lambda plan: plan.to_arrow())
-        hints = late_time_hints(table)
-        is_local = self._table is not None and "://" not in self._table.uri
-        if is_local and any(column.null_count == len(column) for column in table.columns):
-            hints += [hint for hint in self.path_hints() if "did you mean" in hint]
-        self._warn(hints)
+        names = {name for name in table.column_names if table[name].null_count == len(table)}
+        if (predicate := self.plan.predicate) is not None and not len(table):
+            names = columns_of(predicate)
+        hints = [] if "://" in getattr(self._table, "uri", "://") else self.path_hints(names)
+        self._warn([*late_time_hints(table), *(hint for hint in hints if "did you mean" in hint)])
         return table
 
-    def path_hints(self) -> list[str]:
-        """Return hints about paths that no row has, for which the keys of the table are read."""
-        return list(registered_method("Scan.facts")(self._table, "").path_hints(self.plan.question.columns, True))
+    def path_hints(self, names: Collection[str] | None = None) -> list[str]:
+        """Return hints about paths that no row has, of some or all columns, for which keys of the table are read."""
+        columns = [c for c in self.plan.question.columns if c.path is not None and (names is None or c.name in names)]
+        return list(registered_method("Scan.facts")(self._table, "").path_hints(columns, True)) if columns else []
 
     def _of_current_plan(self, read: Callable[[PlannedQuery], _Result]) -> _Result:
         """Return the result of `read` for the plan, which is made again if a commit replaced its files meanwhile."""
