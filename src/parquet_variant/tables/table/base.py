@@ -132,8 +132,8 @@ class TableBase:
             return function(self._target(operation) if is_own else self, *arguments, **passed)
 
         # Rows may be a stream, which cannot be read again.
-        is_repeatable = operation not in ("append", "overwrite", "commit_files")
-        return of_current_files(run) if is_repeatable else run()
+        takes_rows = operation in ("append", "overwrite", "replace_where", "replace_partitions", "merge", "commit_files")
+        return run() if takes_rows else of_current_files(run)
 
     def _engine(self, threads: int | None, progress: Any) -> Any:
         """Return the engine that runs the tasks of an operation."""
