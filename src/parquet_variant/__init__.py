@@ -95,7 +95,8 @@ register_methods(
         "ParquetTable": {
             "files.parquet.format.files": "data_files",
             "ingestion.destinations.parquet": "append:append_parquet overwrite:overwrite_parquet",
-            "files.parquet.operations.rewrite": "annotate optimize:ParquetFiles.optimize",
+            "files.parquet.operations.annotate": "annotate",
+            "files.parquet.operations.rewrite": "optimize:ParquetFiles.optimize",
             "files.parquet.operations.inspect": "inspect",
             "files.parquet.reading.read": "read to_arrow:read_table",
             "files.parquet.scanning.scan": "scan schema:read_schema",

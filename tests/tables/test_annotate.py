@@ -183,9 +183,9 @@ def test_a_change_of_the_same_rows_is_kept(table: Path, monkeypatch: pytest.Monk
 KILLED = """
 import os, signal, sys
 import parquet_variant as pv
-from parquet_variant.files.parquet.operations import rewrite
+from parquet_variant.files.parquet.operations import annotate
 
-copy, left = rewrite.FooterChange.copy, [1]
+copy, left = annotate.FooterChange.copy, [1]
 
 
 def killed(*arguments):
@@ -195,7 +195,7 @@ def killed(*arguments):
     return copy(*arguments)
 
 
-rewrite.FooterChange.copy = killed
+annotate.FooterChange.copy = killed
 pv.open(sys.argv[1]).annotate([])
 """
 

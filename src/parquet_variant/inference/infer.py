@@ -79,8 +79,6 @@ def infer(
     return chosen_policy.choose(data if isinstance(data, Profile) else Profile.of_array(data, threads=threads))
 
 
-# ---- drift
-
 Change = Literal["hot", "shifted", "dead"]
 
 # A type has shifted if another type would hold at least this share more of the values.

@@ -194,9 +194,6 @@ def data_file_names(
     return [name for name in files if name.lower().endswith(suffixes)]
 
 
-# ---- tables
-
-
 TableFormat: TypeAlias = Literal["delta", "iceberg"]
 A_TABLE: dict[TableFormat, str] = {"delta": "a Delta table", "iceberg": "an Iceberg table"}
 # How the names of Iceberg's metadata files end.

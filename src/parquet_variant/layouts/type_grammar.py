@@ -350,9 +350,6 @@ def _lines(tree: TypeTree) -> list[str]:
     return lines
 
 
-# ---- targets of casts
-
-
 def as_target(target: str | pa.DataType) -> pa.DataType:
     """Return the Arrow type of a cast target, given as a type or by name.
 

@@ -204,9 +204,6 @@ def with_examples(findings: Sequence[Finding], before: Summary, after: Summary) 
     return shown
 
 
-# ---- what to search
-
-
 def _searches(finding: Finding) -> Iterator[_Search]:
     old, new, path = finding.before, finding.after, finding.path
     if old is None or new is None:

@@ -254,9 +254,6 @@ class ValueFigures(Record, eq=False):
         return figures
 
 
-# ---- ranges of a tape
-
-
 def _whole_decimals(tape: Tape) -> Counter[VariantPath]:
     tags = tape.nodes[:, 0]
     at = np.flatnonzero(np.isin(tags & 0xFF, (_P.DECIMAL4, _P.DECIMAL8)) & (tags >> 8 & 0xFF > 0))

@@ -284,8 +284,6 @@ def _escaped(key: str) -> str:
     return re.sub(r"\\(.)", lambda match: "''" if match[1] == "'" else match[0], escaped)
 
 
-# ---- the dialects
-
 # Functions of Spark that DuckDB has under other names.
 _SPARK_FUNCTIONS = """
     ADD_MONTHS ARRAY_JOIN ARRAY_MAX ARRAY_MIN ARRAY_SIZE COLLECT_LIST COLLECT_SET DATEADD DATE_FORMAT ENDSWITH EXPLODE

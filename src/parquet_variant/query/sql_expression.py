@@ -149,8 +149,6 @@ def run_sql(text: str, tables: Mapping[str, Any], context: CallContext | None = 
             raise SqlError(engine_message(error)) from None
 
 
-# ---- errors of the engine
-
 _NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+|\W+)\((.*?)\)'")
 _MISSING_FUNCTION = re.compile(r"Function with name \"?(\w+)\"? does not exist")
 # RE2's messages.

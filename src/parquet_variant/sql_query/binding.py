@@ -249,9 +249,6 @@ def _scan_again(plan: Any, needed: Mapping[str, Selected], predicate: Predicate 
     return replace(plan, question=Question(tuple(outputs), hidden, both))
 
 
-# ---- JSON and Arrow data
-
-
 def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
     from parquet_variant.ingestion.json_files import JsonFiles, JsonScan
     from parquet_variant.ingestion.request import TextOptions

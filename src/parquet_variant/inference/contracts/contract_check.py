@@ -312,9 +312,6 @@ def _missing(
     return parts
 
 
-# ---- the form of the kernel
-
-
 class _RuleTables:
     """The rules of a contract by number, parents first; the number 0 is ``$``."""
 

@@ -141,9 +141,6 @@ def _handler(html: str, token: str, queries: QueryProcess) -> type[BaseHTTPReque
     return Handler
 
 
-# ---- the process of the queries
-
-
 class QueryProcess:
     """Runs queries over the table ``t`` of a page, one at a time, in a process that is replaced after a limit."""
 

@@ -347,9 +347,6 @@ def merge_columns(join: exp.Join, scope: Scope, start: int, zone: str) -> None:
                 use.needed[hit.column.name or name] = use.table.needs(hit.column.name or name)
 
 
-# ---- hints for paths that no row has
-
-
 def missing_path(
     table: TableFacts, column: str, path: VariantPath, *, elsewhere: bool = False, as_path: bool = False
 ) -> str | None:

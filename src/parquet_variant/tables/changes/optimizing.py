@@ -18,7 +18,8 @@ from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, strings_of
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.operations.rewrite import FooterChange, OptimizeResult, Paths, pack_files
+from parquet_variant.files.parquet.operations.annotate import FooterChange, Paths
+from parquet_variant.files.parquet.operations.rewrite import OptimizeResult, pack_files
 from parquet_variant.inference.infer import ShreddedRows, find_drift_of_files
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, ThreadEngine

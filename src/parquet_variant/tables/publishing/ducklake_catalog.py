@@ -99,9 +99,6 @@ def mapping_rows(columns: SourceColumns, partition_ids: set[int]) -> Iterator[tu
         yield number, name, f.id, numbers.get(above), not above and f.id in partition_ids
 
 
-# ---- statistics
-
-
 def column_statistics(file: DataFile, leaves: list[shared.Field]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of ``file_column_stats``, after the ids of file and table, of the leaf columns that are known."""
     for f in leaves:

@@ -67,6 +67,10 @@ class OpenOptions(Record, kw_only=True):
     text: Mapping[str, Any] = field(default_factory=dict)
 
 
+# Operations whose rows may be a stream, which cannot be read again.
+_TAKE_ROWS = frozenset(["append", "overwrite", "replace_where", "replace_partitions", "merge", "commit_files"])
+
+
 class TableBase:
     """The source, the options, the operations of a format by name, and the methods that read."""
 
@@ -131,9 +135,7 @@ class TableBase:
         def run() -> _Result:
             return function(self._target(operation) if is_own else self, *arguments, **passed)
 
-        # Rows may be a stream, which cannot be read again.
-        takes_rows = operation in ("append", "overwrite", "replace_where", "replace_partitions", "merge", "commit_files")
-        return run() if takes_rows else of_current_files(run)
+        return run() if operation in _TAKE_ROWS else of_current_files(run)
 
     def _engine(self, threads: int | None, progress: Any) -> Any:
         """Return the engine that runs the tasks of an operation."""

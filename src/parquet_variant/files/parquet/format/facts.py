@@ -239,8 +239,6 @@ class FileFacts:
         statistics = (self.statistics(residual, group) for group in (self.groups if groups is None else groups))
         return all(only_nulls(leaf, variant_nulls=variant_nulls) for leaf in statistics)
 
-    # ---- levels
-
     def level_counts(self, leaf: SchemaNode, group: int) -> LevelCounts:
         """Return the entries of a column chunk by level, from its histograms or from its null count."""
         key = leaf.leaf, group

@@ -104,9 +104,6 @@ def _damaged(location: str, error: Exception) -> IcebergError:
     return IcebergError(f"the metadata file is damaged: {problem}", reason="bad-metadata", file=location)
 
 
-# ---- schemas
-
-
 def decimal_bytes(precision: int) -> int:
     """Return the fewest bytes that hold every decimal of a precision.
 

@@ -396,9 +396,6 @@ def spec_of(
     return PartitionSpec(spec_id, tuple(new_fields))
 
 
-# ---- sort orders
-
-
 class SortField(Record):
     """One field of a sort order."""
 
