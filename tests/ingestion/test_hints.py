@@ -50,6 +50,15 @@ def test_other_inputs_have_no_hint(tmp_path: Path, text: str) -> None:
     assert pv.ingest(tmp_path / "a.json", tmp_path / "out").hints == ()
 
 
+def test_the_actions_of_a_bulk_request_are_no_documents(tmp_path: Path) -> None:
+    pairs = [[{"index": {"_index": "logs", "_id": str(n)}}, {"message": f"m{n}", "level": "INFO"}] for n in range(50)]
+    (tmp_path / "bulk.ndjson").write_text("".join(f"{json.dumps(row)}\n" for pair in pairs for row in pair))
+    (hint,) = pv.ingest(tmp_path / "bulk.ndjson", tmp_path / "out").hints
+    assert "Elasticsearch's bulk format" in hint and "sed -n 'n;p'" in hint
+    (tmp_path / "other.ndjson").write_text("".join(f'{{"index": {{"_id": {n}}}, "n": 1}}\n{{}}\n' for n in range(3)))
+    assert pv.ingest(tmp_path / "other.ndjson", tmp_path / "other").rows == 6
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "in"

@@ -26,7 +26,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.path_table import ProfiledData
-from parquet_variant.inference.profile import PathProfile, Profile
+from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TYPES_OF_STRINGS
 from parquet_variant.ingestion.batches import Pass
 from parquet_variant.ingestion.destination import JSON_TEXT, Columns, Destination
@@ -287,31 +287,29 @@ _MAX_DEPTH = 3
 
 
 def root_hints(profile: Profile, text: TextOptions, files: int) -> Iterator[str]:
-    """Yield a hint to use ``root`` if every file is one document with the rows in an array; `profile` is without it."""
+    """Yield hints to use ``root``, and to leave out lines that are no documents; `profile` is without ``root``."""
     root, path = profile.root, text.layout.root
     if root is not None and path is not None and root.element_count and set(root.types) == {VariantType.ARRAY}:
         yield (
             f"the value at {path.shorthand} is an array, and each row is such an array: for one row per element, use "
             f"root='{path.shorthand}[*]'"
         )
+    action = None if root is None else root.field("index") or root.field("create")
+    if action is not None and 0.4 < action.share < 0.6 and (action.field("_index") or action.field("_id")):
+        yield (
+            "every second row is an action of Elasticsearch's bulk format, not a document: to ingest only documents, "
+            "use sed -n 'n;p' FILE | variant ingest - DEST"
+        )
     if root is None or path is not None or text.json_column or not profile.data.text_bytes or profile.rows > files:
         return
-    largest = max(_arrays_of_objects(root, _MAX_DEPTH), key=lambda array: array.element_count, default=None)
+    places = (place for place in profile if len(place.path) <= _MAX_DEPTH and not place.path.has_wildcard)
+    arrays = [a for a in places if (e := a.element) and 2 * e.types.get(VariantType.OBJECT, 0) >= e.count]
+    largest = max(arrays, key=lambda array: array.element_count, default=None)
     if largest is not None and largest.element_count >= _MIN_ELEMENTS * profile.rows:
         yield (
             f"the input is {counted(profile.rows, 'document')} with {largest.element_count:,} objects in the array "
             f"{largest.path.shorthand}: to ingest these objects as rows, use root='{largest.path.shorthand}[*]'"
         )
-
-
-def _arrays_of_objects(path: PathProfile, depth: int) -> Iterator[PathProfile]:
-    """Yield the paths of arrays that contain objects, up to a depth, not inside other arrays."""
-    element = path.element
-    if element is not None and 2 * element.types.get(VariantType.OBJECT, 0) >= element.count:
-        yield path
-    if depth:
-        for field in path.fields:
-            yield from _arrays_of_objects(field, depth - 1)
 
 
 MANY_PARTITIONS = 1000
@@ -341,8 +339,8 @@ def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]])
         if values[column.name].null_count == rows:
             yield (
                 f"partition_by={column.name}: {column.path} has no value of type {column.type} in {rows:,} sampled "
-                "rows, so that these rows are in the null partition; check the path and the type, and make numbers "
-                "that count milliseconds timestamp_ms!"
+                "rows, so that these rows are in the null partition; check the path and the type; types= makes numbers "
+                "that count milliseconds timestamp_ms!, and strings such as 20260131 date!"
             )
     read_bytes = sum(min(_text_bytes(split), _SAMPLE_BYTES) for split in sample_splits)
     total_rows = rows * max(1.0, sum(map(_text_bytes, splits)) / max(read_bytes, 1))
