@@ -23,7 +23,7 @@ _MAX_CONTEXTS = 20
 # URLs may be percent-encoded, perhaps several times: ``%3F``, ``%2526``, ``%3D``.
 _SEPARATOR, _EQUALS = "(?:[?&;#]|%(?:25)*(?:3F|26|3B|23))", "(?:=|%(?:25)*3D)"
 _SIGNED = re.compile(
-    rf"(?i)({_SEPARATOR}(?:(?!{_SEPARATOR}|{_EQUALS})\S){{0,60}}?(?:sig|token|cred|key|secret|pass)"
+    rf"(?i)({_SEPARATOR}(?:(?!{_SEPARATOR}|{_EQUALS})\S){{0,60}}?(?:sig|token|cred|key|secret|pass|pwd|auth|jwt|sas|session)"
     rf"(?:(?!{_SEPARATOR}|{_EQUALS})\S){{0,60}}{_EQUALS})(?:(?!{_SEPARATOR})[^#\s'\")])+"
 )
 # As obstore prints the parts of a URL, and http.client an invalid header.

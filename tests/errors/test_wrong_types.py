@@ -27,6 +27,18 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "engine of ingest": lambda value, path: pv.ingest(path, path, engine=value),
     "path": lambda value, path: pv.variant_get(ROWS["v"], value),
     "type": lambda value, path: pv.variant_get(ROWS["v"], "$.a", value),
+    "schema_mode": lambda value, path: pv.write(path, ROWS, format="delta", schema_mode=value),
+    "readers": lambda value, path: pv.AutoPolicy(readers=value),
+    "hints": lambda value, path: pv.HintsPolicy(value),
+    "skip": lambda value, path: pv.HintsPolicy(skip=value),
+    "skip_regexp": lambda value, path: pv.HintsPolicy(skip_regexp=value),
+    "weights": lambda value, path: pv.WorkloadPolicy(value),
+    "queries": lambda value, path: pv.WorkloadPolicy.of_queries(value),
+    "schema of a policy": lambda value, path: pv.WorkloadPolicy.of_schema(value),
+    "number of a policy": lambda value, path: pv.AutoPolicy(min_row_share=value),
+    "levels": lambda value, path: pv.ShreddingSchema.variant().limited_to(value),
+    "column of memory": lambda value, path: pv.open(ROWS).read(value),
+    "engines": lambda value, path: pv.open(ROWS).compat(value),
 }
 
 
@@ -35,6 +47,10 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 def test_wrong_types(call: str, value: Any, tmp_path: Any) -> None:
     if call == "path" and isinstance(value, range | set | pd.DataFrame):
         return  # the segments of a path
+    if isinstance(value, pd.DataFrame) and call in ("readers", "skip", "skip_regexp", "queries"):
+        return  # no strings
+    if call == "levels" and type(value) in (np.int64, int):
+        return
     with pytest.raises(pv.VariantError):
         CALLS[call](value, tmp_path / "t")
 

@@ -22,6 +22,7 @@ URLS = [
     f"http://user:{SECRET}@host/x.parquet?v=1",
     f"https://host/x.parquet?X-Amz-Signature={SECRET}&X-Amz-Credential={SECRET}",
     f"/nowhere/x.parquet?X-Amz-Security-Token={SECRET}",
+    f"/nowhere/x.parquet?pwd={SECRET}&auth={SECRET}&jwt={SECRET}&sas={SECRET};jsessionid={SECRET}",
     f"/nowhere/x.vortex?sig={SECRET}",
     f"nowhere/x.json?AWSAccessKeyId={SECRET}",
     f"foo://user:{SECRET}@host/x.parquet?v=1&X-Amz-Signature={SECRET}",

@@ -345,7 +345,7 @@ def chosen_variant(
     """Return the Variant column that a user chose from those of some data, or the only one."""
     if column is None and len(names) == 1:
         return names[0]
-    if column is not None and column in names:
+    if isinstance(column, str) and column in names:
         return column
     problem = f"the table has {'several Variant columns' if names else 'no Variant column'}"
     problem = problem if column is None else f"{column} is not a Variant column of the table"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant.errors import SchemaError, check_column_name, check_mapping
+from parquet_variant.errors import SchemaError, check_column_name, check_count, check_mapping
 from parquet_variant.layouts import storage_shape
 from parquet_variant.layouts.layout import tree_of_layout, tree_of_parquet
 from parquet_variant.layouts.storages import storage_type, tree_from_arrow, tree_to_arrow
@@ -243,6 +243,7 @@ class ShreddingSchema(Printed):
         >>> schema.physical_depth, schema.limited_to(6).to_ddl()
         (10, 'a struct<d: int>, id bigint')
         """
+        check_count("levels", levels, error=SchemaError)
         return _limit_levels(self, levels) or self.variant()
 
     # ---- text forms, Arrow and storage types

@@ -194,8 +194,7 @@ def _case_twins(
     ]
     if not candidates:
         return []
-    paths = (_text(str(path), "duckdb") for path, _ in candidates)
-    counts = ", ".join(f"count(variant_get({quoted(variant)}, {path}))" for path in paths)
+    counts = ", ".join(f"count(variant_get({quoted(variant)}, {_text(str(path), 'duckdb')}))" for path, _ in candidates)
     row = registered_method("Table.sql")(f"SELECT {counts} FROM t", t=table).to_arrow()
     values = [column[0].as_py() for column in row.columns]
     return [(*pair, count) for pair, count in zip(candidates, values, strict=True) if count]

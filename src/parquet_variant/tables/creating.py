@@ -128,12 +128,12 @@ def write(
     if format is None:
         format = format_of_destination(path, **options)
     check_choice("format", format, get_args(OutputFormat))
-    check_choice("schema_mode", options.get("schema_mode") or "merge", ("merge",))
+    check_choice("schema_mode", options.get("schema_mode"), ("merge",), optional=True)
     keywords: dict[str, Any] = {"schema": schema, "policy": policy, "mode": mode, **options}
     if hasattr(data, "toArrow") and hasattr(data, "sparkSession"):
         return registered_method("write.spark")(data, path, format=format, column=column, **keywords)
-    if variant_columns:
-        data = with_variant_columns(data, strings_of("variant_columns", variant_columns))
+    if names := strings_of("variant_columns", variant_columns):
+        data = with_variant_columns(data, names)
     if isinstance(data, VariantArray):
         data = {column or "v": data}
     elif column is not None:

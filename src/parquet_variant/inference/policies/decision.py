@@ -6,7 +6,7 @@ leaves, and decisions for a schema that was not chosen path by path. `inference.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any, Protocol
@@ -184,7 +184,7 @@ def check_constants(policy: Any) -> None:
         if isinstance(constant.default, bool) or not isinstance(constant.default, int | float):
             continue
         value = getattr(policy, constant.name)
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
         if constant.name.endswith(_SHARES):
             allowed, is_allowed = "a share from 0 to 1", number and 0 <= value <= 1
         else:

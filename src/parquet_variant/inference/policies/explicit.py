@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from parquet_variant.errors import PathError, VariantError
+from parquet_variant.errors import PathError, VariantError, check_mapping, strings_of
 from parquet_variant.inference.columns import ColumnType, typed_leaves
 from parquet_variant.inference.policies.auto import AutoPolicy, MapRules, map_reason
 from parquet_variant.inference.policies.decision import (
@@ -67,6 +67,7 @@ class WorkloadPolicy(Record):
     def __post_init__(self) -> None:
         check_constants(self)
         weights: dict[str, float] = {}
+        check_mapping("weights", {} if isinstance(self.weights, tuple) else self.weights)
         for path, weight in dict(self.weights).items():
             segments = VariantPath.parse(path).segments
             name = str(VariantPath(tuple(segment if isinstance(segment, str) else WILDCARD for segment in segments)))
@@ -85,7 +86,7 @@ class WorkloadPolicy(Record):
             ``max_columns`` and ``fallback``.
         """
         seen: Counter[str] = Counter()
-        for query in queries:
+        for query in strings_of("queries", queries):
             for text in {match[1] or match[2] for match in _QUOTED_PATH.finditer(query)}:
                 try:
                     seen[str(VariantPath.parse(text.replace("''", "'")))] += 1
@@ -104,7 +105,7 @@ class WorkloadPolicy(Record):
         **options
             ``max_columns`` and ``fallback``.
         """
-        return cls({str(path): 1.0 for path, _ in schema.leaves()}, **options)
+        return cls({str(path): 1.0 for path, _ in ShreddingSchema.of(schema).leaves()}, **options)
 
     def choose(self, profile: Profile) -> InferenceResult:
         """Return the schema for data with this profile, and the reasons."""
@@ -179,10 +180,11 @@ class HintsPolicy(Record):
 
     def __post_init__(self) -> None:
         check_constants(self)
+        check_mapping("types", {} if isinstance(self.types, tuple) else self.types)
         types = tuple(dict(self.types).items())
         object.__setattr__(self, "types", types)
-        object.__setattr__(self, "skip", tuple(self.skip))
-        object.__setattr__(self, "skip_regexp", tuple(self.skip_regexp))
+        object.__setattr__(self, "skip", strings_of("skip", self.skip))
+        object.__setattr__(self, "skip_regexp", strings_of("skip_regexp", self.skip_regexp))
         for path, hint in types:
             parsed = VariantPath.parse(path)
             if isinstance(hint, str):

@@ -210,7 +210,7 @@ def compat(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> CompatReport:
     """Try the engines that are installed here, and compare values, or predict; see `Table.compat`."""
-    if require is not None or engines == "all":
+    if require is not None or (isinstance(engines, str) and engines == "all"):
         if require is not None and engines is not None:
             raise bad_option("engines= and require= are both given: require= names the engines")
         return CompatReport(tuple(_predictions(table, require)))

@@ -99,7 +99,7 @@ class ChangingMethods(ReportingMethods):
         True
         False
         """
-        check_choice("schema_mode", schema_mode or "merge", ("merge",))
+        check_choice("schema_mode", schema_mode, ("merge",), optional=True)
         data = rows_by_column(data, lambda: self.schema)
         options = {"schema": schema, "policy": policy, "batch": batch, "file_bytes": file_bytes, **files}
         return self._run("append", data, schema_mode=schema_mode, **options)
@@ -313,8 +313,8 @@ class ChangingMethods(ReportingMethods):
         ...     (result.rows_updated, result.rows_inserted), pv.open(folder).read().to_pylist()
         ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
         """
-        if columns:
-            source = registered_method("Table.rows_with_columns")(source, self.schema, strings_of("columns", columns))
+        if keys := strings_of("columns", columns):
+            source = registered_method("Table.rows_with_columns")(source, self.schema, keys)
         elif isinstance(source, str | os.PathLike):
             options = {name: getattr(self._options, name) for name in ("catalog", "storage_options", "filesystem")}
             source = registered_method("Table.open")(source, **options)
@@ -327,8 +327,7 @@ class ChangingMethods(ReportingMethods):
             source = source.toArrow()
         source = rows_by_column(source, lambda: self.schema)
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
-        names = {"source_alias": source_alias, "target_alias": target_alias}
-        return self._change("merge", source, on, options=options, **names)
+        return self._change("merge", source, on, options=options, source_alias=source_alias, target_alias=target_alias)
 
     def erase(
         self,
