@@ -252,7 +252,7 @@ class IngestRequest(WriteRequest, kw_only=True):
         **options: Unpack[IngestOptions],
     ) -> IngestRequest:
         """Return the request from the keywords of `pv.ingest`. Raises `VariantError` also for an unknown keyword."""
-        check_names("option", options, IngestOptions.__annotations__)
+        check_names("option", options, [*IngestOptions.__annotations__, "format"])
         file_options: dict[str, Any] = dict(options)
         text = {name: file_options.pop(name) for name in TextKeywords.__annotations__ if name in file_options}
         if is_list_of_objects(sources) and text.get("json_column") is None:

@@ -153,7 +153,7 @@ class ArraySplitter(Splitter):
         """Check that the array was closed at the end of the text."""
         if not self.closed:
             raise JsonError(
-                f"the JSON array ends after {self.elements} elements without its closing ]: the file is truncated; "
+                f"the JSON array ends after element {self.elements} without its closing ]: the file is truncated; "
                 "get a complete copy",
                 reason="truncated",
             )

@@ -160,7 +160,7 @@ class TableBase:
         shown = {"replace_where": "overwrite with where=", "replace_partitions": "overwrite with partitions="}
         return VariantError(
             f"{self._name}: {shown.get(operation, operation)} is not supported for {self._kind}; it is supported for "
-            f"{', '.join(formats)}: write the rows to such a table with pv.write or `variant rewrite --format`",
+            f"{', '.join(formats)}: write the rows to one with pv.write, `variant ingest` or `variant rewrite`",
             reason="unsupported-operation",
             file=self._name,
         )

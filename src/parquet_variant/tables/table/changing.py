@@ -59,7 +59,7 @@ class ChangingMethods(ReportingMethods):
             A pyarrow table or record batch, a data frame, columns by name (dicts, lists and structs are Variants in a
             Variant column), or an iterable of tables with Variants. Or a list of dicts, one per row: the keys are the
             table's columns, or each dict is a Variant if the table has only a column of Variants. A partition column of
-            Delta that the data lacks is extracted from the Variant column, from the path of the same name.
+            Delta that the data lacks is read from the Variant column, at the path of the first load or of its name.
         schema
             Shredding schema (object or DDL) of the only Variant column, or schemas by dotted column name. By default
             the schema is inferred from the first rows, and paths of the table keep their types; columns that arrive

@@ -22,7 +22,9 @@ from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.variant_get import variant_get
+from parquet_variant.query.selection import read_selection
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables import partitions
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, PlanMark, Protocol, parse_schema
@@ -30,7 +32,6 @@ from parquet_variant.tables.delta.protocol.features import CONSTRAINT, check_col
 from parquet_variant.tables.delta.protocol.schema_merging import DEFAULT, GENERATION, INVARIANT
 from parquet_variant.tables.delta.statistics import dump_stats, indexed_places, stats_tree
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
-from parquet_variant.tables.partitions import partition_directory, rows_by_partition, warn_of_null_partitions
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type, leaves
 from parquet_variant.tables.storage import now_millis
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, Rules, TableWritePlan, property_codec
@@ -77,7 +78,7 @@ def check_planned(current: Snapshot, adds: Sequence[Add]) -> None:
         physical = name if field is None else field.physical_name
         if all(add.partition_values.get(physical) is None for add in adds):
             raise DeltaError(
-                f"the data has no partition column {name!r}, and no row has a value at $.{name}: add the column, or "
+                f"the data has no partition column {name!r}, and no row has a value at its path: add the column, or "
                 f"name its path, as in partition_by={name}=$.path:type",
                 reason="missing-column",
             )
@@ -88,7 +89,7 @@ def warn_of_nulls(current: Snapshot, adds: Sequence[Add]) -> None:
     """Warn of partition columns of the table that are null in every row of the files."""
     fields = current.partition_fields
     values = {field.name: [add.partition_values.get(field.physical_name) for add in adds] for field in fields}
-    warn_of_null_partitions(values, sum(add.num_records or 0 for add in adds))
+    partitions.warn_of_null_partitions(values, sum(add.num_records or 0 for add in adds))
 
 
 def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
@@ -186,13 +187,13 @@ class WritePlan(TableWritePlan[Add]):
         """Split rows by their partition columns; see `TableWritePlan.split`."""
         names = {f.name: f.physical_name for f in self.schema.fields if f.name in self.partition_columns}
         data = rows.drop_columns([*self.partition_columns])
-        for values, part in rows_by_partition({name: rows[name] for name in self.partition_columns}):
+        for values, part in partitions.rows_by_partition({name: rows[name] for name in self.partition_columns}):
             partition = {names[name]: text for name, text in values.items()}
             yield tuple(values.values()), partition, data if part is None else data.take(part)
 
     def new_path(self, partition: PartitionValues) -> str:
         """Return a unique path for a new file of a partition."""
-        return f"{self.directory}{partition_directory(partition)}{self.new_name()}.{self.codec}.parquet"
+        return f"{self.directory}{partitions.partition_directory(partition)}{self.new_name()}.{self.codec}.parquet"
 
     def describe(
         self, path: str, partition: PartitionValues, info: FileInfo, metrics: FileMetrics, data_change: bool = True
@@ -216,22 +217,21 @@ class WritePlan(TableWritePlan[Add]):
     def with_generated_columns(self, rows: pa.Table) -> pa.Table:
         """Return rows with missing generated, default and partition columns filled in.
 
-        The values of a partition column that the data lacks are those at the path of its name in the Variant.
+        The values of a partition column that the data lacks are those at its recorded path, or the path of its name.
         """
         rows = super().with_generated_columns(rows)
         if not self.derives_partitions:
             return rows
         for name in self.partition_columns:
             if name not in rows.column_names:
-                field_ = self.schema.get(name)
-                assert field_ is not None
                 variants = [column.name for column in rows.schema if is_variant_field(column)]
                 if len(variants) != 1:
                     problem = f"the data has no partition column {name!r}: add the column, with nulls if that is meant"
                     raise TableError(problem, reason="missing-column")
-                kind, path = arrow_type(field_.type), VariantPath((name,))
-                chunks = [VariantArray(chunk) for chunk in rows[variants[0]].chunks]
-                values = [variant_get(chunk, path, kind, errors="null") for chunk in chunks]
+                (kind,) = (arrow_type(column.type) for column in self.schema.fields if column.name == name)
+                text = self.configuration.get(f"{partitions.PATH_PROPERTY}{name}", str(VariantPath((name,))))
+                path, chunks = read_selection({name: text})[0].path, map(VariantArray, rows[variants[0]].chunks)
+                values = [variant_get(chunk, path or VariantPath(), kind, errors="null") for chunk in chunks]
                 rows = rows.append_column(name, pa.chunked_array(values, kind))
                 self._derived.add(name)
         return rows
