@@ -123,7 +123,6 @@ HOLDS = "holds Variants"
         ("SELECT v:items[0:1] FROM t", "only arrays have slices"),
         ("SELECT v:items[:1] FROM t", "only arrays have slices"),
         ("SELECT [1, 2][day:day + 1] FROM t", "a slice is written list_slice"),
-        ("SELECT v->'n' FROM t", "written v:n"),
         ("SELECT v FROM t UNION ALL SELECT 1", "INTEGER -> VARIANT.*cast the Variant"),
         ("PIVOT t ON name USING max(day)", "PIVOT .* v is a Variant: write them over a subquery"),
         ("SELECT * FROM (SELECT v, day FROM t) PIVOT (max(day) FOR day IN (1))", "v is a Variant"),
@@ -220,3 +219,35 @@ def test_values_of_nested_explosions_have_their_types(tmp_path, shredded):
     lists = "unnest(v:r::array<variant>) AS a(x), unnest(x:s::array<variant>) AS b(y)"
     found = table.sql(f"SELECT y:n, y:k, y:m FROM t, {lists} ORDER BY n").to_arrow()
     assert found.to_pydict() == {"n": [0, 1, 2], "k": ["k0", "k1", "k2"], "m": ['"x"', "1", "2"]}
+
+
+ROWS = ['{"n": 1, "k": "a", "o": {"x": [1, 2], "d": 1.5}}', '{"n": 5, "k": "b"}']
+PLAIN = pa.table({"n": [1, 5, 7], "k": ["a", "q", "r"]})
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT v:n FROM t UNION SELECT n FROM u ORDER BY 1", [1, 5, 7]),
+        ("SELECT v:n FROM t UNION ALL SELECT 'all'", ["1", "5", "all"]),
+        ("SELECT 7 AS n UNION ALL BY NAME SELECT v:n AS n FROM t", [7, 1, 5]),
+        ("SELECT v:k FROM t EXCEPT SELECT k FROM u", ["b"]),
+        ("SELECT v:n FROM t WHERE v:k IN (SELECT k FROM u)", [1]),
+        ("SELECT n FROM u WHERE n NOT IN (SELECT v:n FROM t)", [7]),
+        ("SELECT v:n FROM t WHERE v:n = ANY([1, 3])", [1]),
+        ("SELECT n FROM u WHERE n >= ALL (SELECT v:n FROM t)", [5, 7]),
+        ("SELECT v:n FROM t WHERE (v:n, v:k) IN ((1, 'a'), (5, 'x'))", [1]),
+        ("SELECT [v:n, 2] FROM t", [[1, 2], [5, 2]]),
+        ("SELECT {'a': v:k, 'n': v:n} FROM t", [{"a": "a", "n": 1}, {"a": "b", "n": 5}]),
+        ("SELECT x.a FROM (SELECT {'a': v:k} AS x FROM t)", ["a", "b"]),
+        ("SELECT list(v:k ORDER BY v:n DESC)[1] FROM t", ["b"]),
+        ("SELECT coalesce(v:o.d, v:n) * 2 FROM t", [3, 10]),
+        ("SELECT CASE WHEN v:n > 1 THEN v:n::int ELSE v:o.d END FROM t", [1.5, 5]),
+        ("SELECT count(*) FROM t GROUP BY v:k HAVING count(*) FILTER (v:k = 'a') = 1", [1]),
+        ("SELECT v->>'k' FROM t WHERE v->>'n' = '1'", ["a"]),
+        ("SELECT v->'o'->'x'->0 FROM t", [1, None]),
+        ("SELECT v->'$.o.x' FROM t", ["[1,2]", None]),
+    ],
+)
+def test_variants_of_one_type_are_that_type_next_to_typed_values(query: str, expected: list[object]) -> None:
+    assert pv.sql(query, t=pv.parse_json(ROWS), u=PLAIN).to_arrow().column(0).to_pylist() == expected

@@ -239,7 +239,7 @@ def path_text(self: Any, node: exp.JSONExtract) -> str:
     return with_steps(str(self.sql(node, "this")), steps_of(node))
 
 
-def steps_of(node: exp.JSONExtract) -> tuple[Segment, ...]:
+def steps_of(node: exp.Expr) -> tuple[Segment, ...]:
     """Return the steps of a path after a colon.
 
     Raises `PathError` for ``v:a.*``, which only a select list may have.

@@ -26,7 +26,7 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.storage_shape import DDL_NAMES
 from parquet_variant.ops.columns.arguments import as_variant_array
-from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes, equal_forms, keys_of_number_texts, sort_keys
+from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes, equal_forms, sort_keys
 from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.validate import sound_rows
@@ -285,7 +285,6 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "parse_json": VariantFunction(partial(_parse_strings, errors="raise"), VARIANT),
     "try_parse_json": VariantFunction(partial(_parse_strings, errors="null"), VARIANT),
     "sort_key": replace(_of_variant(_sort_keys, "BLOB"), takes_context=True),
-    "sort_key_of_number": VariantFunction(lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), "BLOB"),
     "variant_explode": VariantFunction(_entries, _ENTRIES),
     "variant_group_array": VariantFunction(
         lambda lists: plain_storage(VariantArray.from_pylist(_aggregates(lists, list))), VARIANT

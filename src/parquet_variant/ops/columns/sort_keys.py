@@ -140,14 +140,6 @@ def number_keys(numbers: pa.Array) -> pa.BinaryArray:
     return pc.if_else(parts.is_valid(), keys, pa.scalar(None, pa.binary()))
 
 
-def keys_of_number_texts(numbers: pa.Array) -> pa.BinaryArray:
-    """Return the sort keys of numbers that an engine has cast to text, such as ``nan`` and ``-inf``."""
-    keys = number_keys(numbers)
-    for text in ("nan", "inf", "-inf"):
-        keys = pc.if_else(pc.equal(numbers, text), pa.scalar(python_sort_key(float(text))), keys)
-    return keys
-
-
 def sort_key(value: Variant) -> bytes | None:
     """Return the sort key of one value; None for Variant null."""
     parts: list[bytes] = []

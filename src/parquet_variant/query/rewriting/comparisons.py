@@ -51,18 +51,13 @@ class ComparisonRewriter(NestedRewriter):
     def comparable(self, node: exp.Expr) -> exp.Expr:
         """Rewrite an expression to one that orders and groups as its values do, Variants included."""
         value = self.expression(node)
-        if value.kind is not None and not value.is_variant and value.typed() is None:
-            problem = f"{self.text(node)} holds Variants, which cannot be compared, ordered or grouped inside it"
-            raise SqlError(f"{problem}: give them types, as in ::array<string>")
         return value.sql if value.kind is None else self.by_key(value)
 
     def read_comparison(self, node: exp.Expr, _: str) -> Value | None:
         """Rewrite a comparison in which a Variant takes part; None if none does."""
-        query = node.args.get("query") if isinstance(node, exp.In) else None
-        if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
-            query = node.expression.this
-        if isinstance(query, exp.Subquery):
-            return self._in_query(node, query)
+        values = node.args.get("query") if isinstance(node, exp.In) else node.args.get("expression")
+        if isinstance(values, (exp.Any, exp.All)) or (isinstance(node, exp.In) and isinstance(values, exp.Subquery)):
+            return self._with_any(node, values)
         if isinstance(node, exp.In) and isinstance(elements := node.args.get("field"), exp.Expr):
             self.refuse_as_list(self.expression(elements))
         keys = [key for key in _OPERANDS if isinstance(node.args.get(key), exp.Expr)]
@@ -107,19 +102,27 @@ class ComparisonRewriter(NestedRewriter):
             result = bound_once(result.this, lambda key: exp.In(this=key.copy(), expressions=result.expressions))
         return value_of(node, result)
 
-    def _in_query(self, node: exp.Expr, query: exp.Subquery) -> Value | None:
-        """Rewrite ``value IN (SELECT …)`` where both sides are Variants; None if neither is."""
-        value, inner = self.expression(node.this), self.expression(query)
+    def _with_any(self, node: exp.Expr, values: exp.Expr) -> Value | None:
+        """Rewrite a comparison with the rows of a subquery or the elements of a list; None if neither has Variants."""
+        operand = values if isinstance(values, exp.Subquery) else values.this
+        value, inner = self.expression(node.this), self.expression(operand)
         if value.kind is None and inner.kind is None:
             return None
-        if not (value.is_variant and inner.is_variant):
-            raise SqlError(
-                f"{self.text(node.this)} IN (SELECT …) compares a Variant with another type: cast the Variant"
-            )
-        alias = exp.TableAlias(this=exp.to_identifier("_in"), columns=[exp.to_identifier("_value")])
-        rows = exp.Subquery(this=inner.sql.this, alias=alias)
-        keys = exp.select(self.key_of(exp.column("_value", table="_in"))).from_(rows)
-        return value_of(node, exp.In(this=self.key_of(value.sql), query=exp.Subquery(this=keys)))
+        is_query = isinstance(operand, exp.Query)
+        by_key = value.is_variant and inner.is_variant and is_query and isinstance(node, (exp.In, exp.EQ))
+        left, right = (side if side.kind is None else side.typed() for side in (value, inner))
+        if not by_key and (left is None or right is None):
+            raise SqlError(f"{self.text(node)} compares a Variant with another type: cast the Variant")
+        rows = inner.sql if right is None else right.sql
+        if inner.is_variant and is_query:
+            alias = exp.TableAlias(this=exp.to_identifier("_in"), columns=[exp.to_identifier("_value")])
+            column, kind = exp.column("_value", table="_in"), None if by_key or right is None else right.type
+            item = self.key_of(column) if kind is None else self.cast_to(column, kind)
+            rows = exp.select(item).from_(exp.Subquery(this=inner.sql.unnest(), alias=alias))
+            rows = exp.Subquery(this=rows) if isinstance(node, exp.In) else rows
+        this = self.key_of(value.sql) if by_key or left is None else left.sql
+        given = {"query": rows} if isinstance(node, exp.In) else {"expression": type(values)(this=rows)}
+        return value_of(node, type(node)(this=this, **given))
 
 
 class _Side:
@@ -164,7 +167,7 @@ class _Side:
         if self.literal is not NO_LITERAL:
             return exp.Anonymous(this="unhex", expressions=[exp.Literal.string(python_sort_key(self.literal).hex())])
         if class_of_type(self.value.type) == "number":  # the engine's VARIANT has 64 bits
-            return rewriter.call("sort_key_of_number", exp.cast(sql, "TEXT"))
+            return rewriter.key_of(rewriter.call("variant_cast", sql))
         return rewriter.key_of(rewriter.as_variant(self.value).sql)
 
 

@@ -21,8 +21,11 @@ from parquet_variant.query.rewriting.values import (
     Value,
     VariantTerm,
     arguments_of,
+    common_type,
     copies,
     engine_call,
+    list_of,
+    made_of,
     subset_of,
     value_of,
 )
@@ -42,6 +45,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 # Functions that return a value of their first argument.
 _FIRST_ONLY = "any_value arbitrary first last first_value last_value nth_value lag lead"
 _EXTREMES_BY = "arg_min arg_max min_by max_by argmin argmax"  # whose third argument is the number of values
+_LISTS_OF_ROWS = "list array_agg collect_list"
 _SKIP_NULLS = ("any_value", *_EXTREMES_BY.split())
 _TYPES: dict[Any, pa.DataType] = {
     **dict.fromkeys(["today", exp.CurrentDate], pa.date32()),
@@ -141,11 +145,12 @@ class ExpressionRewriter(ComparisonRewriter):
     def _read_named(self, node: exp.Expr, _: str) -> Value:
         key = "expression" if isinstance(node, exp.PropertyEQ) else "this"
         value = self.expression(node.args[key])
-        names = {k: part.copy() for k, part in node.args.items() if isinstance(part, exp.Identifier)}
-        return value_of(node, self.rebuild(node, **(names | {key: value.sql})), value.kind)
+        names = {k: part for k, part in node.args.items() if k != key and isinstance(part, exp.Identifier)}
+        around = lambda parts: self.rebuild(node, **copies(names), **{key: parts[0]})  # noqa: E731
+        return made_of([value], node, around, common_type)
 
     def _read_around(self, node: exp.Expr, name: str) -> Value | None:
-        """Rewrite an expression that returns a value of its first part."""
+        """Rewrite an expression that returns a value of its first part, or a list of its values."""
         arguments = arguments_of(node)
         if not arguments:
             return None
@@ -154,21 +159,12 @@ class ExpressionRewriter(ComparisonRewriter):
         value, parts = self.expression(first), self.parts(further, by_key)
         if isinstance(node, exp.IgnoreNulls) or name in _SKIP_NULLS:
             value = self.without_nulls(value)
-        result = subset_of(value, node, lambda inner: self.with_arguments(node, [inner, *parts], by_key))
-        if name in _EXTREMES_BY.split() and len(further) == 2 and value.kind is not None:
-            typed = result.typed() if self.is_output(node) else None
-            return typed or replace(result, type=pa.list_(value.kind), as_typed=None)
+        around = lambda inner: self.with_arguments(node, [*inner, *copies(parts)], by_key)  # noqa: E731
+        names_of_lists = _EXTREMES_BY if len(further) == 2 else _LISTS_OF_ROWS
+        if isinstance(node, exp.ArrayAgg) or name in names_of_lists.split():
+            return made_of([value], node, around, list_of)
+        result = subset_of(value, node, around)
         return replace(result, term=value.term, root=value.root) if isinstance(node, exp.Paren) else result
-
-    def _read_list_of_rows(self, node: exp.Expr, _: str) -> Value | None:
-        """Rewrite an aggregate that lists its values."""
-        arguments = arguments_of(node)
-        if not arguments:
-            return None
-        value = self.expression(arguments[0])
-        typed = value.typed() if self.is_output(node) else None
-        rebuilt = self.with_arguments(node, [(value if typed is None else typed).sql, *self.parts(arguments[1:])])
-        return value_of(node, rebuilt, None if typed is not None or value.kind is None else pa.list_(value.kind))
 
     def _read_columns(self, node: exp.Expr, _: str) -> Value:
         relations = self.scope.visible()
@@ -295,7 +291,7 @@ class ExpressionRewriter(ComparisonRewriter):
         key = self.call("sort_key", value.sql, constants=(self.text(argument), (), True))
         extreme = engine_call(f"arg_{name}", value.sql, key, *number)
         kind = pa.list_(VARIANT_STORAGE) if number else VARIANT_STORAGE
-        typed = subset_of(value, node, lambda inner: engine_call(name, inner, *copies(number)))
+        typed = subset_of(value, node, lambda inner: engine_call(name, *inner, *copies(number)))
         return replace(typed, make=extreme.copy, type=kind)
 
     def _read_ordered_set(self, node: exp.Expr, _: str) -> Value | None:
@@ -393,8 +389,8 @@ _READERS: dict[Any, _Reader] = {
     exp.Star: lambda self, node, _: value_of(node, node),
     exp.Columns: _R._read_columns,
     **assign(_R._read_named, nodes=[exp.Alias, exp.PropertyEQ]),
-    **assign(_R._read_around, f"{_FIRST_ONLY} {_EXTREMES_BY}", [exp.Paren, exp.Order, *OF_FIRST_PART]),
-    **assign(_R._read_list_of_rows, "list array_agg collect_list", [exp.ArrayAgg]),
+    **assign(_R._read_around, f"{_FIRST_ONLY} {_EXTREMES_BY} {_LISTS_OF_ROWS}", [exp.ArrayAgg, exp.Paren, exp.Order]),
+    **assign(_R._read_around, nodes=OF_FIRST_PART),
     **assign(_R.read_one_of, "coalesce ifnull nvl if iff", [exp.Coalesce, exp.If]),
     exp.Case: _R.read_case,
     **assign(_R.read_lambda, nodes=[exp.Lambda, exp.Comprehension]),

@@ -10,24 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.layouts.type_grammar import wildcard_count
-from parquet_variant.query.path_dialect import key_in_brackets, steps_of, with_steps
+from parquet_variant.query.path_dialect import key_in_brackets, steps_of
 from parquet_variant.query.rewriting.scopes import unknown_name
 from parquet_variant.query.rewriting.values import (
+    Around,
     PathRewriter,
     Value,
     VariantTerm,
     arguments_of,
+    classes_of,
+    common_type,
     copies,
     engine_call,
+    list_of,
+    made_of,
     value_of,
 )
-from parquet_variant.query.selection import Kind, element_of, field_of, holds_variants, is_variant
+from parquet_variant.query.selection import Kind, element_of, field_of, holds_variants, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type, sql_type_named, written
 from parquet_variant.query.sql_pushdown import NO_LITERAL, class_of_type, class_of_value, literal_value
 from parquet_variant.support.choices import SqlEngine
@@ -41,7 +47,6 @@ FILTERS = frozenset(["list_filter", "array_filter", "filter"])
 TESTS = frozenset(["exists", "forall"])
 # Callback: a Variant, and the type of its place in the target type -> what replaces it.
 _Leaf = Callable[[exp.Expr, pa.DataType | None], exp.Expr]
-_Around = Callable[[list[exp.Expr]], exp.Expr]  # Callback: rewritten parts -> the expression that has them.
 OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _NO_ELEMENTS = exp.Array(expressions=[])
 
@@ -71,14 +76,15 @@ class NestedRewriter(PathRewriter):
         return self.path(root, replace(_cast_term(term, kind, node, self.engine), tries=GETTERS[name]), node)
 
     def read_extraction(self, node: exp.Expr, _: str) -> Value | None:
-        """Rewrite ``v:a``; refuse ``v->'a'``."""
+        """Rewrite ``v:a``, and ``v->'a'`` and ``v->>'a'``, a string."""
+        value = self.expression(node.this)
         if node.args.get("variant_extract") and isinstance(node, exp.JSONExtract):
-            value = self.expression(node.this)
             self._check_variant(node, value)
-            return self.value_at(value, steps_of(node), node)
-        if self.engine == "duckdb" and self.expression(node.this).is_variant:
-            raise self._arrow_error(node)
-        return None
+        elif self.engine != "duckdb" or not isinstance(node.expression, exp.JSONPath) or not value.is_path:
+            return None
+        found = self.value_at(value, steps_of(node), node)
+        is_text, (term, root) = isinstance(node, exp.JSONExtractScalar), found.start
+        return self.path(root, replace(term, type=pa.string(), cast=True), node) if is_text else found
 
     def read_access(self, node: exp.Expr, _: str) -> Value:
         """Rewrite ``v['a']``, ``(v:a).b``, and ``list[1]``, ``map['key']`` and ``struct.name``."""
@@ -88,14 +94,14 @@ class NestedRewriter(PathRewriter):
         if value.is_path and is_name:
             return self.value_at(value, (node.expression.name,), node)
         field = {"expression": node.expression.copy()} if is_name else {}
-        rebuilt = self.rebuild(node, this=value.sql, **field)
-        if isinstance(node, exp.Dot):
-            return value_of(node, rebuilt, field_of(value.kind, node.expression.name))
-        if any(isinstance(part, exp.Slice) for part in node.expressions):
-            return value_of(node, rebuilt, value.kind)
-        if value.kind is not None and pa.types.is_struct(value.kind):
-            return value_of(node, rebuilt, field_of(value.kind, node.expressions[0].name))
-        return value_of(node, rebuilt, element_of(value.kind))
+
+        def type_of(types: list[Kind]) -> Kind:
+            if isinstance(node, exp.Dot) or (types[0] is not None and pa.types.is_struct(types[0])):
+                return field_of(types[0], node.expression.name if is_name else node.expressions[0].name)
+            is_slice = any(isinstance(part, exp.Slice) for part in node.expressions)
+            return types[0] if is_slice else element_of(types[0])
+
+        return made_of([value], node, lambda parts: self.rebuild(node, this=parts[0], **copies(field)), type_of)
 
     def value_at(self, value: Value, steps: tuple[Segment, ...], source: exp.Expr) -> Value:
         """Return the value at a path of a Variant."""
@@ -117,22 +123,6 @@ class NestedRewriter(PathRewriter):
         slices = "; a slice is written list_slice(list, 1, 2)" if node.find_ancestor(exp.Bracket) else ""
         problem = f"{self.text(inner)} is not a Variant column, and only Variants have paths such as {self.text(node)}"
         raise SqlError(problem + slices)
-
-    def _arrow_error(self, node: exp.Expr) -> SqlError:
-        """Return the error for ``v->'a'->>'b'``, which is JSON's."""
-        outer, steps, arrows = node, list[Any](), (exp.JSONExtract, exp.JSONExtractScalar)
-        while isinstance(outer.parent, arrows) and outer.parent.this is outer:
-            outer = outer.parent
-        inner = outer
-        while isinstance(inner, arrows) and not inner.args.get("variant_extract"):
-            key = inner.expression
-            names = [part.this for part in key.expressions[1:]] if isinstance(key, exp.JSONPath) else [key.name]
-            inner, steps = inner.this, [*names, *steps]
-        if isinstance(inner, exp.JSONExtract):
-            inner, steps = inner.this, [*steps_of(inner), *steps]
-        cast = "::string" if isinstance(outer, exp.JSONExtractScalar) else ""
-        path = with_steps(self.text(inner), steps)
-        return SqlError(f"{self.text(outer)}: a path into a Variant is written {path}{cast}")
 
     def read_cast(self, node: exp.Cast, _: str) -> Value:
         """Rewrite a cast."""
@@ -161,8 +151,8 @@ class NestedRewriter(PathRewriter):
         kind = self.expression(node.this).kind
         if kind is None or not (pa.types.is_list(kind) or pa.types.is_map(kind)):
             return None
-        values, kind = self.unify(node, [node.this, node.expression])
-        return value_of(node, self.rebuild(node, this=values[0].sql, expression=values[1].sql), kind)
+        around = lambda sides: self.rebuild(node, this=sides[0], expression=sides[1])  # noqa: E731
+        return made_of(self.unify(node, [node.this, node.expression]), node, around, common_type)
 
     def read_map(self, node: exp.Expr, _: str) -> Value:
         """Rewrite ``MAP {…}`` and ``MAP(keys, values)``."""
@@ -179,28 +169,33 @@ class NestedRewriter(PathRewriter):
 
     def read_list(self, node: exp.Expr, _: str) -> Value:
         """Rewrite a constructor of a list."""
-        values, item = self.unify(node, node.expressions)
-        rebuilt = self.rebuild(node, expressions=[value.sql for value in values])
-        if isinstance(node, exp.Anonymous) and not (node.expressions and isinstance(node.expressions[0], exp.Query)):
-            rebuilt = exp.Array(expressions=rebuilt.expressions)  # array(1, 2) of Spark
-        return value_of(node, rebuilt, None if item is None else pa.list_(item))
+        values = self.unify(node, node.expressions)
+        # array(1, 2) of Spark, but not array(SELECT …)
+        is_call = isinstance(node, exp.Anonymous) and not isinstance(next(iter(node.expressions), None), exp.Query)
+        around = lambda p: exp.Array(expressions=p) if is_call else self.rebuild(node, expressions=p)  # noqa: E731
+        return made_of(values, node, around, list_of, alike=True)
 
     def read_struct(self, node: exp.Expr, name: str) -> Value:
         """Rewrite a constructor of a struct."""
         parts = node.expressions
-        rebuilt = self.rebuild(node, expressions=[self.expression(part).sql for part in parts])
+        if name == "named_struct" and self.engine == "duckdb":
+            keys = (exp.to_identifier(key.name, quoted=True) for key in parts[::2])
+            pairs = zip(keys, copies(parts[1::2]), strict=True)
+            return self.expression(
+                engine_call("struct_pack", *(exp.PropertyEQ(this=k, expression=v) for k, v in pairs))
+            )
         named = (exp.PropertyEQ, exp.Alias, exp.Column) if name == "struct" else (exp.PropertyEQ, exp.Alias)
         # Fields without names, as those of row(…), are called "".
         names = [part.alias_or_name if isinstance(part, named) else "" for part in parts]
         if name == "named_struct":
-            names, parts = [part.name for part in parts[::2]], parts[1::2]
-            if self.engine == "duckdb":
-                keys = [exp.to_identifier(key, quoted=True) for key in names]
-                pairs = zip(keys, rebuilt.expressions[1::2], strict=True)
-                rebuilt = engine_call("struct_pack", *(exp.PropertyEQ(this=k, expression=v) for k, v in pairs))
-        kinds = [self.expression(part).kind for part in parts]
-        fields = [pa.field(key, pa.null() if kind is None else kind) for key, kind in zip(names, kinds, strict=True)]
-        return value_of(node, rebuilt, pa.struct(fields) if any(kind is not None for kind in kinds) else None)
+            names[1::2] = [part.name for part in parts[::2]]
+
+        def type_of(types: list[Kind]) -> Kind:
+            is_known = all(names) and None not in types
+            fields = [pa.field(n, pa.null() if kind is None else kind) for n, kind in zip(names, types, strict=True)]
+            return pa.struct(fields) if is_known or any(map(only_variants, types)) else None
+
+        return made_of(list(map(self.expression, parts)), node, lambda p: self.rebuild(node, expressions=p), type_of)
 
     def read_lambda(self, node: exp.Expr, _: str = "", element: Kind = None) -> Value:
         """Rewrite a lambda or comprehension; its Variants are those of its result.
@@ -240,13 +235,6 @@ class NestedRewriter(PathRewriter):
 
     # ---- values of which an expression returns one
 
-    def is_output(self, node: exp.Expr) -> bool:
-        """Return whether an expression is a column of the result of the whole query."""
-        parent = node.parent
-        while isinstance(parent, (exp.Alias, exp.Paren, *OF_FIRST_PART)):
-            parent = parent.parent
-        return self.is_result and isinstance(parent, exp.Select)
-
     def read_one_of(self, node: exp.Expr, name: str) -> Value:
         """Rewrite a function that returns any of its arguments, but for the condition of ``if``."""
         if isinstance(node, exp.If):
@@ -277,56 +265,35 @@ class NestedRewriter(PathRewriter):
         parts = [branch.args["true"] for branch in branches]
         return self.one_of(node, parts if default is None else [*parts, default], around)
 
-    def one_of(self, node: exp.Expr, parts: Sequence[exp.Expr], around: _Around, *, skips_nulls: bool = False) -> Value:
+    def one_of(self, node: exp.Expr, parts: Sequence[exp.Expr], around: Around, *, skips_nulls: bool = False) -> Value:
         """Rewrite an expression that returns one of its parts, such as CASE.
 
         `around`: returns the expression with rewritten parts.
         `skips_nulls`: whether it is the first part that is not NULL.
         """
-        values, kind = self.unify(node, parts, mixes=True)
+        values = self.unify(node, parts)
         values = [*map(self.without_nulls, values[:-1]), *values[-1:]] if skips_nulls else values
-
-        def as_typed() -> Value | None:
-            forms, types = _typed_forms(values)
-            if None in forms or len(types) != 1 or None in types:
-                return None
-            return value_of(node, around([form.sql for form in forms if form is not None]), types.pop())
-
-        tree = around([value.sql for value in values])
         types = {value.type for value in values}
-        typed = as_typed if self.engine == "duckdb" and is_variant(kind) else None
-        return Value(node, tree.copy, types.pop() if kind is None and len(types) == 1 else kind, as_typed=typed)
+        result = made_of(values, node, around, common_type, alike=True)
+        return replace(result, type=types.pop()) if result.type is None and len(types) == 1 else result
 
-    def unify(self, node: exp.Expr, parts: Sequence[exp.Expr], *, mixes: bool = False) -> tuple[list[Value], Kind]:
-        """Rewrite the parts of which an expression returns one; all must hold the same Variants, which are returned.
-
-        `mixes`: whether Variants of an output may be replaced by a common form.
-        """
+    def unify(self, node: exp.Expr, parts: Sequence[exp.Expr]) -> list[Value]:
+        """Rewrite the parts of which an expression returns one: in one type, or else as the same Variants."""
         values = [self.expression(part) for part in parts]
-
-        def kinds_of_values() -> list[Kind]:
-            return [v.kind for v in values if not isinstance(v.source, exp.Null) and v.source != _NO_ELEMENTS]
-
-        kinds = kinds_of_values()
-        may_change = self.engine == "duckdb" and (None in kinds or (mixes and self.is_output(node)))
-        if may_change and any(map(is_variant, kinds)):
-            values = self._in_one_form(values)
-            kinds = kinds_of_values()
-        if any(kind is not None for kind in kinds) and not all(kind == kinds[0] for kind in kinds):
+        is_mixed = any(kind != other for kind, other in pairwise(_kinds_of(values)))
+        if self.engine == "duckdb" and any(value.is_variant for value in values) and is_mixed:
+            forms = [value if isinstance(value.source, exp.Null) else value.typed_or_null() for value in values]
+            if len(classes := classes_of(forms)) < 2:
+                kind = next(iter(classes), None)  # None if no row has the Variants
+                pairs = zip(values, forms, strict=True)
+                forms = [form or (value if _has_type(value, kind) else None) for value, form in pairs]
+            typed = [form for form in forms if form is not None]
+            if len(typed) == len(values):
+                return typed
+            values = [value if isinstance(value.source, exp.Null) else self.as_variant(value) for value in values]
+        if any(kind != other for kind, other in pairwise(_kinds_of(values))):
             raise SqlError(f"{self.text(node)} mixes a Variant with other values: cast the Variant, as in ::string")
-        return values, kinds[0] if kinds else None
-
-    def _in_one_form(self, values: Sequence[Value]) -> list[Value]:
-        """Return values that have one type, or else are Variants."""
-        forms, types = _typed_forms(values)
-        if len(types) < 2:
-            kind = next(iter(types), None)  # None if no row has the Variants
-            converted = [
-                form or (value if _has_type(value, kind) else None) for value, form in zip(values, forms, strict=True)
-            ]
-            if None not in converted:
-                return [value for value in converted if value is not None]
-        return [value if isinstance(value.source, exp.Null) else self.as_variant(value) for value in values]
+        return values
 
     def without_nulls(self, value: Value) -> Value:
         """Return a value with NULL in place of Variant null, as typed values have it."""
@@ -450,17 +417,14 @@ def _subscript(node: exp.Bracket, engine: SqlEngine) -> Segment:
     raise SqlError(f"{written(node, engine)}: a subscript of a Variant is [0], ['key'] or [*]", reason="bad-path")
 
 
-def _typed_forms(values: Sequence[Value]) -> tuple[list[Value | None], set[pa.DataType | None]]:
-    """Return NULLs and values as the type of all their values, None for others, and these types."""
-    forms = [value if isinstance(value.source, exp.Null) else value.typed_or_null() for value in values]
-    return forms, {form.type for form in forms if form is not None and not isinstance(form.sql, exp.Null)}
+def _kinds_of(values: Sequence[Value]) -> list[Kind]:
+    """Return the Variants in each value, but for NULL and lists without elements, which fit all others."""
+    return [v.kind for v in values if not isinstance(v.source, exp.Null) and v.source != _NO_ELEMENTS]
 
 
-def _has_type(value: Value, kind: pa.DataType | None) -> bool:
-    """Return whether a value has a type, or is a whole number for it; a value without Variants has the type None."""
+def _has_type(value: Value, kind: Any) -> bool:
+    """Return whether a value has a class, or a type without one; a value without Variants has the type None."""
     literal = literal_value(value.source.unnest())
     if literal is NO_LITERAL or kind is None:
-        return value.kind is None if kind is None else value.type == kind
-    if not isinstance(literal, (bool, int, float, Decimal, str)) or class_of_type(kind) != class_of_value(literal):
-        return False
-    return isinstance(literal, (bool, str)) or pa.types.is_floating(kind) or literal == int(literal)
+        return value.kind is None if kind is None else (class_of_type(value.type) or value.type) == kind
+    return isinstance(literal, (bool, int, float, Decimal, str)) and kind == class_of_value(literal)

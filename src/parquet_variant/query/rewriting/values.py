@@ -7,7 +7,7 @@ without a cast. Leaves other expressions to the subclasses, and proving types to
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
@@ -16,8 +16,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.rewriting import scopes
-from parquet_variant.query.selection import Selected, field_of
+from parquet_variant.query.selection import Selected, field_of, is_variant
 from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type_name, written
+from parquet_variant.query.sql_pushdown import class_of_type
 from parquet_variant.query.variant_functions import call_name, unknown_function
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.support.records import Record
@@ -107,6 +108,7 @@ class Value(scopes.HoldsVariants):
         return value_of(self.source, exp.Null()) if typed is None and self.missing_path_hint() is not None else typed
 
 
+Around = Callable[[list[exp.Expr]], exp.Expr]  # Callback: rewritten parts -> the expression that has them.
 # Callback: a value that holds Variants -> what takes its place.
 Convert = Callable[[Value], exp.Expr]
 
@@ -135,18 +137,54 @@ def value_of(source: exp.Expr, sql: exp.Expr, type: pa.DataType | None = None) -
     return Value(source, sql.copy, type)
 
 
-def subset_of(value: Value, source: exp.Expr, around: Callable[[exp.Expr], exp.Expr]) -> Value:
-    """Return an expression whose values are some of those of another one, such as an aggregate.
+def subset_of(value: Value, source: exp.Expr, around: Around) -> Value:
+    """Return an expression whose values are some of those of another one, such as an aggregate."""
+    result = made_of([value], source, around, common_type)
+    return replace(result, type=value.type, origin=value.place or value.origin)
 
-    `around`: returns the expression for that of the other one.
+
+def classes_of(values: Sequence[Value | None]) -> set[Any]:
+    """Return the classes of values as far as they have one, else their types; NULL has none."""
+    found = [value for value in values if value is not None and not isinstance(value.sql, exp.Null)]
+    return {class_of_type(value.type) or value.type for value in found}
+
+
+def common_type(types: Iterable[pa.DataType | None]) -> pa.DataType | None:
+    """Return the type that the engine gives values of some types, as far as it is simple; None is a NULL."""
+    found = set(types) - {None}
+    return next(iter(found), None) if len(found) < 2 else pa.float64() if pa.float64() in found else None
+
+
+def list_of(types: Iterable[pa.DataType | None]) -> pa.DataType | None:
+    """Return the type of a list of values of some types."""
+    item = common_type(types)
+    return None if item is None else pa.list_(item)
+
+
+def made_of(
+    values: Sequence[Value],
+    source: exp.Expr,
+    around: Around,
+    type_of: Callable[[list[pa.DataType | None]], pa.DataType | None],
+    *,
+    alike: bool = False,
+) -> Value:
+    """Return an expression over others, in which Variants have the type of all their values where types are needed.
+
+    `type_of`: returns its type for those of the others.
+    `alike`: whether the others need one type, or types of numbers, and a path that no row has is NULL.
     """
 
     def as_typed() -> Value | None:
-        typed = value.typed()
-        return None if typed is None else value_of(source, around(typed.sql), typed.type)
+        typed = (v if v.kind is None else v.typed_or_null() if alike else v.typed() for v in values)
+        forms = [form for form in typed if form is not None]
+        if len(forms) < len(values) or (alike and len(classes_of(forms)) > 1):
+            return None
+        return value_of(source, around([form.sql for form in forms]), type_of([form.type for form in forms]))
 
-    typed = as_typed if value.as_typed is not None else None
-    return Value(source, around(value.sql).copy, value.type, origin=value.place or value.origin, as_typed=typed)
+    typed = as_typed if any(value.as_typed is not None for value in values) else None
+    sql = around([value.sql for value in values])
+    return Value(source, sql.copy, type_of([value.kind for value in values]), as_typed=typed)
 
 
 @dataclass(slots=True)
@@ -243,9 +281,7 @@ class PathRewriter(ABC):
         if (hint := value.missing_path_hint(elsewhere=True)) is not None:
             return SqlError(f"{hint}{quotes}")
         if not value.is_variant:
-            return SqlError(
-                f"{text} holds Variants, which cannot be computed with: give them types, as in ::array<string>"
-            )
+            return SqlError(f"{text} holds Variants: to compare or compute, give them types, as in ::array<string>")
         cast = f"({text})" if " " in text else text
         clauses = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join, exp.Qualify)
         is_condition = isinstance(parent, clauses) or (isinstance(parent, exp.If) and parent.this is value.source)
@@ -390,26 +426,24 @@ class PathRewriter(ABC):
         if use is None or (self.context.is_condition and hit.column.name not in [part.name for part in node.parts]):
             scopes.check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
         if use is None:
-            if not is_variant_column:
-                kind = None if hit.fields or self.engine != "duckdb" else hit.column.common
-                cast = None if kind is None else from_template(f"_0::{sql_type_name(kind)}", [node])  # of a list
-                place = None if hit.fields else hit.column.place
-                as_list = None if cast is None else partial(self.expression, cast)
-                node.meta["type"] = hit.type
-                return Value(node, node.copy, hit.type, place=place, as_typed=as_list)
+            place = None if hit.fields else hit.column.place
+            node.meta["type"] = None if is_variant_column else hit.type
 
             def as_typed() -> Value | None:
-                common, column = hit.column.common, node.copy()
-                if common is None and (place := hit.column.place) is not None and place.inside:
+                common, column = reduce(field_of, hit.fields, hit.column.common), node.copy()
+                if common is None and is_variant_column and place is not None and place.inside:
                     common = place.common_type()
                 if common is None:
                     return None
+                if not is_variant(hit.type):  # a list or struct with Variants inside
+                    return self.expression(from_template(f"_0::{sql_type_name(common)}", [node]))
                 if not column.table and hit.relation.alias:  # not an output of this SELECT
                     column.set("table", exp.to_identifier(hit.relation.alias, quoted=True))
                 return value_of(node, self.cast_to(column, common), common)
 
             typed = as_typed if self.engine == "duckdb" else None
-            return Value(node, node.copy, hit.type, column=hit, place=hit.column.place, as_typed=typed)
+            column = hit if is_variant_column else None
+            return Value(node, node.copy, hit.type, column=column, place=place, as_typed=typed)
         if is_variant_column:
             make = partial(self.table_column, hit, use, ROOT)
             return Value(node, make, VARIANT_STORAGE, column=hit, place=hit.column.place)

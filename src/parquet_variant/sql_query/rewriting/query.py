@@ -95,7 +95,7 @@ class Rewritten(QueryContext):
         if self.engine == "duckdb":
             if self.zone == "UTC":
                 use_local_instants(inner)
-            inner = typed_result(inner, outputs, ExpressionRewriter(self, Scope({})).cast_to)
+            inner, _ = typed_result(inner, outputs, ExpressionRewriter(self, Scope({})).cast_to)
             inner = with_earlier_instants(inner, self.zone)
         self.text = prefix + to_sql(inner, self.engine)
         self.describes = isinstance(tree, exp.Describe)
@@ -163,6 +163,10 @@ class Rewritten(QueryContext):
             (left, outputs), (right, added) = by_position((left, right), outputs, added)
             by_name = None
         has_places = outputs is not None and added is not None and len(outputs) == len(added)
+        if has_places and recursive is None and self.engine == "duckdb":
+            cast, before = ExpressionRewriter(self, scope).cast_to, outputs
+            left, outputs = typed_result(left, outputs, cast, added)
+            right, added = typed_result(right, added, cast, before)
         pairs = list(zip(outputs or (), added or (), strict=False))
         variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
         rewritten: exp.Expr = _with_parts(node, this=left, expression=right, by_name=by_name)
@@ -274,13 +278,12 @@ class Rewritten(QueryContext):
             node = exp.Subquery(this=rows, pivots=copies(node.args.get("pivots")), alias=alias.copy())
         if isinstance(node, exp.Subquery):
             query, outputs = self.query(node.this, scope)
-            typed = typed_result(query, outputs, ExpressionRewriter(self, scope).cast_to)
+            typed, outputs = typed_result(query, outputs, ExpressionRewriter(self, scope).cast_to)
             rewritten = _with_parts(node, this=typed, joins=None)
         else:
-            query, outputs = self.query(node, scope)
-            rewritten = typed = query
+            rewritten, outputs = self.query(node, scope)
         for output in outputs or ():
-            if output.kind is not None and (output.common is None or typed is query):
+            if output.kind is not None:
                 raise SqlError(
                     f"PIVOT and UNPIVOT take typed columns, and {output.name or 'an output'} is a Variant: write them "
                     "over a subquery, (SELECT v:a::string AS a, … FROM …)"

@@ -377,5 +377,6 @@ def _is_grouped(column: exp.Expr) -> bool:
 def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node.parent, exp.Window) and node.parent.this is node:
         return False
+    node = node.this if isinstance(node, (exp.Filter, exp.WithinGroup)) else node
     name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
     return isinstance(node, exp.AggFunc) or name in AGGREGATES or function_types().get(name) == "aggregate"

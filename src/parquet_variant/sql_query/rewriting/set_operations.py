@@ -236,16 +236,24 @@ def rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     return [replace(output, name=name) for name, output in zip(names, outputs, strict=False)]
 
 
-def typed_result(query: exp.Expr, outputs: Outputs, cast: Callable[[exp.Expr, pa.DataType], exp.Expr]) -> exp.Expr:
-    """Return a query whose Variants have the type of all their values, as far as it is known.
+def typed_result(
+    query: exp.Expr,
+    outputs: Outputs,
+    cast: Callable[[exp.Expr, pa.DataType], exp.Expr],
+    others: Sequence[OutputColumn] | None = None,
+) -> tuple[exp.Expr, Outputs]:
+    """Return a query whose Variants have the type of all their values, as far as it is known, and its outputs.
 
     `cast`: returns the cast of a Variant.
+    `others`: the outputs of the other side of a set operation; Variants next to Variants remain what they are.
     """
-    if outputs is None or not any(output.is_variant and output.common is not None for output in outputs):
-        return query
+    pairs = zip(outputs or (), others or [OutputColumn("")] * len(outputs or ()), strict=True)
+    types = [output.common if other.kind is None and output.is_variant else None for output, other in pairs]
+    if outputs is None or not any(types):
+        return query, outputs
     columns = _numbered(outputs)
     values: list[exp.Expr] = [exp.column(column, table="_result") for column in columns]
-    types = [output.common if output.is_variant else None for output in outputs]
     typed = [value if kind is None else cast(value, kind) for value, kind in zip(values, types, strict=True)]
     items = map(partial(exp.alias_, quoted=True), typed, columns.values())
-    return exp.select(*items).from_(exp.Subquery(this=query, alias=table_alias("_result", columns)))
+    rows = exp.select(*items).from_(exp.Subquery(this=query, alias=table_alias("_result", columns)))
+    return rows, [o if t is None else replace(o, type=t, place=None) for o, t in zip(outputs, types, strict=True)]
