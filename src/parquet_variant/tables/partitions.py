@@ -19,11 +19,16 @@ from weakref import WeakSet
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError
 from parquet_variant.io.directories import NULL_PARTITION
 from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, scalar, to_numpy
+from parquet_variant.ops.variant_get import variant_get
+from parquet_variant.query.selection import read_selection
 from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
+from parquet_variant.types.path import VariantPath
 
 _MAX_NAME_BYTES = 255
 _MANY_PARTITIONS = 1000
@@ -41,6 +46,20 @@ _HIVE_UNSAFE = set("\"#%'*/:=?\\\x7f{}[]^") | {chr(c) for c in range(32)}
 def recorded_paths(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the paths of partition columns that the properties of a table record, by column."""
     return {n.removeprefix(PATH_PROPERTY): text for n, text in properties.items() if n.startswith(PATH_PROPERTY)}
+
+
+def with_extracted_column(rows: pa.Table, name: str, text: str, kind: pa.DataType) -> pa.Table:
+    """Return rows with a partition column that they lack: the values at a path, with or without its type, as a type.
+
+    Raises `TableError` if there is not exactly one Variant column.
+    """
+    variants = [column.name for column in rows.schema if is_variant_field(column)]
+    if len(variants) != 1:
+        problem = f"the data has no partition column {name!r}: add the column, with nulls if that is meant"
+        raise TableError(problem, reason="missing-column")
+    path, chunks = read_selection({name: text})[0].path or VariantPath(), map(VariantArray, rows[variants[0]].chunks)
+    values = [variant_get(chunk, path, kind, errors="null") for chunk in chunks]
+    return rows.append_column(name, pa.chunked_array(values, kind))
 
 
 def partition_text(value: Any) -> str | None:

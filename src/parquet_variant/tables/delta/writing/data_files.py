@@ -16,13 +16,9 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import is_variant_field
-from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.errors import DeltaError
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.query.selection import read_selection
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables import partitions
 from parquet_variant.tables.columns import stored_schema
@@ -224,15 +220,9 @@ class WritePlan(TableWritePlan[Add]):
             return rows
         for name in self.partition_columns:
             if name not in rows.column_names:
-                variants = [column.name for column in rows.schema if is_variant_field(column)]
-                if len(variants) != 1:
-                    problem = f"the data has no partition column {name!r}: add the column, with nulls if that is meant"
-                    raise TableError(problem, reason="missing-column")
                 (kind,) = (arrow_type(column.type) for column in self.schema.fields if column.name == name)
                 text = self.configuration.get(f"{partitions.PATH_PROPERTY}{name}", str(VariantPath((name,))))
-                path, chunks = read_selection({name: text})[0].path, map(VariantArray, rows[variants[0]].chunks)
-                values = [variant_get(chunk, path or VariantPath(), kind, errors="null") for chunk in chunks]
-                rows = rows.append_column(name, pa.chunked_array(values, kind))
+                rows = partitions.with_extracted_column(rows, name, text, kind)
                 self._derived.add(name)
         return rows
 
