@@ -152,7 +152,7 @@ class Analyst:
         found = self.of(
             "count(*)", f"count({x})", f"count(DISTINCT {x})", f"sum({x})", f"min({x})", f"max({t})", f"avg({x})",
             f"string_agg({t}, ',' ORDER BY @{a}.id)", f"list({x} ORDER BY @{a}.id)", f"bool_and(@{a}.b)", f"min(@{a}.ts)",
-            f"arg_max({t}, @{a}.id)", f"median({x})", f"quantile_disc({x}, 0.5)", f"histogram({t})", f"max(@{a}.b)",
+            f"arg_max({t}, @{a}.id)", f"median(@{a}.n)", f"quantile_disc({x}, 0.5)", f"histogram({t})", f"max(@{a}.b)",
             f"count_if({self.condition(a, 1)})", f"sum(DISTINCT @{a}.n)", f"list_sort(list(DISTINCT @{a}.k))", f"max(@{a}.n, 2)",
             f"first({x} ORDER BY @{a}.id)", f"bit_or(@{a}.p)", f"arg_min(@{a}.id, ({x}, @{a}.id))", f"approx_count_distinct(@{a}.k) > 0",
             f"quantile_cont(@{a}.n, 0.5)", f"product(@{a}.p)", f"count(DISTINCT @{a}.k)", f"list(@{a}.k ORDER BY @{a}.id DESC)[1]",

@@ -117,6 +117,7 @@ HOLDS = "holds Variants"
         ("SELECT [v] FROM t UNION SELECT [v] FROM u", "UNION cannot compare"),
         ("SELECT unnest([v], recursive := true) FROM t", HOLDS),
         ("SELECT [[v], [1]] FROM t", "mixes a Variant"),
+        ("SELECT * FROM t, explode(v:items)", "the function explode is not allowed in FROM"),
         ("SELECT unnest(v:items) FROM t", "not a list: write v:items::array<variant>"),
         ("SELECT e FROM t, unnest(v:items) q(e)", "not a list: write v:items::array<variant>"),
         ("SELECT 1 FROM t WHERE exists(v:l::array<int>, x -> x = 1)", "write len"),

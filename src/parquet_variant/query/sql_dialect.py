@@ -220,8 +220,8 @@ def _refuse_lost(tree: exp.Expr, engine: SqlEngine) -> None:
         function = table.this
         if isinstance(function, exp.Func) and function.name.lower() not in (*_IN_FROM, *_VARIANT_ROWS):
             raise SqlError(
-                f"the function {function.name} is not allowed in FROM: write a table, a path in quotes, or one of "
-                + ", ".join((*_IN_FROM, *_VARIANT_ROWS))
+                f"the function {function.name or function.key} is not allowed in FROM: write a table, a path in "
+                f"quotes, or one of {', '.join((*_IN_FROM, *_VARIANT_ROWS))}"
             )
 
 
