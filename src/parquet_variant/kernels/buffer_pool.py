@@ -119,7 +119,7 @@ def result_block(size: int) -> tuple[int, int]:
 
 
 def acquire_block() -> tuple[int, int]:
-    """Return address and size of the largest block, zeros if there is none.
+    """Return address and size of the largest block, or zeros.
 
     The kernel that gets the block adds it to its allocations.
     """

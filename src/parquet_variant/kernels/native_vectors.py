@@ -139,7 +139,7 @@ def new_table(memory: Memory, rows: int, columns: int) -> Int64Table:
 
 @helper
 def _pooled_block(memory: Memory, block: tuple[int, int], size: int) -> tuple[int, int]:
-    """Return address and size of the block, which is added to the allocations, or of a new one if there is none."""
+    """Return address and size of the block, which is added to the allocations, or else of a new one."""
     address, room = block
     if address == 0:
         return allocate(memory, size), size

@@ -160,7 +160,7 @@ def _timestamp(address: int, size: int, days: int) -> tuple[int, int, int]:
 def _grouped_integer(address: int, size: int) -> tuple[int, int]:
     """Return ``(form, value)`` of digits with thousands separators, such as ``-1,234,567``, if 64 bits hold it."""
     sign = 1 if load_u8(address) == 45 else 0
-    first, value, most = (size - sign) % 4, 0, MAX_INT64
+    first, value, largest = (size - sign) % 4, 0, MAX_INT64
     if first == 0 or size - sign < 5 or load_u8(address + sign) == 48:
         return NO_FORM, 0
     for at in range(sign, size):
@@ -168,7 +168,7 @@ def _grouped_integer(address: int, size: int) -> tuple[int, int]:
         if (at - sign - first) % 4 == 0:
             if digit != -4:  # a comma
                 return NO_FORM, 0
-        elif digit < 0 or digit > 9 or value > most // 10 or (value == most // 10 and digit > 7 + sign):
+        elif digit < 0 or digit > 9 or value > largest // 10 or (value == largest // 10 and digit > 7 + sign):
             return NO_FORM, 0
         else:
             value = value * 10 + digit

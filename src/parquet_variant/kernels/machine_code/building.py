@@ -143,7 +143,7 @@ _OPTIONS = ("-shared", "-nostdlib", "-Wl,-s", "-Wl,-z,now", "-Wl,-z,relro", "-Wl
 
 
 def find_linker(level: str) -> list[str]:
-    """Return the link command for a CPU level, without arguments. Raises `KernelsError` if there is none."""
+    """Return the link command for a CPU level, without arguments. Raises `KernelsError` without a linker."""
     if not needs_ziglang(level):
         return [os.environ.get("CC", "cc")]
     if importlib.util.find_spec("ziglang") is not None:

@@ -285,7 +285,7 @@ def least_names(
     Fills the metadata of each value; returns their number, and address and size as `write_dictionaries` does.
     """
     widest = widest_dictionary(names)
-    number, stamp, used = new_vector(memory, widest), filled_vector(memory, widest, -1), new_vector(memory, widest)
+    number, stamp, ranks = new_vector(memory, widest), filled_vector(memory, widest, -1), new_vector(memory, widest)
     sets, count = no_sets(memory), 0
     for row in range(len(of_row)):
         of_row[row] = size = 0
@@ -295,17 +295,17 @@ def least_names(
                 rank = nodes[kid, 0] >> 16
                 if stamp[rank] != row:
                     stamp[rank] = row
-                    used[size] = rank
+                    ranks[size] = rank
                     size += 1
                 kid = nodes[kid, 3]
         if row_start[row] == row_start[row + 1]:
             continue
-        sort_with(used, used, 0, size)
+        sort_with(ranks, ranks, 0, size)
         first = names.starts[dictionary_of[row]]
         for j in range(size):
-            number[used[j]] = j
-            used[j] = first + names.order[first + used[j]]
-        of_row[row], sets = add_set(sets, count, used, size)
+            number[ranks[j]] = j
+            ranks[j] = first + names.order[first + ranks[j]]
+        of_row[row], sets = add_set(sets, count, ranks, size)
         count = max(count, of_row[row] + 1)
         for i in range(row_start[row], row_start[row + 1]):
             kid = i + 1
@@ -313,7 +313,7 @@ def least_names(
                 nodes[kid, 0] = (nodes[kid, 0] & 0xFFFF) | (number[nodes[kid, 0] >> 16] << 16)
                 kid = nodes[kid, 3]
     if count == 0:
-        count, sets = 1, add_set(sets, 0, used, 0)[1]
+        count, sets = 1, add_set(sets, 0, ranks, 0)[1]
     data = write_dictionaries(memory, sets, count, names.address, names.length, MAX_OFFSET)
     if data[1] >= 0:
         disown(data[0])

@@ -39,7 +39,7 @@ def resolve_key(meta_offsets: Int64s, meta_address: int, key_address: int, key_s
     for m in range(len(ids)):
         at, stop = meta_address + meta_offsets[m], meta_address + meta_offsets[m + 1]
         _, size, offsets_at, width, names_at, _ = metadata_header(at, stop)
-        # As in the scalar form, only the offsets must be complete: names after the end are no key.
+        # As in the scalar form, only the offsets must be complete: names after the end are not keys.
         ids[m] = _NOT_THERE if names_at else _NO_DICTIONARY
         low = load_uint(offsets_at, width) if size else 0
         for i in range(size):
@@ -88,19 +88,19 @@ def _child(children: Container, index: int) -> int:
 @helper(inline=True)
 def _field(ids_at: int, id_size: int, count: int, field_id: int) -> int:
     """Return the index of the field with an id, -1 or _REPEATED; a loop without an early exit is vectorized."""
-    found = 0  # the number of matches, and in the lower half the sum of their indices
+    matches = 0  # the number of matches, and in the lower half the sum of their indices
     if id_size == 1:
         for i in range(count):
-            found += _MATCH + i if load_u8(ids_at + i) == field_id else 0
+            matches += _MATCH + i if load_u8(ids_at + i) == field_id else 0
     elif id_size == 2:
         signed_id = field_id - (1 << 16) if field_id >= 1 << 15 else field_id
         for i in range(count):
-            found += _MATCH + i if load_s16(ids_at + 2 * i) == signed_id else 0
+            matches += _MATCH + i if load_s16(ids_at + 2 * i) == signed_id else 0
     else:
         for i in range(count):
-            found += _MATCH + i if load_uint(ids_at + i * id_size, id_size) == field_id else 0
-    if found < 2 * _MATCH:
-        return found - _MATCH if found else -1
+            matches += _MATCH + i if load_uint(ids_at + i * id_size, id_size) == field_id else 0
+    if matches < 2 * _MATCH:
+        return matches - _MATCH if matches else -1
     return _REPEATED
 
 

@@ -64,27 +64,27 @@ def _clear(begin: int, end: int) -> None:
 
 
 @helper
-def _resize(memory: Memory, record: int, buffer: int, used: int, size: int) -> None:
+def _resize(memory: Memory, record: int, buffer: int, filled: int, size: int) -> None:
     """Give a buffer room for some bytes; new bytes are zero."""
     address = get(record, buffer)
     address = reallocate(address, size) if address != 0 else allocate(memory, size)
     put(record, buffer, address)
-    _clear(address + used, address + size)
+    _clear(address + filled, address + size)
 
 
 @helper
 def _resize_entries(columns: GrowingColumns, s: int, typed: int, room: int) -> None:
     """Make room for some entries of a column."""
     record = _record_of(columns, s, typed)
-    used, width = get(record, BUFFERS.ROOM), get(node_of(columns, s), S.SLOT_BYTES) if typed else 4
-    _resize(columns.memory, record, BUFFERS.VALID, used, room)
+    entries, width = get(record, BUFFERS.ROOM), get(node_of(columns, s), S.SLOT_BYTES) if typed else 4
+    _resize(columns.memory, record, BUFFERS.VALID, entries, room)
     if width > 0:
-        _resize(columns.memory, record, BUFFERS.SLOTS, used * width, room * width)
+        _resize(columns.memory, record, BUFFERS.SLOTS, entries * width, room * width)
     put(record, BUFFERS.ROOM, room)
 
 
 @helper(inline=True)
-def _add(columns: GrowingColumns, s: int, typed: int, at: int) -> int:
+def _add_entry(columns: GrowingColumns, s: int, typed: int, at: int) -> int:
     """Add an entry to a column, whose slot is set by the caller; return the address of its buffers."""
     record = _record_of(columns, s, typed)
     room = get(record, BUFFERS.ROOM)
@@ -101,21 +101,21 @@ def _grow_bytes(columns: GrowingColumns, record: int, size: int) -> None:
     """Make room for ``size`` more bytes of a column: the expected room, or enough for all rows if they are like those
     so far, but at most eight times the earlier room, because a first row may be far larger than the others.
     """
-    address, known = get(record, BUFFERS.BEGIN), get(record, BUFFERS.BYTES)
-    used, room = get(record, BUFFERS.DATA) - address, get(record, BUFFERS.END) - address
-    expected = (used + size) * columns.rows // max(get(columns.entries, 0), 1)
+    address, expected_bytes = get(record, BUFFERS.BEGIN), get(record, BUFFERS.BYTES)
+    filled, room = get(record, BUFFERS.DATA) - address, get(record, BUFFERS.END) - address
+    expected = (filled + size) * columns.rows // max(get(columns.entries, 0), 1)
     guess = max(2 * room, min(expected + expected // 8, 8 * room), _FEWEST_BYTES)
-    room = max(used + size, known if known > 0 else guess)
+    room = max(filled + size, expected_bytes if expected_bytes > 0 else guess)
     address = reallocate(address, room) if address != 0 else allocate(columns.memory, room)
     put(record, BUFFERS.BEGIN, address)
     put(record, BUFFERS.END, address + room)
-    put(record, BUFFERS.DATA, address + used)
+    put(record, BUFFERS.DATA, address + filled)
 
 
 @helper(inline=True)
 def _add_bytes(columns: GrowingColumns, s: int, typed: int, at: int, size: int) -> int:
     """Add an entry of some bytes to a column; return the address for the bytes."""
-    record = _add(columns, s, typed, at)
+    record = _add_entry(columns, s, typed, at)
     if size > get(record, BUFFERS.END) - get(record, BUFFERS.DATA):
         _grow_bytes(columns, record, size)
     store_u32(get(record, BUFFERS.SLOTS) + at * 4, size)
@@ -133,13 +133,13 @@ def put_value(columns: GrowingColumns, s: int, at: int, size: int) -> int:
 @helper
 def put_object(columns: GrowingColumns, s: int, at: int) -> None:
     """Add an object to the ``typed_value`` column of a schema node."""
-    _add(columns, s, 1, at)
+    _add_entry(columns, s, 1, at)
 
 
 @helper
 def put_array(columns: GrowingColumns, s: int, at: int, count: int) -> None:
     """Add an array of ``count`` elements."""
-    store_u32(get(_add(columns, s, 1, at), BUFFERS.SLOTS) + at * 4, count)
+    store_u32(get(_add_entry(columns, s, 1, at), BUFFERS.SLOTS) + at * 4, count)
 
 
 @helper
@@ -153,7 +153,7 @@ def put_slot(columns: GrowingColumns, s: int, at: int, low: int, high: int) -> N
     """Add a value of a fixed width; a UUID is at the address ``low``."""
     node = node_of(columns, s)
     width = get(node, S.WIDTH)
-    target = get(_add(columns, s, 1, at), BUFFERS.SLOTS) + at * width
+    target = get(_add_entry(columns, s, 1, at), BUFFERS.SLOTS) + at * width
     if get(node, S.CODE) == KIND.UUID:
         copy(target, low, 16)
     else:

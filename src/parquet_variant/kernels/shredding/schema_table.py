@@ -30,7 +30,7 @@ VARIANT_NODE, PRIMITIVE_NODE, ARRAY_NODE, OBJECT_NODE = range(4)
 _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_NODE, "object": OBJECT_NODE}
 
 # Columns of the table. CODE is the PrimitiveId of a primitive (true stands for boolean); WIDTH the bytes of one slot of
-# its Arrow array, 0 for strings and binary; SLOT_BYTES those of an entry of the buffer SLOTS, 0 if there is none; END
+# its Arrow array, 0 for strings and binary; SLOT_BYTES those of an entry of the buffer SLOTS, 0 without it; END
 # the first node after the subtree; LEVEL where the node's entries count.
 S = numbered("KIND CODE PRECISION SCALE WIDTH SLOT_BYTES LEVEL PARENT END")
 # Columns of the records of buffers, two per schema node, for ``value`` and ``typed_value``: the addresses of validity,
@@ -160,8 +160,8 @@ def _numbered(schema: ShreddingSchema) -> SchemaTable:
                 levels += 1
         if node.type is not None:
             is_decimal = pa.types.is_decimal128(node.type)
-            known = TYPES[decimal_type_for_precision(node.type.precision)] if is_decimal else TYPE_OF_ARROW[node.type]
-            nodes[i, S.CODE] = known.ids[0]
+            info = TYPES[decimal_type_for_precision(node.type.precision)] if is_decimal else TYPE_OF_ARROW[node.type]
+            nodes[i, S.CODE] = info.ids[0]
             nodes[i, S.WIDTH] = _slot_width(node.type)
             nodes[i, S.SLOT_BYTES] = nodes[i, S.WIDTH] or _OFFSET_BYTES
             if is_decimal:
@@ -181,7 +181,7 @@ def schema_table(schema: ShreddingSchema | pa.StructType) -> SchemaTable:
     """Number the nodes of a schema, or of the schema of a storage type in any layout."""
     if isinstance(schema, ShreddingSchema):
         return _numbered(schema)
-    table = next((table for known, table in _latest_types if known == schema), None)
+    table = next((table for latest, table in _latest_types if latest == schema), None)
     if table is None:
         table = _numbered(ShreddingSchema.from_storage(schema))
         _latest_types[:] = [(schema, table), *_latest_types[:7]]

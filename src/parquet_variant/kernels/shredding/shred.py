@@ -231,7 +231,7 @@ def _put_fields(columns: GrowingColumns, state: int, fields: _Fields) -> bool:
     ranks, name_count = get(state, STATE.RANKS), get(state, STATE.NAME_COUNT)
     serial = get(state, STATE.OBJECTS) + 1
     put(state, STATE.OBJECTS, serial)
-    kept = kept_bytes = largest_id = 0
+    residual_count = kept_bytes = largest_id = 0
     last_rank, is_sorted = -1, True
     for _ in range(count):
         field_id = load_uint(ids, id_width)
@@ -249,22 +249,22 @@ def _put_fields(columns: GrowingColumns, state: int, fields: _Fields) -> bool:
         else:
             size = value_size(begin, end)
             rank = get(ranks, field_id)
-            if kept == get(state, STATE.FIELD_ROOM):
-                put(state, STATE.FIELD_ROOM, 2 * kept)
-                put(state, STATE.FIELDS, reallocate(get(state, STATE.FIELDS), 2 * kept * FIELD_BYTES))
-            put_field(get(state, STATE.FIELDS) + kept * FIELD_BYTES, rank, field_id, begin, size)
+            if residual_count == get(state, STATE.FIELD_ROOM):
+                put(state, STATE.FIELD_ROOM, 2 * residual_count)
+                put(state, STATE.FIELDS, reallocate(get(state, STATE.FIELDS), 2 * residual_count * FIELD_BYTES))
+            put_field(get(state, STATE.FIELDS) + residual_count * FIELD_BYTES, rank, field_id, begin, size)
             is_sorted = is_sorted and rank > last_rank
             last_rank = rank
-            kept += 1
+            residual_count += 1
             kept_bytes += size
             largest_id = max(largest_id, field_id)
         if size == MALFORMED or size > room:
             return False
         room -= size
-    if kept > 0:
-        if not is_sorted and not sort_fields(get(state, STATE.FIELDS), kept):
+    if residual_count > 0:
+        if not is_sorted and not sort_fields(get(state, STATE.FIELDS), residual_count):
             return False
-        _put_residual(get(state, STATE.FIELDS), _Residual(kept, kept_bytes, largest_id), columns, s, at)
+        _put_residual(get(state, STATE.FIELDS), _Residual(residual_count, kept_bytes, largest_id), columns, s, at)
     return True
 
 

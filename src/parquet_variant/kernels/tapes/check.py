@@ -111,8 +111,8 @@ def _check_value(kind: int, scale: int, a: int, b: int, rules: Int64Table, rule:
         decided = rules[rule, RULE.NUMBERS] == 0 and rules[rule, RULE.WHOLE] == 0
         return RESULT.NONE if decided else RESULT.UNDECIDED
     if rules[rule, RULE.WHOLE] != 0 and KIND.INT8 <= kind <= KIND.DECIMAL8:
-        whole = _is_whole_double(a) if kind == KIND.DOUBLE else scale == 0 or _is_whole_decimal(a, scale)
-        if not whole:
+        is_integer = _is_whole_double(a) if kind == KIND.DOUBLE else scale == 0 or _is_whole_decimal(a, scale)
+        if not is_integer:
             return RESULT.TYPE
     if _FIRST_BOUND[kind] < 0:
         return RESULT.NONE
@@ -146,7 +146,7 @@ def check_nodes(
     `choices`: the addresses and sizes of allowed strings.
     `kinds`: one row per row of `rules`; the number of values of each kind is added.
     """
-    found = new_table(memory, 64, 3)
+    table = new_table(memory, 64, 3)
     count = 0
     for row in range(len(row_start) - 1):
         node, stop = row_start[row], row_start[row + 1]
@@ -188,8 +188,8 @@ def check_nodes(
                         of_value, pending = RESULT.NONE, RESULT.UNDECIDED
             for result in (of_value, of_form, of_choice, pending):
                 if result != RESULT.NONE:
-                    found = reserve_rows(found, count + 1)
-                    found[count, 0], found[count, 1], found[count, 2] = row, node, result
+                    table = reserve_rows(table, count + 1)
+                    table[count, 0], table[count, 1], table[count, 2] = row, node, result
                     count += 1
             node = step
-    return export_table(found, count)
+    return export_table(table, count)

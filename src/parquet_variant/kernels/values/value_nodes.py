@@ -196,7 +196,7 @@ class _Names(NamedTuple):
 
 
 @helper
-def _field_order(parts: Container, names: _Names, order: Int64s, used: int) -> tuple[int, Int64s]:
+def _field_order(parts: Container, names: _Names, order: Int64s, begin: int) -> tuple[int, Int64s]:
     """Return ``(status, order)`` of fields: 0 in order, 1 ordered by ``order[used:]`` now, -1 for bad ids."""
     ids, id_width, count = parts.ids, parts.id_width, parts.count
     first, last, id_map = names.first, names.last, names.id_map
@@ -211,12 +211,12 @@ def _field_order(parts: Container, names: _Names, order: Int64s, used: int) -> t
         previous = id_map[field_id]
     if in_order:
         return 0, order
-    order = reserve(order, used + 2 * count)  # the second half is for the ranks
-    ranks = order[used + count :]
+    order = reserve(order, begin + 2 * count)  # the second half is for the ranks
+    ranks = order[begin + count :]
     for i in range(count):
-        order[used + i] = i
+        order[begin + i] = i
         ranks[i] = id_map[first + load_uint(ids + i * id_width, id_width)]
-    sort_with(ranks, order[used:], 0, count)
+    sort_with(ranks, order[begin:], 0, count)
     for i in range(1, count):
         if ranks[i] == ranks[i - 1]:
             return -1, order
