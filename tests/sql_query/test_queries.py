@@ -264,7 +264,9 @@ def test_queries_in_several_threads_do_not_meet(events: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("query", "word"),
     [("SELECT * FORM t", "FROM"), ("SELEC v FROM t", "SELECT"), ("SELECT v FROM t WERE v:a = 1", "WHERE"),
-     ("SELECT v:a FROM t GROPU BY 1", "GROUP"), ("SELECT v FROM t LIMT 5", "LIMIT")],
+     ("SELECT v:a FROM t GROPU BY 1", "GROUP"), ("SELECT v FROM t LIMT 5", "LIMIT"),
+     ("SELECT v:a FROM t GROUP v:a", "GROUP BY"), ("SELECT v FROM t ORDER v:a", "ORDER BY"),
+     ("SELECT TOP 5 v FROM t", "LIMIT")],
 )  # fmt: skip
 def test_a_misspelled_keyword_is_named(query, word):
     with pytest.raises(pv.VariantError, match=f"invalid SQL at line 1.*did you mean {word}"):

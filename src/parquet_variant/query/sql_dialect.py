@@ -108,6 +108,7 @@ def _error(message: str) -> VariantError:
 _MAX_LENGTH = 1 << 20
 _MOST_REMEMBERED = 1 << 14  # Characters of a text whose tree is remembered.
 _MAX_DEPTH = 400
+_COMPLETED = {"GROUP": "GROUP BY", "ORDER": "ORDER BY", "PARTITION": "PARTITION BY", "TOP": "LIMIT at the end"}
 _KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "AND", "UNION")
 _LONG_CHAIN = 16
 _QUERIES = (exp.Query, exp.Describe, exp.Values, exp.Summarize, exp.Pivot)
@@ -291,6 +292,7 @@ def _parse_failure(error: ParseError) -> SqlError:
     words = re.findall(r"\w+", f"{first.get('start_context', '')}{first.get('highlight', '')}".upper())[-3:]
     misspelled = [word for word in reversed(words) if word not in _KEYWORDS]
     meant = [keyword for word in misspelled for keyword in get_close_matches(word, _KEYWORDS, 1, 0.66)]
+    meant += [_COMPLETED[word] for word in words[-2:] if word in _COMPLETED]
     hint = f": did you mean {meant[0]}?" if meant else ""
     return SqlError(f"invalid SQL{where}: {description}{near}{hint}")
 

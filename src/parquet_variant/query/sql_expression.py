@@ -157,6 +157,19 @@ _BAD_PATTERN = re.compile(
     r"(repetition|perl|escape|character class|UTF-8|named))"
 )
 _TIMES = re.compile(r"\(.*\b(TIMESTAMP|DATE)\b.*\) -> ")  # a candidate function that takes a point in time
+# Remedies by a part of a message of DuckDB; the last one that fits is shown.
+_REMEDIES = {
+    "VARIANT": "cast the Variant, as in ::string",
+    "for cast (DOUBLE -> TIMESTAMP": "seconds since 1970 are a time with to_timestamp(x), milliseconds with "
+    "epoch_ms(x::bigint)",
+    # TIMESTAMP has a zone, as in Spark.
+    "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE": "a literal without a zone is TIMESTAMP_NTZ '…'",
+    "cannot contain aggregates": "write the condition in HAVING, after GROUP BY",
+    "must appear in the GROUP BY": "add it to GROUP BY, or write GROUP BY ALL",
+    "cannot contain window functions": "write the condition in QUALIFY",
+    "Window functions are not supported here": "write OVER (…) after the function",
+    "extract specifier": "use year, quarter, month, week, day, hour, minute, second or dow",
+}
 ENGINE_STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage of a Variant
 
 
@@ -173,11 +186,9 @@ def engine_message(error: Exception) -> str:
     missing = _MISSING_FUNCTION.search(message)
     if missing is not None and (unknown := unknown_function(missing[1])) is not None:
         return unknown
-    hint = ": cast the Variant, as in ::string" if "VARIANT" in message else ""
-    if "for cast (DOUBLE -> TIMESTAMP" in message:
-        hint = ": seconds since 1970 are a time with to_timestamp(x), milliseconds with epoch_ms(x::bigint)"
+    remedies = [f": {remedy}" for part, remedy in _REMEDIES.items() if part in message]
     if _BAD_PATTERN.search(message) is not None:
-        hint = r": the regular expression is not valid; write \( for a bracket itself, or search with contains(…)"
-    if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in message:  # TIMESTAMP has a zone, as in Spark
-        hint = ": a literal without a zone is TIMESTAMP_NTZ '…'"
-    return f"the SQL cannot be run: {message}{hint}"
+        remedies.append(
+            r": the regular expression is not valid; write \( for a bracket itself, or search with contains(…)"
+        )
+    return f"the SQL cannot be run: {message.rstrip('!.')}{remedies[-1] if remedies else ''}"

@@ -313,9 +313,6 @@ def _binder(tables: Mapping[str, Any], opens_paths: bool) -> Callable[[str], Bou
     return bind
 
 
-# ---- what a planned query reads, as the query writes it
-
-
 def path_text(need: Selected) -> str:
     """Return a column as a query writes it.
 

@@ -372,9 +372,6 @@ class _Assembly(NamedTuple):
         return [VARIANT_NULL if element is None else element for element in elements]
 
 
-# ---- whole storage arrays
-
-
 def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
     """Return an Arrow array of rows whose slots have their Python form."""
     return pa.array(rows, number_form(storage)).cast(storage)

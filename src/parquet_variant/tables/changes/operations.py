@@ -282,8 +282,6 @@ def _names(columns: Iterable[str] | str) -> frozenset[str]:
     return frozenset(name.lower() for name in names)
 
 
-# ---- erasing rows for good
-
 # A data file without a commit that is younger than this belongs to a writer that is probably at work.
 _WRITER_MILLIS = 3_600_000
 

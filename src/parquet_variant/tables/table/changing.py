@@ -382,8 +382,6 @@ class ChangingMethods(ReportingMethods):
         options = {"zone": zone, "threads": threads, "progress": progress, **files}
         return self._change("erase", where, dry_run=dry_run, force=force, options=options)
 
-    # ---- files of tasks
-
     def plan(
         self,
         *,

@@ -186,9 +186,6 @@ def file_key(file: DataFile) -> tuple[str, int | None]:
     return file.path, file.content_offset
 
 
-# ---- other commits since the change was planned
-
-
 def _check_unchanged(base: Snapshot, parent: Snapshot, change: SnapshotChange) -> None:
     """Raise `IcebergError`, reason ``"conflict"``, if commits since the base matter to a change."""
     touched = {entry.file.path: entry for entry in (*change.touched, *change.removed)}
