@@ -13,8 +13,7 @@ TESTS ?=
 TESTS_STAMP = $(DEV_STAMP) $(if $(TESTS),,$(SPARK_CLASSES))
 endif
 BIN := $(VENV)/bin
-# More workers than the two cores of CI, because tests of Spark and of processes wait for a third of their time.
-WORKERS ?= 3
+WORKERS ?= 2
 EXAMPLES ?= 1000
 SECONDS ?= 30
 MINUTES ?= 10

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 __all__ = ["chosen_cases", "chosen_steps"]
 
-_MOST = 5
+_MOST = 3
 _Case = TypeVar("_Case")
 
 

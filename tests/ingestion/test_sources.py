@@ -137,7 +137,7 @@ def test_a_cut_off_array_gives_its_elements_and_then_an_error(tmp_path: Path) ->
     path.write_text('[{"a": 1}, 2, 3')
     chunks = open_chunks(InputFile(str(path)), layout=TextLayout("array"))
     assert next(chunks).data == b'{"a": 1}\n 2\n'
-    with pytest.raises(JsonError, match="ends after 2 elements") as caught:
+    with pytest.raises(JsonError, match="ends after element 2") as caught:
         next(chunks)
     assert (caught.value.reason, caught.value.row, caught.value.file) == ("truncated", 2, str(path))
 

@@ -16,6 +16,8 @@ import parquet_variant as pv
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, bind, columns_of, evaluate, is_in
 
+pytestmark = pytest.mark.filterwarnings("ignore:no row has the path")
+
 D = Decimal
 SCALARS = st.one_of(
     st.integers(-3, 3),

@@ -120,7 +120,7 @@ def test_a_disk_that_fails_leaves_the_old_rows_or_the_new_ones_and_the_error_say
     _make_table(kind, old_table)
     old = _seen(old_table)
     failures = 0
-    for number in chosen_steps(counting.calls, first=1, always=(*range(counting.calls - 6, counting.calls + 1),)):
+    for number in chosen_steps(counting.calls, first=1, always=(*range(counting.calls - 3, counting.calls + 1),)):
         disk, table, error, before = run(number)
         failures += bool(disk.failed)
         seen, committed = _seen(table), pv.open(table).version != before

@@ -259,8 +259,9 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
         columns, arguments = needed or {"": _any_row("v")}, {"errors": options.errors, "zone": options.zone}
         return JsonScan.of(files, columns, threads=options.threads, **arguments)
 
-    names = [split.file.name for split in files.splits]
-    return BoundTable(name, TableColumns(["v"]), ("v",), scan, skips=False, files=names, json_keys=files.keys)
+    names, size = [split.file.name for split in files.splits], sum(split.file.size for split in files.splits)
+    facts = {"files": names, "json_keys": files.keys, "json_bytes": size}
+    return BoundTable(name, TableColumns(["v"]), ("v",), scan, skips=False, **facts)
 
 
 def _arrow_table(table: pa.Table, name: str) -> BoundTable:

@@ -81,6 +81,7 @@ class BoundTable(TableFacts, Record):
     values: pa.Table | None = field(default=None, kw_only=True)  # Its rows, if they are in memory.
     # Returns the keys of the objects in JSON files, all of whose values may be inspected; None for other tables.
     json_keys: Callable[[], frozenset[str]] | None = field(default=None, kw_only=True)
+    json_bytes: int | None = field(default=None, kw_only=True)  # The bytes of these files; few are parsed only once.
     # The types and the elements of paths whose values were inspected.
     facts: dict[Any, Any] = field(default_factory=dict, kw_only=True)
     # Columns that are paths into Variant columns.
@@ -165,6 +166,8 @@ class BoundTable(TableFacts, Record):
     def _values_inside(self, column: str, steps: Sequence[Inside]) -> tuple[pa.Table | None, str, VariantPath]:
         """Return the Variants that steps lead to: their table, its column, and their path in its values."""
         *outer, (how, path) = steps
+        if not outer and self.json_bytes is not None and self.json_bytes <= _INSPECTED_BYTES:
+            return self._once(("rows", column), lambda: self._few_values(column, VariantPath())), "v", path
         if not outer:
             return self._few_values(column, path), "v", VariantPath()
         opened = self._once((column, *outer, how), lambda: _opened(*self._values_inside(column, outer), how))

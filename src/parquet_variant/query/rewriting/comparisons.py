@@ -112,6 +112,8 @@ class ComparisonRewriter(NestedRewriter):
         by_key = value.is_variant and inner.is_variant and is_query and isinstance(node, (exp.In, exp.EQ))
         left, right = (side if side.kind is None else side.typed() for side in (value, inner))
         if not by_key and (left is None or right is None):
+            if not is_query:
+                self.refuse_as_list(inner)
             raise SqlError(f"{self.text(node)} compares a Variant with another type: cast the Variant")
         rows = inner.sql if right is None else right.sql
         if inner.is_variant and is_query:

@@ -423,8 +423,9 @@ def _kinds_of(values: Sequence[Value]) -> list[Kind]:
 
 
 def _has_type(value: Value, kind: Any) -> bool:
-    """Return whether a value has a class, or a type without one; a value without Variants has the type None."""
+    """Return whether a value has a class, or a type without one, or is one of the engine whose type is not known."""
     literal = literal_value(value.source.unnest())
     if literal is NO_LITERAL or kind is None:
-        return value.kind is None if kind is None else (class_of_type(value.type) or value.type) == kind
+        is_unknown = value.kind is None and (kind is None or value.type is None)
+        return is_unknown or (kind is not None and (class_of_type(value.type) or value.type) == kind)
     return isinstance(literal, (bool, int, float, Decimal, str)) and kind == class_of_value(literal)

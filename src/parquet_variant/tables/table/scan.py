@@ -114,7 +114,8 @@ class Scan(ArrowResult):
         names = {name for name in table.column_names if table[name].null_count == len(table)}
         if (predicate := self.plan.predicate) is not None and not len(table):
             names = columns_of(predicate)
-        hints = [] if "://" in getattr(self._table, "uri", "://") else self.path_hints(names)
+        is_local = self._table is not None and not self._table.options.filesystem and "://" not in self._table.uri
+        hints = self.path_hints(names) if is_local else []
         self._warn([*late_time_hints(table), *(hint for hint in hints if "did you mean" in hint)])
         return table
 
