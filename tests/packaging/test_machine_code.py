@@ -27,6 +27,16 @@ assert pv.to_json(pv.unshred_variant(shredded)).to_pylist() == ['{{"a":[1,2.5],"
 {after}
 print(machine_code().mode, machine_code().level, *sorted({{"numba", "llvmlite"}} & set(sys.modules)))
 """
+# Compiles in a second; the tests of all kernels run compiled on first use, too (`.ci/run`).
+SMALL_CODE = """
+{before}
+import numpy as np
+from parquet_variant.kernels.machine_code.entry_points import machine_code
+from parquet_variant.kernels.pages.levels import optional_levels
+levels = np.zeros(3, np.uint8)
+assert optional_levels(np.zeros(0, np.uint8), 0, 0, 0, 0, levels) == 3 and levels.tolist() == [1, 1, 1]
+print(machine_code().mode){after}
+"""
 
 pytestmark = pytest.mark.skipif(not levels_here(), reason="no libraries of kernels are built on this platform")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -52,10 +62,10 @@ def own(package: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(package, tmp_path / "parquet_variant"))
 
 
-def _run(root: Path, *, before: str = "", after: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+def _run(root: Path, *, before: str = "", after: str = "", code: str = CODE, **env: str) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ}
     return subprocess.run(
-        [sys.executable, "-B", "-c", CODE.format(before=before, after=after)],
+        [sys.executable, "-B", "-c", code.format(before=before, after=after)],
         env={**kept, "PYTHONPATH": str(root), **env},
         capture_output=True,
         text=True,
@@ -190,8 +200,9 @@ def test_a_library_that_does_not_fit_is_refused(own: Path, damage: Callable[[Pat
 
 def test_numba_takes_over_where_no_library_fits(own: Path) -> None:
     _no_library(own)
-    run = _run(own.parent, PARQUET_VARIANT_CACHE=os.environ.get("PARQUET_VARIANT_CACHE", ""), HOME=str(Path.home()))
-    assert _told(run).split()[0] == "jit"
+    cache = os.environ.get("PARQUET_VARIANT_CACHE", "")
+    run = _run(own.parent, code=SMALL_CODE, PARQUET_VARIANT_CACHE=cache, HOME=str(Path.home()))
+    assert _told(run) == "jit"
     assert "RuntimeWarning: kernels are compiled on first use" in run.stderr
 
 
