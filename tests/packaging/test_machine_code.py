@@ -62,7 +62,9 @@ def own(package: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(package, tmp_path / "parquet_variant"))
 
 
-def _run(root: Path, *, before: str = "", after: str = "", code: str = CODE, **env: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    root: Path, *, before: str = "", after: str = "", code: str = CODE, **env: str
+) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ}
     return subprocess.run(
         [sys.executable, "-B", "-c", code.format(before=before, after=after)],

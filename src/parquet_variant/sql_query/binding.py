@@ -260,7 +260,7 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
         return JsonScan.of(files, columns, threads=options.threads, **arguments)
 
     names, size = [split.file.name for split in files.splits], sum(split.file.size for split in files.splits)
-    facts = {"files": names, "json_keys": files.keys, "json_bytes": size}
+    facts: Any = {"files": names, "json_keys": files.keys, "json_bytes": size}
     return BoundTable(name, TableColumns(["v"]), ("v",), scan, skips=False, **facts)
 
 

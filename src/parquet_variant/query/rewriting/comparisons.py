@@ -186,7 +186,7 @@ def _type_of_strings(sides: Sequence[_Side]) -> str | None:
 
 def _classes_of_others(sides: Sequence[_Side], side: _Side) -> tuple[str, ...]:
     """Return the classes of the operands that a Variant is compared with; empty if one of them may be of any class."""
-    other_sides = [other for other in sides if other is not side and other.literal is not None]
+    other_sides = [o for o in sides if o is not side and o.literal is not None] if side.is_variant else []
     own_types = [other for other in other_sides if not other.is_variant] or other_sides
     classes = {other.typed_class for other in own_types}
     return () if None in classes else tuple(sorted(name for name in classes if name is not None))
