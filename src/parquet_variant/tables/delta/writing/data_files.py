@@ -221,7 +221,7 @@ class WritePlan(TableWritePlan[Add]):
         for name in self.partition_columns:
             if name not in rows.column_names:
                 (kind,) = (arrow_type(column.type) for column in self.schema.fields if column.name == name)
-                text = self.configuration.get(f"{partitions.PATH_PROPERTY}{name}", str(VariantPath((name,))))
+                text = partitions.recorded_paths(self.configuration).get(name, str(VariantPath((name,))))
                 rows = partitions.with_extracted_column(rows, name, text, kind)
                 self._derived.add(name)
         return rows

@@ -35,7 +35,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile,
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, hash_rows, source_type
 from parquet_variant.tables.iceberg.reading.scan import repeated
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile
-from parquet_variant.tables.partitions import PATH_PROPERTY, recorded_paths, rows_by_key, with_extracted_column
+from parquet_variant.tables.partitions import recorded_paths, rows_by_key, with_extracted_column
 from parquet_variant.tables.pruning import bounds_to_bytes, complete_bounds
 from parquet_variant.tables.row_input import SchemaOption, batches_of, schemas_by_column
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan, property_codec
@@ -269,11 +269,10 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         A partition column that the rows lack has the values at the path that the table records.
         """
         rows = super().with_generated_columns(rows)
-        missing = recorded_paths(self.write_properties.properties).keys() - set(rows.column_names)
+        recorded = recorded_paths(self.write_properties.properties)
         for f in self.columns.fields:
-            if f.name in missing:
-                text = self.write_properties.properties[f"{PATH_PROPERTY}{f.name}"]
-                rows = with_extracted_column(rows, f.name, text, shared.arrow_type(f.type))
+            if f.name in recorded and f.name not in rows.column_names:
+                rows = with_extracted_column(rows, f.name, recorded[f.name], shared.arrow_type(f.type))
         for f in self.columns.fields:
             index = next((n for n, name in enumerate(rows.column_names) if name.lower() == f.name.lower()), -1)
             if (
