@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -70,3 +71,13 @@ def test_a_batch_is_searched_as_each_value_is() -> None:
         needles = pv.parse_json(texts)
         expected = [None if row is None else contains(row, needle) for row, needle in zip(rows, needles, strict=True)]
         assert contains_each(rows, needles).to_pylist() == expected
+
+
+def test_len_of_an_array_counts_elements_and_of_other_values_characters(tmp_path: Path) -> None:
+    rows = ['{"l": [1, "x", null], "s": "text", "m": [1, 2]}', '{"l": [], "s": "y", "m": "abc"}', '{"l": null}']
+    pv.write(tmp_path / "f.parquet", {"v": pv.parse_json(rows)}, schema={"v": "l array<bigint>, s string"})
+    query = "SELECT len(v:l) l, length(v:s) s, len(v:m) m, len(v:l::string) t, array_length([1]) a, len(NULL) n FROM t"
+    expected = [(3, 4, 2, 12, 1, None), (0, 1, 3, 2, 1, None), (None, None, None, None, 1, None)]
+    for table in (pv.parse_json(rows), tmp_path / "f.parquet"):
+        assert [tuple(row.values()) for row in pv.sql(query, t=table).to_pylist()] == expected
+    assert pv.open(tmp_path / "f.parquet").scan({"s": "$.s"}, where="len(v:l) = 3").to_pylist() == [{"s": "text"}]

@@ -184,8 +184,11 @@ class ExpressionRewriter(ComparisonRewriter):
     def _read_macro(self, node: exp.Expr, name: str) -> Value | None:
         """Rewrite a function that is written as other SQL."""
         arguments, template = node.expressions, MACROS[name]
-        if not arguments or not (name == "variant_from_entries" or self.variant_argument(arguments[0]).is_variant):
+        value = self.variant_argument(arguments[0]) if arguments else None
+        if value is None or not (name == "variant_from_entries" or value.is_variant):
             return None
+        if name in ("len", "length") and (typed := value.typed()) is not None and typed.type == pa.string():
+            return None  # the rule of text reads only the typed column
         if "_1" not in template and (digits := [part.name for part in arguments[1:]]):
             if name not in ("as_decimal", "as_number") or not all(part.is_int for part in arguments[1:]):
                 raise SqlError(f"{self.text(node)}: {name} takes one Variant")
@@ -224,8 +227,6 @@ class ExpressionRewriter(ComparisonRewriter):
             return value
         if name in MACROS:
             return self.expanded(node, MACROS[name], first)
-        if name == "typeof":
-            return value_of(node, exp.Literal.string("VARIANT"))
         function = OF_ONE_VARIANT.get(name, name)
         if (from_columns := self._of_typed_columns(node, value, function)) is not None:
             return from_columns

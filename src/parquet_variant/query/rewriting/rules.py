@@ -59,6 +59,7 @@ def assign(value: _Value, names: str = "", nodes: Iterable[type[exp.Expr]] = ())
 
 _ELEMENT: _KindOf = lambda kinds, _: element_of(kinds[0])  # noqa: E731
 PREPENDS = "list_prepend array_prepend array_push_front"
+_LENGTHS = "len length array_length array_size size cardinality"
 UNNESTS = frozenset(["unnest", "explode", "explode_outer", exp.Explode, exp.Unnest])
 RULES: dict[Any, Rule] = {
     # ---- values of all types
@@ -91,11 +92,7 @@ RULES: dict[Any, Rule] = {
         "flatten element_at list_extract list_element array_extract list_first list_last",
     ),
     **dict.fromkeys(UNNESTS, Rule("inside", _ELEMENT, only_first=True)),
-    **assign(
-        Rule("inside", only_first=True),
-        "len length array_length array_size size cardinality map_keys map_contains",
-        [exp.ArraySize],
-    ),
+    **assign(Rule("inside", only_first=True), f"{_LENGTHS} map_keys map_contains", [exp.ArraySize]),
     **assign(Rule("inside", _list_of_items, only_first=True), "map_values map_entries map_extract"),
     **assign(Rule("same"), "variant_explode variant_explode_outer"),
     "map_from_entries": Rule("inside", _map_of, only_first=True),
@@ -154,7 +151,9 @@ MACROS: dict[str, str] = {
         f"as_{end}": f"CASE WHEN is_{end}(_0) THEN {f'TRY_CAST(_0 AS {result})' if result else '_0'} END"
         for end, (_, result) in _TESTS.items()
     },
+    **dict.fromkeys(["len", "length"], "coalesce(array_size(_0), character_length(_0))"),
     "nullif": "CASE WHEN _0 = _1 THEN NULL ELSE _0 END",
+    "typeof": "'VARIANT'",
     "variant_exists": "(_0 IS NOT NULL)",
     "variant_from_entries": (
         "variant_from_arrays(list_transform(_0, lambda _entry: (_entry).key), "
