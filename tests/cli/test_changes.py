@@ -36,8 +36,10 @@ def test_erase_without_an_answer_names_the_option(variant: Run, table: Path, mon
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert variant("erase", table, "--where", "k = 4").code == 0
     assert len(pv.open(table).read()) == 5
-    done = variant("erase", table, "--where", "v:n = '4'", "--yes")
-    assert done.code == 1 and "; pass --force if the condition is right" in done.error
+    for condition, reason in (("v:n = '4'", "not compared"), ("v:zzz = 4", "no row has the path v:zzz")):
+        for option in ("--yes", "--dry-run"):
+            done = variant("erase", table, "--where", condition, option)
+            assert done.code == 1 and reason in done.error and "; pass --force if the condition is right" in done.error
 
 
 def test_validate_accepts_what_delta_tables_are_written_with(variant: Run, tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ class RowChange(Record):
         """Return messages about values that the condition did not compare and, except without advice, missing paths.
 
         Raises `TableError`, whose message ends in `advice`, if the rows have a similar path or, with an advice that is
-        not empty, if values were not compared.
+        not empty, if any such message exists.
         """
         if advice is None:
             return tuple(self.context.take_warnings())
@@ -230,13 +230,13 @@ class RowChange(Record):
                 advice_of_keys = "check the path; root='$.items[*]' names the rows inside documents"
                 messages.append(f"the key of every row in {self.source} is NULL: {advice_of_keys}")
         of_merge = "" if self.condition is None else " of the merge"
-        mistakes = [text for text in messages if advice and "not compared" in text]
+        faults = [text for text in messages if advice and "not compared" in text]
         for name, facts in sides.items():
             hints = [] if expression is None else needed_path_hints(facts, expression, name, needed, self.context)
-            mistakes += [f"in {name} {hint}" if of_merge else hint for hint in hints if "did you mean" in hint]
+            faults += [f"in {name} {hint}" if of_merge else hint for hint in hints if advice or "did you mean" in hint]
             messages += hints
-        for mistake in mistakes:
-            problem = f"the condition{of_merge} matches no row: {mistake}{advice}"
+        for fault in faults:
+            problem = f"the condition{of_merge} matches no row: {fault}{advice}"
             raise TableError(problem, reason="no-such-path", file=table.uri)
         return tuple(f"the condition{of_merge} matches no row: {text}" if of_merge else text for text in messages)
 
