@@ -22,6 +22,7 @@ def chosen_cases(cases: Sequence[_Case], most: int) -> list[_Case]:
 
 
 def chosen_steps(steps: int, first: int = 0, always: tuple[int, ...] = ()) -> list[int]:
-    """Return the numbers of steps to try, in order: random ones of ``steps`` from ``first`` on, and ``always``."""
+    """Return the numbers of the steps to try, in order: ``always``, and random ones of the others."""
     every = range(first, first + steps)
-    return sorted({*(step for step in always if step in every), *chosen_cases(every, _MOST)})
+    needed = set(always) & set(every)
+    return sorted(needed | set(chosen_cases([step for step in every if step not in needed], _MOST)))
