@@ -66,7 +66,7 @@ test: $$(TESTS_STAMP) ## run the tests; TESTS=tests/cli for a part of them, PYTH
 	$(say) 'Building the kernels that changed'
 	@$(build)
 	$(say) 'Running the tests with $(WORKERS) workers; each starts at most one Spark session'
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: lint ## lint, and the unit tests that need no Spark: under two minutes
 	$(say) 'Building the kernels that changed'
@@ -77,7 +77,7 @@ check: lint ## lint, and the unit tests that need no Spark: under two minutes
 test-oldest: $(OLDEST_STAMP) ## the core tests with the oldest pyarrow, NumPy and DuckDB that pyproject.toml allows
 	$(say) 'Running the core tests with the oldest dependencies'
 	@PYTHONPATH=src $(OLDEST)/bin/python -m parquet_variant.kernels.machine_code.building
-	@HYPOTHESIS_PROFILE=small $(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -q $(OLDEST_TESTS)
+	@HYPOTHESIS_PROFILE=small $(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -q $(OLDEST_TESTS)
 
 engines: $(DEV_STAMP) ## try the installed engines on a file per trait, and compare with the rules of engines; PYTHONS= for more environments
 	$(say) 'Trying engines'

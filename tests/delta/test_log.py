@@ -20,6 +20,7 @@ import parquet_variant as pv
 from parquet_variant.errors import TableError
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, rows_to_files, split_commits
 from parquet_variant.tables.delta.log.segment import last_file_actions
+from parquet_variant.tables.storage import LocalStorage
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 METADATA = {
@@ -481,3 +482,34 @@ def test_a_lost_sidecar_is_a_damaged_checkpoint(make_table: Callable[..., Path])
         sidecar.unlink()
     with pytest.warns(UserWarning, match="checkpoint is ignored"):
         assert len(pv.open(table).to_arrow()) == 4
+
+
+def test_a_log_that_is_cleaned_up_while_it_is_read_is_listed_again(
+    make_table: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(2, 2)
+    rows, read = pv.open(table).to_arrow()["k"].to_pylist(), LocalStorage.read
+
+    def cleaned(storage: LocalStorage, path: str, *span: int) -> bytes:
+        if path.endswith(f"{0:020}.json"):
+            monkeypatch.setattr(LocalStorage, "read", read)
+            if (table / path).exists():
+                pv.open(table).checkpoint()
+                (table / path).unlink()
+        return read(storage, path, *span)
+
+    monkeypatch.setattr(LocalStorage, "read", cleaned)
+    assert pv.open(table).to_arrow()["k"].to_pylist() == rows
+
+    def gone(storage: LocalStorage, path: str, *span: int) -> bytes:
+        if path.endswith(f"{2:020}.json"):
+            raise FileNotFoundError(path)
+        return read(storage, path, *span)
+
+    pv.open(table).append({"k": [77], "v": pv.parse_json(["1"])})
+    newest = max((table / "_delta_log").glob("*.json")).name
+    monkeypatch.setattr(LocalStorage, "read", lambda s, p, *span: gone(s, p.replace(newest, f"{2:020}.json"), *span))
+    with pytest.raises(TableError, match="a commit file cannot be read") as caught:
+        pv.open(table).to_arrow()
+    assert caught.value.reason == "broken-log"
+    assert len(pv.open(table).history()) < 4

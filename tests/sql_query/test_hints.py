@@ -39,6 +39,9 @@ def test_a_regular_expression_that_is_not_valid_is_named(pattern: str) -> None:
         ("SELECT js, count(*) FROM t", "add it to GROUP BY, or write GROUP BY ALL$"),
         ("SELECT row_number() FROM t", r"write OVER \(…\) after the function$"),
         ("SELECT date_trunc('dya', now()) FROM t", "use year, quarter, month"),
+        ("SELECT date_trunc(now(), 'day') FROM t", r"the unit comes first, as in date_trunc\('month', x\)$"),
+        ("SELECT datediff(today(), today()) FROM t", r"the unit comes first, as in date_diff\('day', start, end\)$"),
+        ("SELECT percentile(v:a, 0.5) FROM t", r"did you mean quantile_cont\?$"),
     ],
 )
 def test_a_wrong_path_names_the_remedy(query: str, message: str) -> None:

@@ -6,9 +6,12 @@ from then on for every call that writes (a full disk, a directory without permis
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -180,3 +183,20 @@ def test_manifests_are_rewritten_without_an_error_or_not_at_all(stays_full, tabl
         place = f"call {number}, {disk.failed}: {reason}"
         assert reason == "unknown-outcome" if committed and reason else bool(reason) != committed, place
         assert len(_seen(table)) == 6, place
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_commit_that_a_network_disk_asks_for_twice_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    table, link = tmp_path / "t", os.link
+    pv.write(table, _rows("a"), format=format)
+
+    def repeated(source: Any, target: Any) -> None:
+        link(source, target)
+        raise FileExistsError(errno.EEXIST, "File exists", str(target))
+
+    monkeypatch.setattr(os, "link", repeated)
+    pv.open(table).append(_rows("b"))
+    monkeypatch.undo()
+    assert len(pv.open(table).to_arrow()) == 2

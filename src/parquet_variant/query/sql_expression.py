@@ -151,16 +151,11 @@ def run_sql(text: str, tables: Mapping[str, Any], context: CallContext | None = 
 
 _NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+|\W+)\((.*?)\)'")
 _MISSING_FUNCTION = re.compile(r"Function with name \"?(\w+)\"? does not exist")
-# RE2's messages.
-_BAD_PATTERN = re.compile(
-    r"Invalid Input Error: (missing|no argument for repetition|unexpected|trailing|invalid "
-    r"(repetition|perl|escape|character class|UTF-8|named))"
-)
 _TIMES = re.compile(r"\(.*\b(TIMESTAMP|DATE)\b.*\) -> ")  # a candidate function that takes a point in time
-# Remedies by a part of a message of DuckDB; the last one that fits is shown.
+# Remedies by a pattern of a message of DuckDB; the last one that fits is shown.
 _REMEDIES = {
     "VARIANT": "cast the Variant, as in ::string",
-    "for cast (DOUBLE -> TIMESTAMP": "seconds since 1970 are a time with to_timestamp(x), milliseconds with "
+    r"for cast \(DOUBLE -> TIMESTAMP": "seconds since 1970 are a time with to_timestamp(x), milliseconds with "
     "epoch_ms(x::bigint)",
     # TIMESTAMP has a zone, as in Spark.
     "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE": "a literal without a zone is TIMESTAMP_NTZ '…'",
@@ -169,6 +164,12 @@ _REMEDIES = {
     "cannot contain window functions": "write the condition in QUALIFY",
     "Window functions are not supported here": "write OVER (…) after the function",
     "extract specifier": "use year, quarter, month, week, day, hour, minute, second or dow",
+    r"^date_?(trunc|part) does not accept (?!VARCHAR)": "the unit comes first, as in date_trunc('month', x)",
+    r"^date_?(diff|sub) does not accept (?!VARCHAR|.*,.*,)": "the unit comes first, as in date_diff('day', start, end)",
+    # RE2's messages.
+    r"Invalid Input Error: (missing|no argument for repetition|unexpected|trailing|invalid (repetition|perl|escape|"
+    r"character class|UTF-8|named))": r"the regular expression is not valid; write \( for a bracket itself, or search "
+    "with contains(…)",
 }
 ENGINE_STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage of a Variant
 
@@ -176,19 +177,16 @@ ENGINE_STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the s
 def engine_message(error: Exception) -> str:
     """Return the message for an error of DuckDB, with a remedy where one is known."""
     message = str(error).strip().splitlines()[0].replace(ENGINE_STORAGE, "VARIANT")
+    remedies: list[str] = []
     if (call := _NO_FUNCTION.search(message)) is not None:
         name, types = call[1], call[2].replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
         kind = "timestamp" if _TIMES.search(str(error)) and "DOUBLE" not in str(error) else "double"
         what = "argument" if name.isidentifier() else "operand"
         kind = "variant" if name.startswith("variant_") else kind
         example = f"{name}(x::{kind})" if what == "argument" and "," not in types else f"x::{kind}"
-        message = f"{name} does not accept {types or 'no argument'}: cast the {what}, as in {example}"
+        message, remedies = f"{name} does not accept {types or 'no argument'}", [f": cast the {what}, as in {example}"]
     missing = _MISSING_FUNCTION.search(message)
     if missing is not None and (unknown := unknown_function(missing[1])) is not None:
         return unknown
-    remedies = [f": {remedy}" for part, remedy in _REMEDIES.items() if part in message]
-    if _BAD_PATTERN.search(message) is not None:
-        remedies.append(
-            r": the regular expression is not valid; write \( for a bracket itself, or search with contains(…)"
-        )
+    remedies += [f": {remedy}" for pattern, remedy in _REMEDIES.items() if re.search(pattern, message)]
     return f"the SQL cannot be run: {message.rstrip('!.')}{remedies[-1] if remedies else ''}"

@@ -333,7 +333,9 @@ def unknown_function(name: str) -> str | None:
     if (built_in := function_types()).keys() | names >= {name.lower()}:
         takes_variant = name.lower() in (FUNCTIONS.keys() & names) - built_in.keys()
         return f"{name} takes a Variant, such as v:a or parse_json(text)" if takes_variant else None
-    similar = get_close_matches(name.lower(), names, 1, 0.7) or get_close_matches(name.lower(), built_in, 1, 0.6)
+    similar = {"percentile": ["quantile_cont"], "percentile_approx": ["approx_quantile"]}.get(name.lower())
+    similar = similar or get_close_matches(name.lower(), names, 1, 0.7)
+    similar = similar or get_close_matches(name.lower(), built_in, 1, 0.6)
     return f"unknown function {name}" + (f": did you mean {similar[0]}?" if similar else "")
 
 

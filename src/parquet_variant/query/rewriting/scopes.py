@@ -233,10 +233,8 @@ class Scope(Record, frozen=False):
 
     def is_known(self, column: exp.Column) -> bool:
         """Return whether a name is an alias, a lambda parameter, or possibly a column that only the engine knows."""
-        name, relations = (
-            column.parts[0].name.lower(),
-            {relation.alias.lower(): relation for relation in self.visible()},
-        )
+        name = column.parts[0].name.lower()
+        relations = {relation.alias.lower(): relation for relation in self.visible()}
         if len(column.parts) > 1 and name in relations:
             return relations[name].is_open
         is_here = self.is_open or name in {*relations, *self.aliases, *self.locals}

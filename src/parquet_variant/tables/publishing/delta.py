@@ -228,9 +228,6 @@ def _bounds(
     return [[None if raw is None else to_bytes(raw, kind) for raw in side] for side in raws]
 
 
-# ---- the target
-
-
 def publish_delta(source: Source, to: str | None, options: Mapping[str, str] | None) -> PublishResult:
     """Publish a source as a Delta table, by default in the source's directory.
 
@@ -284,9 +281,6 @@ def _check_unchanged(current: Snapshot, source: Source) -> None:
             f"change the {source.format} table instead, and restore version {last.version}"
         )
         raise DeltaError(problem, reason="changed-copy", file=uri)
-
-
-# ---- the definition of the table
 
 
 def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_vectors: bool) -> Snapshot:
@@ -356,9 +350,6 @@ def _transaction(
     if not (adds or removed or changes):
         return None
     return replace(transaction, removes=[add.removed(now) for add in removed], **changes)
-
-
-# ---- the files of the table
 
 
 def _difference(

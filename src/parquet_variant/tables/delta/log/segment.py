@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import field
 from typing import Any
 from urllib.parse import unquote
@@ -145,10 +146,11 @@ def in_commit_time(commit: bytes) -> int | None:
 
 
 def _recorded_time(storage: Storage, version: int) -> int:
-    path = commit_path(version)
-    time = in_commit_time(storage.read(path))
+    path, time = commit_path(version), None
+    with suppress(FileNotFoundError):
+        time = in_commit_time(storage.read(path))
     if time is None:
-        problem = f"{path} has no inCommitTimestamp, although the table enables in-commit timestamps"
+        problem = f"{path} has no inCommitTimestamp or was removed, although the table enables in-commit timestamps"
         raise DeltaError(problem, reason="broken-log", file=storage.uri)
     return time
 

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table, one_chunk
-from parquet_variant.errors import DeltaError, TableError, check_batch, check_count, without_secrets
+from parquet_variant.errors import DeltaError, TableError, check_batch, check_count, first_line, without_secrets
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.io.staging import atomic_file
 from parquet_variant.ops.validate import sound_rows
@@ -201,9 +201,15 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
                 damage = damage or error
                 damaged.update(segment.checkpoint.files)
                 try:
-                    segment = log.list_segment(storage, segment.version, damaged=damaged)
+                    segment = log.list_segment(storage, version, damaged=damaged)
                 except DeltaError:
                     raise damage from None
+            except FileNotFoundError as error:
+                # Another process removed commits that a newer checkpoint replaces.
+                listed, segment = segment, log.list_segment(storage, version, damaged=damaged)
+                if segment == listed:
+                    problem = f"a commit file cannot be read: {first_line(error)}"
+                    raise DeltaError(problem, reason="broken-log") from None
     except TableError as error:
         raise error.at(file=storage.uri) from None
     if damage is not None:

@@ -220,7 +220,10 @@ def history(storage: Storage, limit: int | None = None) -> list[dict[str, Any]]:
         newest = load_snapshot(storage, files=False)
         since = features.in_commit_since(newest.protocol, newest.metadata)
     for version in sorted(commits, reverse=True)[:limit]:
-        info = _commit_info(storage.read(commit_path(version)))
+        try:
+            info = _commit_info(storage.read(commit_path(version)))
+        except FileNotFoundError:
+            break  # Another process removes the oldest commits.
         info.pop("timestamp", None)  # The writer's clock, which is not used to find versions.
         recorded = info.get("inCommitTimestamp") if since is not None and version >= since else None
         time = datetime.fromtimestamp(0, UTC)
