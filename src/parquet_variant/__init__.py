@@ -77,7 +77,7 @@ register_methods(
             ),
             "ingestion.formats.csv_rows": "is_csv",
             "ingestion.ingest": "rows_with_columns",
-            "ingestion.table_sources": "read_csv",
+            "ingestion.table_sources": "read_csv with_json_columns",
             "ingestion.json_files": "is_json",
             "quality.check": "check",
             "quality.sources": "column_name count_rows paths profile",

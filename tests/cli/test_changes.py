@@ -150,3 +150,16 @@ def test_a_merge_reads_rows_inside_documents(variant: Run, tmp_path: Path, colum
         "SELECT id, v:a::int AS a FROM t" if columns else "SELECT v:id::int AS id, v:a::int AS a FROM t", t=table
     )
     assert sorted(row["id"] * 10 + row["a"] for row in rows.to_pylist()) == [19, 23, 71]
+
+
+def test_merges_of_csv_parse_the_json_in_variant_columns(variant: Run, table: Path, tmp_path: Path) -> None:
+    news = tmp_path / "news.csv"
+    news.write_text('k,v\n1,"{""n"": 22}"\n2,""\n9,"[1, {}]"\n')
+    assert variant("merge", table, news, "--on", "k", "--matched", "update", "--insert").code == 0
+    rows = {row["k"]: row["v"] for row in pv.open(table).scan().to_pylist()}
+    assert (rows[1], rows[2], rows[9]) == ({"n": 22}, None, [1, {}])
+    pv.open(table).merge(str(news), "k").when_matched_update({"v": "source.v"}).execute()  # the path, in Python
+    assert {row["k"]: row["v"] for row in pv.open(table).scan().to_pylist()} == rows
+    news.write_text("k,v\n1,{}\n2,plain\n")
+    done = variant("merge", table, news, "--on", "k", "--matched", "update")
+    assert done.code == 1 and "column v: unexpected 'plain'" in done.error and "row 1" in done.error

@@ -123,6 +123,18 @@ def read_csv(path: str | os.PathLike[str]) -> pa.Table:
     return with_types(pa.concat_tables(tables), inferred_types(tables), os.fspath(path))
 
 
+def with_json_columns(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Return rows of CSV with Variants in place of the JSON in some columns; empty strings are null."""
+    texts = [field.name for field in table.schema if field.name in names and pa.types.is_string(field.type)]
+    table = with_types(table, dict.fromkeys(texts, pa.binary()), "CSV")
+    table, faults, _ = with_parsed_columns(table, dict.fromkeys(texts), JsonOptions(), "CSV")
+    for row, error in faults:
+        raise JsonError(
+            f"{error.message}; write JSON there, in which a string has quotes", reason=error.reason, row=row
+        )
+    return table
+
+
 def with_types(table: pa.Table, types: Mapping[str, pa.DataType], file: str) -> pa.Table:
     """Return a table of strings with the inferred types of some columns, in which empty strings are null."""
     for index, name in enumerate(table.column_names):
@@ -260,7 +272,7 @@ def json_texts(table: pa.Table, name: str, file: str) -> tuple[Bytes, Int64s, In
 
 
 def with_parsed_columns(
-    table: pa.Table, schemas: Mapping[str, ShreddingSchema], options: JsonOptions, file: str
+    table: pa.Table, schemas: Mapping[str, ShreddingSchema | None], options: JsonOptions, file: str
 ) -> tuple[pa.Table, list[tuple[int, JsonError]], list[tuple[int, bytes]]]:
     """Return a table with Variants in columns of JSON, null where text is not JSON; faults and inexact numbers.
 

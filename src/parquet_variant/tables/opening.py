@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 from pyarrow import fs
@@ -138,7 +139,7 @@ def open(
             f"{name} is not a Delta or Iceberg table, so it has no versions", reason="not-a-table", file=name
         )
     if kind == "memory" and isinstance(source, str | os.PathLike):
-        source = registered_method("Table.read_csv")(source)
+        source, options = registered_method("Table.read_csv")(source), replace(options, text={"input_format": "csv"})
     table: Table = registered_method(f"Table.{kind}")(source, options)  # The class is imported on first use.
     return table
 

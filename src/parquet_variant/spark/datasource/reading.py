@@ -55,9 +55,6 @@ def open_table(options: ReadOptions) -> Table:
     return open(source, format=options.format, catalog=options.catalog, column=options.column, **named)  # type: ignore[arg-type]
 
 
-# ---- the schema, if the user did not set one
-
-
 def read_schema(options: ReadOptions) -> StructType:
     """Return the typed paths of a read, or the columns of the first file (of all files with ``mergeSchema``)."""
     if options.paths is not None:
@@ -123,9 +120,6 @@ def _in_spark(field: pa.Field) -> pa.Field:
     """Return a field with Variants, at any depth, in Spark's representation, and without metadata."""
     kind = arrow_variant.SPARK_VARIANT if is_variant_field(field) else with_fields(field.type, _in_spark)
     return pa.field(field.name, kind, field.nullable)
-
-
-# ---- rows
 
 
 @dataclass

@@ -291,7 +291,8 @@ class ChangingMethods(ReportingMethods):
         source
             Rows: a pyarrow table, columns by name, a list of dicts as for `append`, any object with Arrow's C stream,
             an open table or its path, such as that of NDJSON, whose values are in a column of the name of this table's
-            only Variant column; with a Spark session also a DataFrame, which is collected in the driver.
+            only Variant column, or of CSV, which has JSON in Variant columns; with a Spark session also a DataFrame,
+            which is collected in the driver.
         on
             SQL over both: ``"target.id = source.v:id::bigint"``; or a column or path that is equal in both: ``"v:id"``.
         columns
@@ -321,8 +322,10 @@ class ChangingMethods(ReportingMethods):
         if isinstance(source, ReportingMethods):
             variants = [field.name for field in self.schema if is_variant_field(field)]
             # Values of JSON files are in the column of this table's only Variants.
-            is_renamed, source = source.format == "json" and len(variants) == 1, source.to_arrow()
+            is_renamed = source.format == "json" and len(variants) == 1
+            is_csv, source = source.options.text.get("input_format") == "csv", source.to_arrow()
             source = source.rename_columns(variants) if is_renamed else source
+            source = registered_method("Table.with_json_columns")(source, variants) if is_csv else source
         elif hasattr(source, "toArrow"):
             source = source.toArrow()
         source = rows_by_column(source, lambda: self.schema)

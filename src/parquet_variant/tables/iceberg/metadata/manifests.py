@@ -132,9 +132,6 @@ class ManifestFile(Record):
         return self.added_files != 0 or self.existing_files != 0
 
 
-# ---- reading
-
-
 def read_manifest_list(data: bytes, location: str) -> list[ManifestFile]:
     """Return the manifests of the bytes of a manifest list. Raises `IcebergError`: reason ``"bad-metadata"``."""
     manifests = []
@@ -251,9 +248,6 @@ def _raw_value(value: Any, kind: PrimitiveType) -> Any:
     if value is not None and kind.family == "decimal":
         return int.from_bytes(value, "big", signed=True)
     return value
-
-
-# ---- writing
 
 
 def write_manifest(

@@ -34,9 +34,6 @@ class TableChange(Record):
     requirements: Sequence[Update] = ()
 
 
-# ---- requirements
-
-
 _IDS: dict[str, Callable[[TableMetadata], int]] = {
     "current-schema-id": lambda metadata: metadata.schema.id,
     "last-assigned-field-id": lambda metadata: metadata.last_column_id,
@@ -88,9 +85,6 @@ def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Up
             what = name.replace("-", " ") + (f" of {requirement['ref']}" if "ref" in requirement else "")
             problem = f"another commit came first: the {what} is {actual}, expected {requirement[name]}"
             raise IcebergError(problem, reason="conflict")
-
-
-# ---- updates
 
 
 def properties_updates(values: Mapping[str, str], removed: Sequence[str] = ()) -> list[Update]:
