@@ -15,7 +15,7 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.support.records import Record
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, spec_of
 from parquet_variant.tables.iceberg.metadata.schema import Schema
-from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_VERSION, TableMetadata
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from parquet_variant.tables.schema import Field
 from parquet_variant.tables.storage import now_millis
 
@@ -59,27 +59,18 @@ def requires(metadata: TableMetadata, *ids: str, refs: Iterable[str] = ()) -> li
     return requirements + [{"type": f"assert-{name}", name: _IDS[name](metadata)} for name in ids]
 
 
-def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Update]) -> None:
-    """Check the requirements of a change against the newest metadata; None if there is no such table.
+def check_requirements(metadata: TableMetadata, requirements: Sequence[Update]) -> None:
+    """Check the requirements of a change, which `requires` made, against the newest metadata.
 
     Raises `IcebergError`: reason ``"conflict"``.
     """
     for requirement in requirements:
-        kind = requirement["type"]
-        if kind == "assert-create":
-            if metadata is not None:
-                raise IcebergError("the table already exists", reason="table-exists")
-            continue
-        if metadata is None:
-            raise IcebergError("the table no longer exists", reason="conflict")
         (name,) = (name for name in requirement if name not in ("type", "ref"))
         actual: Any = metadata.uuid
-        if kind == "assert-ref-snapshot-id":
+        if "ref" in requirement:
             reference = metadata.references.get(requirement["ref"])
             actual = None if reference is None else reference.snapshot_id
-        elif kind != "assert-table-uuid":
-            if name not in _IDS:
-                raise IcebergError(f"unknown requirement {kind!r}", reason="bad-argument")
+        elif name in _IDS:
             actual = _IDS[name](metadata)
         if actual != requirement[name]:
             what = name.replace("-", " ") + (f" of {requirement['ref']}" if "ref" in requirement else "")
@@ -139,7 +130,7 @@ def apply_change(metadata: TableMetadata, change: TableChange, previous_location
     """Return the metadata after a change, with the former metadata file in its log.
 
     `previous_location`: where the former metadata is stored; None for a new table.
-    Raises `IcebergError`: reason ``"bad-argument"`` for an update that does not fit the table.
+    Raises `IcebergError`: reason ``"conflict"`` or ``"unknown-snapshot"`` if another commit came first.
     """
     document: Document = copy.deepcopy(dict(metadata.document))
     # A commit is never older than the one before it, whatever the clocks of two machines say.
@@ -147,10 +138,7 @@ def apply_change(metadata: TableMetadata, change: TableChange, previous_location
     former = {"timestamp-ms": document["last-updated-ms"], "metadata-file": previous_location}
     state = _State(document, now)
     for update in change.updates:
-        action = _ACTIONS.get(update["action"])
-        if action is None:
-            raise IcebergError(f"unknown update of table metadata {update['action']!r}", reason="bad-argument")
-        action(state, update)
+        _ACTIONS[update["action"]](state, update)
     if previous_location is not None:
         limit = str((document.get("properties") or {}).get(_KEEP_METADATA, _DEFAULT_KEPT))
         count = max(int(limit) if limit.isdecimal() else _DEFAULT_KEPT, 1)
@@ -167,40 +155,23 @@ class _State:
         self.last: dict[str, int] = {}  # The id that the updates added last, by the name of the list.
         self.added: dict[int, int] = {}  # Ids and times of the snapshots that the updates add.
 
-    def make_current(self, name: str, key: str, number: int) -> None:
-        """Make an entry of a list, or the one that was added last, the current one."""
-        if number == LAST_ADDED and name not in self.last:
-            raise IcebergError(f"the change adds to no {name}, so none can become current", reason="bad-argument")
-        self.document[key] = self.last[name] if number == LAST_ADDED else number
-
-    def remove(self, name: str, key: str, numbers: Sequence[int]) -> None:
-        """Remove entries from a list of the document."""
-        self.document[name] = [entry for entry in self.document[name] if entry.get(key, 0) not in set(numbers)]
-
-
-def _assign_uuid(state: _State, update: Update) -> None:
-    former = state.document.get("table-uuid")
-    if former is not None and former != update["uuid"]:
-        raise IcebergError(f"the table's UUID is {former}: it cannot change", reason="bad-argument")
-    state.document["table-uuid"] = update["uuid"]
+    def make_current(self, name: str, key: str) -> None:
+        """Make the entry of a list that was added last the current one."""
+        self.document[key] = self.last[name]
 
 
 def _upgrade(state: _State, update: Update) -> None:
-    document, version = state.document, int(update["format-version"])
-    if version < document["format-version"] or version > NEWEST_VERSION:
-        problem = f"cannot change format version {document['format-version']} to {version}"
-        raise IcebergError(problem, reason="bad-argument")
-    if version > 1:
-        for name in ("schema", "partition-spec"):
-            document.pop(name, None)
-        document.setdefault("last-sequence-number", 0)
-        for snapshot in document.get("snapshots") or []:
-            snapshot.setdefault("sequence-number", 0)
-        if document.get("current-snapshot-id") == -1:
-            del document["current-snapshot-id"]
-    if version > 2:
-        document.setdefault("next-row-id", 0)
-    document["format-version"] = version
+    """Upgrade a document to the newest format version."""
+    document = state.document
+    for name in ("schema", "partition-spec"):
+        document.pop(name, None)
+    document.setdefault("last-sequence-number", 0)
+    for snapshot in document.get("snapshots") or []:
+        snapshot.setdefault("sequence-number", 0)
+    if document.get("current-snapshot-id") == -1:
+        del document["current-snapshot-id"]
+    document.setdefault("next-row-id", 0)
+    document["format-version"] = update["format-version"]
 
 
 # Of what is added: its list in the document and in `TableMetadata`, its class, and whether two of them are the same.
@@ -291,24 +262,20 @@ def _set_properties(state: _State, update: Update) -> None:
     state.document["properties"] = {name: value for name, value in properties.items() if name not in removed}
 
 
+# What the commits of this package do to a document. A REST catalog also assigns the location of a new table.
 _ACTIONS: dict[str, Callable[[_State, Update], None]] = {
-    "assign-uuid": _assign_uuid,
+    "assign-uuid": lambda state, u: state.document.update({"table-uuid": u["uuid"]}),
     "upgrade-format-version": _upgrade,
     "add-schema": _add_entry,
-    "set-current-schema": lambda state, u: state.make_current("schemas", "current-schema-id", u["schema-id"]),
+    "set-current-schema": lambda state, u: state.make_current("schemas", "current-schema-id"),
     "add-spec": _add_entry,
-    "set-default-spec": lambda state, u: state.make_current("partition-specs", "default-spec-id", u["spec-id"]),
+    "set-default-spec": lambda state, u: state.make_current("partition-specs", "default-spec-id"),
     "add-sort-order": _add_entry,
-    "set-default-sort-order": lambda state, u: state.make_current(
-        "sort-orders", "default-sort-order-id", u["sort-order-id"]
-    ),
+    "set-default-sort-order": lambda state, u: state.make_current("sort-orders", "default-sort-order-id"),
     "add-snapshot": _add_snapshot,
     "set-snapshot-ref": _set_ref,
     "remove-snapshot-ref": _remove_ref,
     "remove-snapshots": _remove_snapshots,
-    "set-location": lambda state, u: state.document.update(location=u["location"]),
     "set-properties": _set_properties,
     "remove-properties": _set_properties,
-    "remove-partition-specs": lambda state, u: state.remove("partition-specs", "spec-id", u["spec-ids"]),
-    "remove-schemas": lambda state, u: state.remove("schemas", "schema-id", u["schema-ids"]),
 }
