@@ -19,7 +19,7 @@ import parquet_variant as pv
 from benchmarks.data import DataSet, data_sets, scratch
 from benchmarks.peers import spark
 from benchmarks.works.ingest import _spark_native
-from parquet_variant.support.choices import Effort
+from parquet_variant.support.options import Effort
 
 _REPEATS, _WARM = 3, 2
 _SPARK = "Spark"

@@ -41,7 +41,7 @@ _NAMES = {
     "inference.policies.spark": "SparkPolicy",
     "inference.profile": "Profile",
     "sql_query.sql": "sql",
-    "integrations.polars": "scan_polars",
+    "tables.integrations.polars": "scan_polars",
     "tables.creating": "create write",
     "tables.iceberg.writing.write": "create_namespace",
     "tables.opening": "open",
@@ -52,7 +52,7 @@ _NAMES = {
     "tables.table.table": "Table",
     "types": "VariantType",
     # Public packages.
-    "integrations.duckdb": "duckdb",
+    "tables.integrations.duckdb": "duckdb",
     "spark": "spark",
     "files.vortex": "vortex",
 }
@@ -86,12 +86,12 @@ register_methods(
             "quality.contract": "contract",
             "quality.diff": "diff",
             "quality.explorer.explore": "explore",
-            "integrations.polars": "lazy",
-            "integrations.duckdb": "to_ibis",
+            "tables.integrations.polars": "lazy",
+            "tables.integrations.duckdb": "to_ibis",
             "sql_query.sql": "sql",
             "sql_query.typed_view": "sql_view typed",
         },
-        "Contract": {"integrations.contract_exports": "to_pandera to_soda"},
+        "Contract": {"inference.contracts.exports": "to_pandera to_soda"},
         "ParquetTable": {
             "files.parquet.format.files": "data_files",
             "ingestion.destinations.parquet": "append:append_parquet overwrite:overwrite_parquet",

@@ -31,8 +31,6 @@ from parquet_variant.ingestion.ingest import ingest as ingest
 from parquet_variant.ingestion.ingest import profile as profile
 from parquet_variant.ingestion.ingest import read_json as read_json
 from parquet_variant.ingestion.result import IngestResult as IngestResult
-from parquet_variant.integrations import duckdb as duckdb
-from parquet_variant.integrations.polars import scan_polars as scan_polars
 from parquet_variant.kernels.machine_code.building import warmup as warmup
 from parquet_variant.layouts.shredding_schema import ShreddingSchema as ShreddingSchema
 from parquet_variant.ops.conversions import cast_to_variant as cast_to_variant
@@ -65,6 +63,8 @@ from parquet_variant.sql_query.sql import sql as sql
 from parquet_variant.tables.creating import create as create
 from parquet_variant.tables.creating import write as write
 from parquet_variant.tables.iceberg.writing.write import create_namespace as create_namespace
+from parquet_variant.tables.integrations import duckdb as duckdb
+from parquet_variant.tables.integrations.polars import scan_polars as scan_polars
 from parquet_variant.tables.opening import open as open
 from parquet_variant.tables.publishing.source import PublishResult as PublishResult
 from parquet_variant.tables.table.delta import DeltaTable as DeltaTable

@@ -11,7 +11,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.arrays.storages import shredded_storage, unshredded_storage
 from parquet_variant.layouts.layout import detect_layout
-from parquet_variant.support.choices import Layout
+from parquet_variant.support.options import Layout
 
 VALUES = ['{"a": 1, "b": [true, "x"]}', '{"a": "n/a"}', None, "null", "[]", "7"]
 

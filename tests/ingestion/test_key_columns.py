@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.support.choices import OutputFormat
+from parquet_variant.support.options import OutputFormat
 
 ROWS: list[Any] = [
     {"id": 1, "ts": "2026-01-02T00:00:00Z", "user": {"n": 1}, "price": 1.5, "kind": "a"},

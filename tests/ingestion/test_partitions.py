@@ -17,7 +17,7 @@ import parquet_variant as pv
 from parquet_variant.files.parquet.format import files
 from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.io.directories import partition_texts, typed_partitions
-from parquet_variant.support.choices import OutputFormat
+from parquet_variant.support.options import OutputFormat
 from parquet_variant.tables import partitions
 
 _ROWS = [

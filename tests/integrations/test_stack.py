@@ -84,7 +84,7 @@ def test_airflow_runs_the_task(events: Path) -> None:
 
 def test_a_load_package_is_written_once(events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dlt = pytest.importorskip("dlt")
-    from parquet_variant.integrations import dlt as variant_dlt
+    from parquet_variant.tables.integrations import dlt as variant_dlt
 
     monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
     load, failures = variant_dlt.load_file, [True, True]
@@ -114,7 +114,7 @@ def test_a_load_package_is_written_once(events: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("format", ["delta", "iceberg"])
 def test_merges_by_key_add_columns(events: Path, monkeypatch: pytest.MonkeyPatch, format: Any) -> None:
     dlt = pytest.importorskip("dlt")
-    from parquet_variant.integrations.dlt import destination
+    from parquet_variant.tables.integrations.dlt import destination
 
     monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
     pipeline = dlt.pipeline("keys", destination=destination("lake", format=format), pipelines_dir=str(events / "p"))
@@ -131,7 +131,7 @@ def _orders(dlt: Any, rows: list[Any], disposition: str = "append") -> Any:
 
 def test_files_of_the_filesystem_destination_have_one_variant(events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dlt = pytest.importorskip("dlt")
-    from parquet_variant.integrations.dlt import one_variant
+    from parquet_variant.tables.integrations.dlt import one_variant
 
     monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
     lake = dlt.destinations.filesystem(bucket_url=(events / "lake").as_uri())
@@ -151,7 +151,7 @@ def test_files_of_the_filesystem_destination_have_one_variant(events: Path, monk
 @pytest.mark.parametrize("format", ["delta", "iceberg"])
 def test_arrow_variants_are_merged_by_key(events: Path, monkeypatch: pytest.MonkeyPatch, format: Any) -> None:
     dlt = pytest.importorskip("dlt")
-    from parquet_variant.integrations.dlt import destination, one_variant
+    from parquet_variant.tables.integrations.dlt import destination, one_variant
 
     monkeypatch.setenv("DLT_DATA_DIR", str(events / "dlt"))
     pipeline = dlt.pipeline("arrow", destination=destination("lake", format=format), pipelines_dir=str(events / "p"))

@@ -106,7 +106,7 @@ use()
 
 def test_a_child_computes_a_cached_property_that_another_thread_computes() -> None:
     script = """
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 
 begun, end = threading.Event(), threading.Event()
 
@@ -131,7 +131,7 @@ end.set()
 
 def test_threads_that_compute_a_cached_property_together_get_one_object() -> None:
     script = """
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 
 barrier = threading.Barrier(2)
 

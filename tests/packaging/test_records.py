@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 
 import pytest
 
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 
 Value = TypeVar("Value")
 

@@ -21,7 +21,7 @@ import parquet_variant as pv
 from parquet_variant.arrays.capsules import plain_metadata
 from parquet_variant.cli.app import main
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from variant_strategies import shredding_schemas, variants
 
 # Not `vortex` alone: these tests' own directory has that name.

@@ -44,8 +44,8 @@ from parquet_variant.kernels.values.value_nodes import RAW, value_array
 from parquet_variant.layouts.reference import rows as scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import OnConflict
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import OnConflict
 from parquet_variant.types.forms import list_elements
 from parquet_variant.types.path import WILDCARD, Wildcard
 

@@ -26,7 +26,7 @@ from parquet_variant.errors import SchemaError, VariantError, VariantFileError, 
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_bytes, from_numpy, numpy_type, scalar, to_numpy
 from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.layouts.storage_shape import is_binary
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import in_form, plain_form
 

@@ -44,8 +44,8 @@ from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.layouts.reference import rows as scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storages import StorageNode, read_storage
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import Layout, OnConflict
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import Layout, OnConflict
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import list_elements
 

@@ -46,9 +46,8 @@ from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.values.reading import SORTED, UNUSABLE, NameTable, name_table
 from parquet_variant.kernels.values.scalar_slots import decimal_slots, measure_slots, write_slots
 from parquet_variant.kernels.values.value_nodes import canonical_nodes as kernel
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.types import BasicType, PrimitiveId
 from parquet_variant.types.path import Segment
 

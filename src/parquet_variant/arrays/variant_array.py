@@ -32,10 +32,10 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.layouts.layout import detect_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storages import ArrowGroup, check_fields
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import Layout
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.options import Layout
+from parquet_variant.support.records import cached_property
 from parquet_variant.types.forms import in_form
 from parquet_variant.types.targets import VARIANT_STORAGE
 

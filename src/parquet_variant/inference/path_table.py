@@ -29,8 +29,7 @@ import pyarrow as pa
 
 from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_bytes, from_numpy, to_numpy
 from parquet_variant.kernels.memory import copy_spans
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ import numpy.typing as npt
 from parquet_variant.errors import VariantError
 from parquet_variant.inference import path_table
 from parquet_variant.kernels.arrow_buffers import Int64s
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath, Wildcard
 

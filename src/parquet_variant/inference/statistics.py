@@ -24,7 +24,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH, UNSHREDDED_DEPTH
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types import (
     DECIMAL_TYPES,

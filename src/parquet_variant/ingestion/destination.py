@@ -35,8 +35,8 @@ from parquet_variant.io.staging import BAD_RECORDS, LOADS, StagedFile, Staging, 
 from parquet_variant.io.temporaries import keep_mode, linked_file
 from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.choices import Mode, OutputFormat
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.options import Mode, OutputFormat
 from parquet_variant.support.records import Record
 from parquet_variant.tables.commits import CommitSteps, commit_steps
 from parquet_variant.tables.row_input import Batch

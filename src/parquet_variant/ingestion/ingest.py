@@ -31,9 +31,8 @@ from parquet_variant.ingestion.task import string_types
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.choices import InputFormat, OutputFormat
-from parquet_variant.support.keywords import with_keywords
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.options import InputFormat, OutputFormat, with_keywords
 from parquet_variant.tables.table.base import TextKeywords
 
 

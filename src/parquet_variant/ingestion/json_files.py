@@ -26,7 +26,7 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape, project
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.options import Errors
 from parquet_variant.support.records import Record
 from parquet_variant.tables.table.files import MemoryScan, select_columns, typed_paths
 from parquet_variant.types.path import VariantPath

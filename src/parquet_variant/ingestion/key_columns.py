@@ -24,7 +24,7 @@ from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, Tape, path_ids, project, without_dropped
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.similar_paths import similar_key
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.path import VariantPath

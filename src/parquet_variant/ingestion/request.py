@@ -1,7 +1,7 @@
 """`IngestRequest`: the options of an ingest, which are the same in Python, on the command line and on Spark.
 
 This module checks the options before any file is opened, by the rules of the output format. `job` executes the request.
-To add a format: add its name to `choices.OutputFormat` and to `_FORMATS_OF_OPTIONS`, and its destination module to
+To add a format: add its name to `OutputFormat` and to `_FORMATS_OF_OPTIONS`, and its destination module to
 `ingestion.destinations`.
 """
 
@@ -46,7 +46,16 @@ from parquet_variant.io.staging import check_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.conversions import from_python, to_json
 from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, table_of
-from parquet_variant.support import choices
+from parquet_variant.support.options import (
+    InputFormat,
+    Mode,
+    OnError,
+    OnInexact,
+    OnViolation,
+    OutputFormat,
+    SchemaOf,
+    VortexLayout,
+)
 from parquet_variant.support.records import Record
 from parquet_variant.tables.creating import format_of_destination
 from parquet_variant.tables.table.base import TextKeywords
@@ -62,13 +71,13 @@ class IngestOptions(TextKeywords, FileKeywords, total=False):
     schema: ShreddingSchema | str | None
     policy: Policy | str | None
     contract: Any
-    on_violation: choices.OnViolation
+    on_violation: OnViolation
     readers: str | Iterable[str]
     column: str
     columns: str | Sequence[str]
     rest: str
-    mode: choices.Mode
-    schema_of: choices.SchemaOf
+    mode: Mode
+    schema_of: SchemaOf
     only_new: bool
     split_bytes: int | None
     file_column: str | None
@@ -79,7 +88,7 @@ class IngestOptions(TextKeywords, FileKeywords, total=False):
     # Options of the files of a Delta or Iceberg table.
     file_bytes: int
     # Options of Vortex files.
-    layout: choices.VortexLayout
+    layout: VortexLayout
     exact: bool
     compact: bool
 
@@ -94,8 +103,8 @@ class TextOptions(Record):
     `sample`: share of the lines to profile, above 0 and up to 1; None lets the job choose it.
     """
 
-    on_error: choices.OnError = "fail"
-    on_inexact: choices.OnInexact = "report"
+    on_error: OnError = "fail"
+    on_inexact: OnInexact = "report"
     layout: TextLayout = field(default_factory=TextLayout)
     json_column: str | None = None
     more_columns: Mapping[str, ShreddingSchema] = field(default_factory=dict)
@@ -109,8 +118,8 @@ class TextOptions(Record):
     contract: ContractCheck | None = None
 
     def __post_init__(self) -> None:
-        check_choice("on_error", self.on_error, get_args(choices.OnError))
-        check_choice("on_inexact", self.on_inexact, get_args(choices.OnInexact))
+        check_choice("on_error", self.on_error, get_args(OnError))
+        check_choice("on_inexact", self.on_inexact, get_args(OnInexact))
         if self.json_column is not None and self.layout.format not in ("auto", "csv"):
             raise bad_option(
                 f"json_column applies to tables, but input_format is {self.layout.format!r}: remove one of the two"
@@ -131,7 +140,7 @@ class TextOptions(Record):
         sources: Iterable[str] = (),
         parse: Mapping[str, Any] | None = None,
         exclude: str | Sequence[str] = (),
-        input_format: choices.InputFormat = "auto",
+        input_format: InputFormat = "auto",
         root: str | VariantPath | None = None,
         types: Mapping[str, str] | str | None = None,
         schema_types: Mapping[str, str] | None = None,
@@ -186,7 +195,7 @@ class IngestRequest(WriteRequest, kw_only=True):
     text: TextOptions = field(default_factory=TextOptions)
     schema: ShreddingSchema | None = None
     policy: Policy | None = None
-    schema_of: choices.SchemaOf = "table"
+    schema_of: SchemaOf = "table"
     only_new: bool = False
     keys: tuple[str, ...] = ()
     file_column: str | None = None
@@ -194,9 +203,9 @@ class IngestRequest(WriteRequest, kw_only=True):
     rows: pa.Table | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_choice("format", self.format, get_args(choices.OutputFormat))
+        check_choice("format", self.format, get_args(OutputFormat))
         check_mode(self.mode)
-        check_choice("schema_of", self.schema_of, get_args(choices.SchemaOf))
+        check_choice("schema_of", self.schema_of, get_args(SchemaOf))
         if not self.dest:
             raise bad_option("the destination is empty: name a directory, a file or a table")
         if not isinstance(self.column, str) or not self.column:
@@ -248,7 +257,7 @@ class IngestRequest(WriteRequest, kw_only=True):
         sources: Sources,
         dest: str | os.PathLike[str],
         *,
-        format: choices.OutputFormat | None = None,
+        format: OutputFormat | None = None,
         **options: Unpack[IngestOptions],
     ) -> IngestRequest:
         """Return the request from the keywords of `pv.ingest`. Raises `VariantError` also for an unknown keyword."""

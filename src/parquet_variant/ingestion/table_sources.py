@@ -42,7 +42,7 @@ from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.interop.tables import rows_of, table_of
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath

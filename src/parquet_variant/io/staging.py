@@ -32,7 +32,7 @@ from parquet_variant.io.temporaries import (
     sync,
     temporary_beside,
 )
-from parquet_variant.support.choices import FileMode, Mode
+from parquet_variant.support.options import FileMode, Mode
 from parquet_variant.support.records import Record
 
 # Spark, pyarrow and our own scan ignore names that begin with an underscore.

@@ -29,7 +29,7 @@ from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.layouts.parquet_reader import MAX_SCHEMA_DEPTH, open_parquet, too_deep
 from parquet_variant.layouts.storage_shape import TypeTree
 from parquet_variant.layouts.storages import OBJECT_FIELDS, ArrowGroup, ColumnGroup, known_fields, read_storage
-from parquet_variant.support.choices import Layout
+from parquet_variant.support.options import Layout
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import Segment, VariantPath
 

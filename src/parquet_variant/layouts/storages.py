@@ -34,7 +34,7 @@ from parquet_variant.layouts.storage_shape import (
     refuse_deep,
     stored_primitive,
 )
-from parquet_variant.support.choices import Layout
+from parquet_variant.support.options import Layout
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath
 

@@ -30,8 +30,8 @@ from parquet_variant.ops.columns.arguments import as_arrow, check_errors, or_non
 from parquet_variant.ops.columns.json_text import json_column
 from parquet_variant.ops.columns.slot_casts import slots_of_column
 from parquet_variant.ops.parse_json import parse_json
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import Errors, OnConflict
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import Errors, OnConflict
 from parquet_variant.types import PrimitiveId, of_arrow
 from parquet_variant.types.forms import entry_lists, is_json_type, list_elements, plain_form, without_encoding
 

@@ -20,8 +20,8 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.values.value_nodes import compare_rows
 from parquet_variant.ops.columns.arguments import check_errors, or_none, unchecked_array
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import Errors
 
 
 @overload

@@ -24,7 +24,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, row_chunks
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns import arguments
 from parquet_variant.ops.columns.arguments import as_arrow, check_errors, or_none
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.options import Errors
 from parquet_variant.types.path import VariantPath
 
 Bytes = npt.NDArray[np.uint8]

@@ -15,7 +15,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arguments import as_variant_array, joined_slices
-from parquet_variant.support.choices import Layout, OnConflict
+from parquet_variant.support.options import Layout, OnConflict
 
 if TYPE_CHECKING:
     from parquet_variant.inference.policies.decision import Policy

@@ -25,7 +25,7 @@ from parquet_variant.kernels.values.reading import EncodedValues, NameTable, nam
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arguments import canonical_storage, or_null, unchecked_array
 from parquet_variant.ops.columns.slot_casts import faulty_slots
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.types.path import VariantPath
 
 REPORT = pa.schema(

@@ -35,8 +35,8 @@ from parquet_variant.kernels.operations.edit import (
 )
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import Errors
 from parquet_variant.types.path import AnyPath
 
 

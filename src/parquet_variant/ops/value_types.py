@@ -44,7 +44,7 @@ from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none, or_null, text_column
 from parquet_variant.ops.columns.extract_path import Group, follow, storage_group
 from parquet_variant.ops.columns.slot_casts import kind_of_column
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.options import Errors
 from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId, VariantType
 from parquet_variant.types.path import AnyPath, Segment, VariantPath, quote_name
 

@@ -16,7 +16,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.columns.arguments import as_variant_array, canonical_storage, check_errors, or_null
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.options import Errors
 
 
 def variant_explode(array: Any, *, outer: bool = False, errors: Errors = "raise") -> pa.Table:

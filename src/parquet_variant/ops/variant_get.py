@@ -23,7 +23,7 @@ from parquet_variant.layouts.type_grammar import as_target, value_target
 from parquet_variant.ops.columns.arguments import as_variant_array, check_errors
 from parquet_variant.ops.columns.extract_path import array_group, extract_path, extract_variant
 from parquet_variant.ops.conversions import to_json
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.options import Errors
 from parquet_variant.types import BasicType, VariantType
 from parquet_variant.types.forms import in_target_form, is_json_type
 from parquet_variant.types.path import AnyPath, Segment, VariantPath, Wildcard

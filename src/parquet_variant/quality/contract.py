@@ -23,8 +23,8 @@ from parquet_variant.quality.check import check_data
 from parquet_variant.quality.sources import data_of
 from parquet_variant.quality.summaries import Summary, summarize
 from parquet_variant.quality.value_figures import PathSummary, type_name
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import ContractLevel
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import ContractLevel
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types import VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths

@@ -26,7 +26,7 @@ from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.quality.footers import PathValues
 from parquet_variant.quality.summaries import Summary
 from parquet_variant.quality.value_figures import RANGE_KINDS, Evidence, PathSummary, type_name
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import shortened
 from parquet_variant.types import VariantType

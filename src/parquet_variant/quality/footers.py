@@ -26,7 +26,7 @@ from parquet_variant.files.parquet.format.footer_cache import Handle
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.quality.sources import RowBatch
 from parquet_variant.quality.value_figures import arrow_type_name
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 

@@ -17,7 +17,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
 from parquet_variant.ops.columns.sort_keys import sort_key, sort_keys
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.types import EXACT_NUMERIC, INSTANT_TYPES, LOCAL_TYPES, TYPE_OF_ID, VariantType
 
 _CONTAINERS = (VariantType.OBJECT, VariantType.ARRAY)

@@ -21,8 +21,8 @@ import pyarrow as pa
 from parquet_variant.encoding.cast.strings import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
-from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import in_forked_child
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.types.path import quoted
 

@@ -23,7 +23,7 @@ from parquet_variant.encoding.cast.strings import zone_of
 from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.inference.statistics import order_key
 from parquet_variant.kernels.arrow_buffers import scalar
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import quoted
 

@@ -24,7 +24,7 @@ from parquet_variant.layouts.type_grammar import as_target, result_type, value_t
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import Computed, Predicate, all_of, bind, columns_of, conditions_of
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import VariantPath, split_type
 from parquet_variant.types.targets import VARIANT_STORAGE

@@ -26,7 +26,7 @@ from parquet_variant.errors import SchemaError, VariantError, first_line
 from parquet_variant.layouts.storage_shape import ddl_name, decimal
 from parquet_variant.query.path_dialect import ForDuckDB, spark_dialect
 from parquet_variant.query.predicate import check_like
-from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.options import SqlEngine
 from parquet_variant.types.path import quote_name
 from parquet_variant.types.targets import VARIANT_STORAGE
 

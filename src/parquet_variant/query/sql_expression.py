@@ -23,7 +23,7 @@ from parquet_variant.query.selection import Selected, TableColumns, TableFacts
 from parquet_variant.query.spark_meaning import SparkMeaning, with_earlier_instants
 from parquet_variant.query.sql_dialect import SqlError, from_template, parse_sql, to_sql, written
 from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
-from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.options import SqlEngine
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import quoted
 

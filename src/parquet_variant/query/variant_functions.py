@@ -44,8 +44,8 @@ from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.containment import contains_each
 from parquet_variant.query.duckdb_engine import engine_type, function_types
 from parquet_variant.query.selection import Selected, arrow_type
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import Errors
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import shortened
 from parquet_variant.types import BasicType

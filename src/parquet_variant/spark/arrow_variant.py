@@ -20,7 +20,7 @@ from parquet_variant.arrays.capsules import is_marked_by_spark
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.arrow_schema import Place, map_variants
 from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.types.forms import in_form, struct_like
 
 # Spark 4.1 marks timestamps as UTC by default and has no parameter for the time zone.

@@ -19,9 +19,8 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import with_json_as_variants
 from parquet_variant.ops.parse_json import parse_paths
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
-from parquet_variant.support.choices import Errors
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.options import Errors
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables.table.files import MemoryScan, typed_paths
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath

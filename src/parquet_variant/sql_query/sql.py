@@ -38,8 +38,8 @@ from parquet_variant.sql_query.result import SqlResult, copy_statement, with_jso
 from parquet_variant.sql_query.rewriting.query import Rewritten
 from parquet_variant.sql_query.scans import ScanOptions
 from parquet_variant.sql_query.tables import BoundTable
-from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.options import Errors, SqlEngine
 from parquet_variant.support.records import Record
 from parquet_variant.types.forms import with_fields
 

@@ -25,7 +25,7 @@ from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Inside, PlannedQuery, Selected, TableColumns, TableFacts, is_variant
 from parquet_variant.query.variant_functions import FUNCTIONS, field_names
 from parquet_variant.sql_query.scans import ScanOptions, TextScan
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.row_input import types_of_paths
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPES, VariantType

@@ -23,8 +23,8 @@ from parquet_variant.query.selection import Selected, TableColumns, distinct_nam
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.scans import ScanOptions
 from parquet_variant.sql_query.tables import BoundTable
-from parquet_variant.support.choices import SqlEngine
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.options import SqlEngine
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath, quote_name, quoted

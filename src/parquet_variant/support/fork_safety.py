@@ -1,8 +1,8 @@
 """State that a forked process can still use: a child inherits held locks, but not the threads that would release them.
 
-Owns `cached_property` without a lock, locks that a child replaces (`in_forked_child`), and imports of other threads: a
-fork waits for the first use of a public name (`loading`), in which libraries are loaded that cannot be loaded twice;
-other unfinished imports are begun again in the child. Later forks wait for nothing, and no fork takes a lock.
+Owns locks that a child replaces (`in_forked_child`), and imports of other threads: a fork waits for the first use of a
+public name (`loading`), in which libraries are loaded that cannot be loaded twice; other unfinished imports are begun
+again in the child. Later forks wait for nothing, and no fork takes a lock.
 """
 
 from __future__ import annotations
@@ -14,45 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import _bootstrap
 from threading import get_ident
-from typing import Any, Generic, TypeVar, overload
-
-Value = TypeVar("Value")
-
-
-class cached_property(Generic[Value]):  # noqa: N801 - the name of the standard library's decorator
-    """A property that is computed on first use and stored in the instance.
-
-    Python 3.11 computes `functools.cached_property` under a lock that all instances share. If another thread computes
-    one while the process forks, the child can never read that property. Later versions have no lock, but threads that
-    come first together get different objects. Here they compute the value more than once, and all get the same object.
-
-    Examples
-    --------
-    >>> class Circle:
-    ...     @cached_property
-    ...     def area(self) -> float:
-    ...         return 3.14
-    >>> circle = Circle()
-    >>> circle.area, vars(circle)
-    (3.14, {'area': 3.14})
-    """
-
-    def __init__(self, function: Callable[[Any], Value]) -> None:
-        self._function = function
-        self._name = function.__name__
-        self.__doc__ = function.__doc__
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> cached_property[Value]: ...
-    @overload
-    def __get__(self, instance: object, owner: type | None = None) -> Value: ...
-    def __get__(self, instance: object | None, owner: type | None = None) -> cached_property[Value] | Value:
-        """Return the value, or the property itself when it is looked up on the class."""
-        if instance is None:
-            return self
-        # Python looks into the instance first, so that this runs only before the value is stored.
-        value: Value = instance.__dict__.setdefault(self._name, self._function(instance))
-        return value
 
 
 def in_forked_child(function: Callable[[], None]) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Names that are loaded on first use: public names of packages, and methods that a higher layer implements.
+"""Names that are loaded on first use: public names, methods that a higher layer implements, and `arrow_compute`.
 
 Owns loading by name, and the message that names the package to install when an optional library is missing. This is
 the only module below the command line that imports modules of this package by string. Leaves the tables of names to
@@ -36,7 +36,7 @@ _INSTALL = {
     "sqlalchemy": "'pyiceberg[sql-sqlite]'",
 }
 # Modules that are public packages themselves.
-PACKAGES = frozenset({"files.vortex", "integrations.duckdb", "spark", "testing"})
+PACKAGES = frozenset({"files.vortex", "tables.integrations.duckdb", "spark", "testing"})
 # Method -> the function that implements it, as ``module:function``; the root package registers them.
 _METHODS: dict[str, str] = {}
 
@@ -113,3 +113,21 @@ def optional_libraries(user: str) -> Iterator[None]:
             raise
         problem = f"{user} needs {missing.name}: run: pip install {package}"
         raise VariantError(problem, reason="missing-extra") from None
+
+
+class _ArrowCompute:
+    """``pyarrow.compute``, imported on first use, since it takes a third of the time that importing pyarrow takes."""
+
+    def __getattr__(self, name: str) -> Any:
+        with loading():
+            import pyarrow as pa
+            import pyarrow.compute
+
+            # Arrow makes shared objects under locks at the first call of a function. A child that is forked meanwhile
+            # would wait for them forever.
+            pyarrow.compute.cast(pa.nulls(0, pa.int32()), pa.int64())
+        return vars(self).setdefault(name, getattr(pyarrow.compute, name))
+
+
+# Use it as ``pc``, also in place of methods of arrays such as ``cast``, which import it without letting forks wait.
+arrow_compute = _ArrowCompute()

@@ -20,7 +20,7 @@ from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
 from parquet_variant.files.parquet.writing.conform import conform
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import is_any_list
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables import schema as shared
 from parquet_variant.types.forms import cast_values, entry_lists, in_form, list_elements, struct_like

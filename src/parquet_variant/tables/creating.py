@@ -17,8 +17,8 @@ from parquet_variant.files.parquet.writing.conform import WriterKeywords
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.io.engine import Engine
 from parquet_variant.ops.interop.tables import with_variant_columns
-from parquet_variant.support.choices import AnyLayout, OutputFormat, TableMode, VortexLayout
 from parquet_variant.support.lazy_names import has_method, registered_method
+from parquet_variant.support.options import AnyLayout, OutputFormat, TableMode, VortexLayout
 from parquet_variant.tables.opening import format_of_table, open
 from parquet_variant.tables.row_input import Batch, SchemaOption
 from parquet_variant.tables.table.base import accepted_keywords

@@ -27,7 +27,7 @@ from parquet_variant.query.selection import Selected, TableColumns, TableFacts
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
 from parquet_variant.query.variant_functions import CallContext
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.columns import Alignment, by_given_name, by_logical_name, check_known
 from parquet_variant.tables.schema import VARIANT, Field, StructType, arrow_type, reachable_variants

@@ -21,7 +21,7 @@ from parquet_variant.io.filesystems import is_disk_error
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.selection import Selected
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.columns import (
     Alignment,

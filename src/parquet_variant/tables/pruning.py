@@ -40,7 +40,7 @@ from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.prune import MOST_LOOKUPS, Side, Truth, cast_keeps_order, may_match
 from parquet_variant.query.selection import Selected
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ID, VariantType
 from parquet_variant.types.path import VariantPath

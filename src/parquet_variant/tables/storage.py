@@ -27,8 +27,7 @@ from parquet_variant.errors import TableError, check_mapping, first_line
 from parquet_variant.io.filesystems import path_text, write_errors
 from parquet_variant.io.object_stores import failures, filesystem_of_store, is_panic, obstore_library, open_store
 from parquet_variant.io.temporaries import sync, temporary_beside
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 
 
 def now_millis() -> int:

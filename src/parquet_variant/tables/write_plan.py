@@ -31,10 +31,9 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.query.selection import TableColumns
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import DEFAULT_COMPRESSION
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import DEFAULT_COMPRESSION
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables.columns import (
     align_table,
     by_given_name,

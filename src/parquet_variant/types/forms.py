@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import CastError, first_line
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
 
 # Callback: (array, type) -> the array in that type, or None.

@@ -17,7 +17,7 @@ from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import open_table, read_catalog, spark_session
 from parquet_variant.cli.output import print_result
 from parquet_variant.io.engine import ShownProgress
-from parquet_variant.support.choices import AnyLayout, FileMode, OnConflict, OutputFormat, PublishFormat
+from parquet_variant.support.options import AnyLayout, FileMode, OnConflict, OutputFormat, PublishFormat
 from parquet_variant.support.report_text import counted, human_bytes
 
 _TABLES = ("delta", "iceberg")

@@ -15,8 +15,8 @@ from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
 from parquet_variant.cli.output import one_line, print_result, report_warning
 from parquet_variant.io.engine import ShownProgress
-from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.options import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.report_text import counted
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def ingest(
             spark = None if session is None else registered_method("SparkSession.engine")(session, progress)
             result = job.run(spark or ThreadEngine(threads, progress), report_warning)
     if openlineage is not None:
-        from parquet_variant.integrations.openlineage import save_event
+        from parquet_variant.ingestion.openlineage import save_event
 
         save_event(result, sources, request.column, openlineage)
     if as_json or not quiet:

@@ -21,7 +21,7 @@ from parquet_variant.cli.options.sources import open_table, queryable, spark_ses
 from parquet_variant.cli.output import print_grid, print_json, print_json_rows, print_result, report_warning
 from parquet_variant.errors import VariantError
 from parquet_variant.io.engine import ShownProgress
-from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.options import SqlEngine
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted
 

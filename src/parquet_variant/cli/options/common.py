@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 from typer import Argument, BadParameter, Option
 from typer.models import OptionInfo
 
-from parquet_variant.support.choices import Effort, InputFormat, OnError, OnInexact
+from parquet_variant.support.options import Effort, InputFormat, OnError, OnInexact
 from parquet_variant.support.records import Record
 
 if TYPE_CHECKING:

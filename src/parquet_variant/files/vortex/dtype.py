@@ -37,7 +37,7 @@ from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.equals import equals
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types.forms import is_json_type, without_encoding
 from parquet_variant.types.path import VariantPath

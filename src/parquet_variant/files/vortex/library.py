@@ -47,9 +47,8 @@ from parquet_variant.io.directories import VORTEX_MAGIC
 from parquet_variant.io.filesystems import path_text, read_errors
 from parquet_variant.io.object_stores import is_panic
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
 

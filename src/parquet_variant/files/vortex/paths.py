@@ -17,7 +17,7 @@ from parquet_variant.io.commit_journal import matching_entries, visible_files
 from parquet_variant.io.directories import VORTEX_MAGIC, VORTEX_SUFFIX, data_file_names
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import check_target
-from parquet_variant.support.choices import FileMode
+from parquet_variant.support.options import FileMode
 
 
 def local_files(path: str | os.PathLike[str]) -> list[str]:

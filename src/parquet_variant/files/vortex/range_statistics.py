@@ -27,7 +27,7 @@ from parquet_variant.layouts.type_grammar import as_target
 from parquet_variant.ops.variant_get import get_variant_element
 from parquet_variant.query.predicate import Compare, Operator, Predicate, bind, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types import TYPE_OF_ID, BasicType, PrimitiveId
 from parquet_variant.types.path import VariantPath

@@ -42,7 +42,7 @@ from parquet_variant.io.engine import Engine, ThreadEngine, check_interrupted
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema
-from parquet_variant.support.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
+from parquet_variant.support.options import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
 from parquet_variant.support.records import Record
 
 

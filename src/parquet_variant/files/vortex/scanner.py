@@ -32,9 +32,8 @@ from parquet_variant.query.predicate import And, Compare, In, Or, Predicate, eva
 from parquet_variant.query.predicate import columns_of as columns_of_filter
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.types.forms import in_form
 from parquet_variant.types.path import VariantPath
 

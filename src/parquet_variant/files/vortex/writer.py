@@ -44,7 +44,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arguments import as_arrow
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import shred_variant
-from parquet_variant.support.choices import FileMode, VortexLayout
+from parquet_variant.support.options import FileMode, VortexLayout
 from parquet_variant.support.records import Record
 from parquet_variant.types.forms import in_form, is_json_type, plain_form, with_fields
 

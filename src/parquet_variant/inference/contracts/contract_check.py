@@ -30,10 +30,9 @@ from parquet_variant.kernels.tapes import check as kernel
 from parquet_variant.kernels.tapes.check import FORBIDDEN, NO_RULES, RESULT, RULE, SCALES
 from parquet_variant.kernels.tapes.profile import KINDS
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import OnViolation
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import OnViolation
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.types import TYPES
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 

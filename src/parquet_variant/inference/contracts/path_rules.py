@@ -19,7 +19,7 @@ import pyarrow as pa
 from parquet_variant.errors import VariantError, check_choice, check_names, choice_of
 from parquet_variant.kernels.arrow_buffers import from_bytes
 from parquet_variant.kernels.json.string_forms import FORM
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath

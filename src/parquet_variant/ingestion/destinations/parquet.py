@@ -32,7 +32,7 @@ from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging, open_staging, staged_job
 from parquet_variant.kernels.shredding.schema_table import ShreddedRows
 from parquet_variant.ops.interop.tables import rows_of, table_of
-from parquet_variant.support.choices import Mode
+from parquet_variant.support.options import Mode
 from parquet_variant.support.records import Record
 from parquet_variant.tables.partitions import OpenFiles, partition_directory, rows_by_partition
 from parquet_variant.tables.row_input import FILES_WITH_TYPES, first_rows, kept_types, spread

@@ -23,7 +23,7 @@ from pyarrow import csv
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import JsonError, VariantFileError, bad_option, strings_of
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 
 # The largest line, value or row.

@@ -20,7 +20,7 @@ from parquet_variant.errors import JsonError, VariantFileError, bad_option, chec
 from parquet_variant.ingestion.formats.csv_rows import BOM, CsvOptions
 from parquet_variant.io.directories import VORTEX_MAGIC
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.support.choices import InputFormat
+from parquet_variant.support.options import InputFormat
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import Segment, VariantPath, Wildcard
 

@@ -25,8 +25,7 @@ from parquet_variant.ingestion.sources import splits
 from parquet_variant.ingestion.sources.input_files import InputFile, decompressed, detect_codec
 from parquet_variant.kernels.buffer_pool import adopt, release
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 
 # The unit in which positions in a text are counted.
 Unit: TypeAlias = Literal["line", "element", "document", "row"]

@@ -31,8 +31,7 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import VariantFileError, first_line
 from parquet_variant.io.commit_journal import everything_below, fixed_part, glob_match
 from parquet_variant.io.filesystems import filesystem_of, path_texts, write_errors
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 
 # Enough for the magic numbers of codecs and of the table formats.
 _HEAD_BYTES = 8

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from parquet_variant.errors import KernelsError
 from parquet_variant.kernels.machine_code.checks import is_checking, reporting, symbols
 from parquet_variant.kernels.machine_code.library import levels_here
-from parquet_variant.support.fork_safety import cached_property, in_forked_child, loading
+from parquet_variant.support.fork_safety import in_forked_child, loading
+from parquet_variant.support.records import cached_property
 
 if TYPE_CHECKING:
     from parquet_variant.kernels.machine_code.library import Library

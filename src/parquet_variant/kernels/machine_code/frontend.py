@@ -47,7 +47,7 @@ from numba.np import arrayobj
 
 from parquet_variant.kernels.machine_code.checks import is_checking
 from parquet_variant.kernels.machine_code.signatures import ArrayType, RecordType
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 
 _INT64, _BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 

@@ -21,7 +21,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 from parquet_variant.kernels.machine_code.checks import is_checking, register
 from parquet_variant.kernels.machine_code.entry_points import entry_point
 from parquet_variant.kernels.machine_code.signatures import Allocations, Signature
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Parameters = ParamSpec("Parameters")

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import VariantError
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from parquet_variant.kernels.machine_code.functions import numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 from parquet_variant.types import MAX_OFFSET, TYPE_OF_ARROW, TYPES, decimal_type_for_precision
 from parquet_variant.types.path import WILDCARD
 

@@ -33,7 +33,7 @@ from parquet_variant.kernels.native_vectors import (
     refilled_vector,
     reserve_rows,
 )
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 from parquet_variant.types.path import VariantPath
 
 # Flag bits of a node's tag.

@@ -38,7 +38,7 @@ from parquet_variant.errors import ConflictError, MalformedVariantError, SchemaE
 from parquet_variant.layouts.layout import detect_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storages import ROOT, StorageNode, read_storage, storage_type
-from parquet_variant.support.choices import Layout, OnConflict
+from parquet_variant.support.options import Layout, OnConflict
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType, decimal_type_for_precision
 from parquet_variant.types.forms import in_form, number_form, plain_form
 from parquet_variant.types.path import WILDCARD, VariantPath

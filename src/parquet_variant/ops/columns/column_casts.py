@@ -23,7 +23,7 @@ from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap, filled_binary, from_numpy, numpy_type, to_numpy
 from parquet_variant.kernels.memory import KIND, copy_spans
 from parquet_variant.kernels.values.scalar_slots import iso_timestamps
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.types import INSTANT_TYPES, LOCAL_TYPES, NANOS_OF, TYPES, VariantType
 from parquet_variant.types.targets import Target
 

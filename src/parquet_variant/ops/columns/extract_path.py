@@ -37,9 +37,8 @@ from parquet_variant.ops.columns.slot_casts import (
     refuse_faulty_slots,
     slots_of_column,
 )
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.forms import in_target_form, list_elements, plain_form
 from parquet_variant.types.path import AnyPath, Segment, VariantPath

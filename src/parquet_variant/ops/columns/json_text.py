@@ -23,7 +23,7 @@ from parquet_variant.kernels.operations.to_json import QuotedNames, quote_names,
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.reading import EncodedValues, NameTable, name_table
 from parquet_variant.ops.columns.arguments import joined_slices, text_column
-from parquet_variant.support.choices import OnConflict
+from parquet_variant.support.options import OnConflict
 
 _MAX_DEPTH = 1000
 

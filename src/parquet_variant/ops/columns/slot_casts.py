@@ -30,7 +30,7 @@ from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.pages.values import are_ascii
 from parquet_variant.layouts.storage_shape import is_list, stored_primitive
 from parquet_variant.ops.columns.column_casts import bytes_of_slots, cast_column
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.types import (
     DECIMAL_IDS,
     INTEGER_IDS,

@@ -26,7 +26,7 @@ from parquet_variant.encoding.walk import END, KEY, encode_value, tree_of_events
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.ops.columns.json_text import json_column
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.types import DECIMAL_TYPES, INSTANT_TYPES, INTEGERS, LOCAL_TYPES, NANOS_OF, TYPES, VariantType
 
 _T = VariantType

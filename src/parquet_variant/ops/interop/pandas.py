@@ -22,7 +22,7 @@ from parquet_variant.ops.conversions import from_python, to_json
 from parquet_variant.ops.equals import equals
 from parquet_variant.ops.value_types import schema_of_variant_agg, variant_type
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.options import Errors
 
 
 @register_extension_dtype

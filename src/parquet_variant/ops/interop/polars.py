@@ -15,7 +15,7 @@ from parquet_variant.layouts.type_grammar import as_target, result_type, value_t
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.options import Errors
 from parquet_variant.types.path import VariantPath
 
 

@@ -28,7 +28,7 @@ from parquet_variant.query.sql_pushdown import (
     literal_value,
     numbers_compare_alike,
 )
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 
 _BY_CLASS = (exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)  # NULL for values of different classes
 _NULL_SAFE = (exp.NullSafeEQ, exp.NullSafeNEQ)

@@ -36,7 +36,7 @@ from parquet_variant.query.rewriting.values import (
 from parquet_variant.query.selection import Kind, element_of, field_of, holds_variants, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type, sql_type_named, written
 from parquet_variant.query.sql_pushdown import NO_LITERAL, class_of_type, class_of_value, literal_value
-from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.options import SqlEngine
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 GETTERS = {"variant_get": False, "try_variant_get": True}

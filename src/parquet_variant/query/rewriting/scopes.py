@@ -20,7 +20,7 @@ from parquet_variant.query.predicate import And, Predicate, joined
 from parquet_variant.query.selection import Inside, Kind, Selected, TableFacts, field_of, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_pushdown import Pushdown
-from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.options import SqlEngine
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE

@@ -20,7 +20,7 @@ from parquet_variant.query.selection import Selected, field_of, is_variant
 from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type_name, written
 from parquet_variant.query.sql_pushdown import class_of_type
 from parquet_variant.query.variant_functions import call_name, unknown_function
-from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.options import SqlEngine
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE

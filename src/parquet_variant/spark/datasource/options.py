@@ -19,7 +19,7 @@ from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.selection import read_filter
-from parquet_variant.support.choices import OutputFormat
+from parquet_variant.support.options import OutputFormat
 from parquet_variant.support.records import Record
 from parquet_variant.tables.opening import format_of_table
 from parquet_variant.tables.row_input import Batch

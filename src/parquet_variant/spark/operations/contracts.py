@@ -28,7 +28,7 @@ from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.datasource.source import VariantDataSource, make_active
 from parquet_variant.spark.engine import choose_column, is_connect, merged_batches
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
-from parquet_variant.support.choices import OnViolation
+from parquet_variant.support.options import OnViolation
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath, is_within, outer_paths
 

@@ -31,7 +31,7 @@ from parquet_variant.io.staging import check_mode, staging_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.spark.engine import SparkEngine, choose_column, merged_batches
 from parquet_variant.spark.task_errors import from_spark_errors
-from parquet_variant.support.choices import Mode, OutputFormat
+from parquet_variant.support.options import Mode, OutputFormat
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties
 
 if TYPE_CHECKING:

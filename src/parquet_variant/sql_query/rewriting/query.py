@@ -38,7 +38,7 @@ from parquet_variant.sql_query.rewriting.set_operations import (
 )
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.typed_view import typed_table
-from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.options import SqlEngine
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _FORMATS = ("parquet", "delta", "vortex")

@@ -17,7 +17,7 @@ from sqlglot import exp
 from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, unique_names
 from parquet_variant.query.variant_functions import VARIANT
 from parquet_variant.sql_query.rewriting.select_list import numbered_variant, without_variant_null
-from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.options import SqlEngine
 
 _BOUNDS = {exp.Anonymous, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
 _PARTS = ("hour", "minute", "second", "year", "month", "day")

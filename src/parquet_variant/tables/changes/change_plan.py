@@ -24,9 +24,8 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Constant, In, Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.variant_functions import CallContext
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables.columns import (
     align_table,
     by_logical_name,

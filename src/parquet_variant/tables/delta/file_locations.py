@@ -20,7 +20,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.filesystems import KNOWN_SCHEMES
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
 from parquet_variant.tables.partitions import partition_array, partition_texts

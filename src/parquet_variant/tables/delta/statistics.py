@@ -27,9 +27,8 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError
 from parquet_variant.inference.statistics import TEXT_LENGTH, ValueBounds, lower_text, part_at, upper_text
 from parquet_variant.kernels.arrow_buffers import scalar
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables import file_metrics, pruning
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.protocol.actions import parse_json

@@ -16,8 +16,7 @@ from urllib.parse import urlparse
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.io.filesystems import with_known_scheme
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables.storage import Storage, open_storage
 
 # Iceberg's names of properties -> obstore's names of options.

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import DeltaError, TableError
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.delta import statistics
 from parquet_variant.tables.delta.file_locations import deleted_rows, relative_path, vector_path, write_vector

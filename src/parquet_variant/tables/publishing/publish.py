@@ -45,8 +45,8 @@ from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.io.staging import recover
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.choices import PublishFormat
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.options import PublishFormat
+from parquet_variant.support.records import cached_property
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.delta.log.snapshot import snapshot as delta_snapshot
 from parquet_variant.tables.file_metrics import footer_leaf, footer_metrics, leaf_columns

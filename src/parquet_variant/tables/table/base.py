@@ -23,8 +23,8 @@ from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.filesystems import absolute, path_text
-from parquet_variant.support.choices import Errors, InputFormat, OnConflict, OnError, OnInexact, SqlEngine
 from parquet_variant.support.lazy_names import has_method, registered_method
+from parquet_variant.support.options import Errors, InputFormat, OnConflict, OnError, OnInexact, SqlEngine
 from parquet_variant.support.records import Record
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.types.path import VariantPath, column_request

@@ -22,9 +22,8 @@ from parquet_variant.layouts.storage_shape import MAX_DEPTH
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.query.predicate import evaluate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
-from parquet_variant.support.choices import Errors
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.options import Errors
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables.table.base import OpenOptions, TableFormat
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath

@@ -13,8 +13,8 @@ from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.io.engine import Progress
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.choices import AnyLayout, ContractLevel, FileMode, OnConflict
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.options import AnyLayout, ContractLevel, FileMode, OnConflict
 from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from parquet_variant.ops.interop.display import html_table, shown_columns
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import columns_of
 from parquet_variant.query.selection import PlannedQuery, late_time_hints, with_late_time_hints
-from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.support.records import cached_property
 
 _Result = TypeVar("_Result")
 

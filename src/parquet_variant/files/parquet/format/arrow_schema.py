@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.files.parquet.format.thrift import BINARY, BOOL, I8, I32, STRUCT, encode_struct
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.types import of_arrow
 from parquet_variant.types.forms import has_encodings, list_elements, nested_types, with_fields
 

@@ -16,7 +16,7 @@ from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.layouts.layout import find_layout, is_lone_typed_value
 from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.layouts.storages import OBJECT_FIELDS, check_fields
-from parquet_variant.support.choices import Layout
+from parquet_variant.support.options import Layout
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath
 

@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.format.footer_cache import Reader
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.parquet_reader import open_parquet
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 from parquet_variant.types import TYPE_OF_ARROW
 
 # The errors of damaged or unsupported pages: pyarrow then reads the column, and reports any error.

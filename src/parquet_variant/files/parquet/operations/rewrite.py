@@ -46,8 +46,7 @@ from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, check_tar
 from parquet_variant.io.temporaries import keep_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
-from parquet_variant.support.choices import FileMode, Layout, OnConflict
-from parquet_variant.support.keywords import with_keywords
+from parquet_variant.support.options import FileMode, Layout, OnConflict, with_keywords
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted, human_bytes
 

@@ -27,9 +27,8 @@ from parquet_variant.files.parquet.pages.leaf_values import LeafValues, loaded
 from parquet_variant.files.parquet.reading.column_values import plain_strings
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.layouts.parquet_reader import open_parquet
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.types import MAX_OFFSET
 
 # The field of a page header that describes a data page of each type.

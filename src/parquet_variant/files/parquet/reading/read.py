@@ -30,8 +30,8 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.io.directories import Partition
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.parse_json import parse_json
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import OnConflict
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import OnConflict
 from parquet_variant.types.forms import cast_values, chunks_in_form, in_form, number_form, with_fields, without_encoding
 from parquet_variant.types.targets import VARIANT_STORAGE
 

@@ -30,7 +30,7 @@ from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.layout import Step, walk_path
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, cast_keeps_order, is_exact
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.types.path import WILDCARD, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE

@@ -37,7 +37,7 @@ from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.query.predicate import columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question
-from parquet_variant.support.choices import Errors
+from parquet_variant.support.options import Errors
 from parquet_variant.support.records import Record
 from parquet_variant.support.report_text import counted
 

@@ -32,8 +32,8 @@ from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.ops.validate import refuse_malformed
 from parquet_variant.query.selection import Selected, read_selection
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.options import DEFAULT_COMPRESSION, Effort
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form, in_form, plain_form, without_encoding
 from parquet_variant.types.path import VariantPath

@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.pages.encodings import Encoding
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, leaf_values
 from parquet_variant.io.parallel import in_threads
 from parquet_variant.kernels.pages.runs import most_run_bytes
-from parquet_variant.support.choices import Effort
+from parquet_variant.support.options import Effort
 
 # Names for no compression, for which pyarrow has no codec.
 UNCOMPRESSED = ("none", "uncompressed")

@@ -53,10 +53,8 @@ from parquet_variant.kernels.shredding.schema_table import SchemaTable, Shredded
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
-from parquet_variant.support.choices import FileMode, Layout
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.keywords import with_keywords
-from parquet_variant.support.records import Record
+from parquet_variant.support.options import FileMode, Layout, with_keywords
+from parquet_variant.support.records import Record, cached_property
 
 # Rows are written directly to pages if a row group has room for at least this many such batches.
 _MIN_BATCHES = 4

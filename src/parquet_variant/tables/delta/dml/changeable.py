@@ -21,8 +21,8 @@ from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.staging import is_kept
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
-from parquet_variant.support.choices import Mode
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.options import Mode
+from parquet_variant.support.records import cached_property
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileLayout, TableChange
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.commits import CommitResult

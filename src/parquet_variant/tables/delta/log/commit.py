@@ -28,7 +28,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, VariantError
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.commits import CommitResult, CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.delta.log.file_actions import split_commits

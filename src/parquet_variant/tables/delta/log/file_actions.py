@@ -20,7 +20,7 @@ from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import DeltaError
 from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy
 from parquet_variant.layouts.parquet_reader import open_parquet
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector, parse_json
 

@@ -22,7 +22,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import DeltaError, VariantError, first_line
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.delta.file_locations import relative_path
 from parquet_variant.tables.delta.log.file_actions import no_files, read_checkpoint_part, split_commits

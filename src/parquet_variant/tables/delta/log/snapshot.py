@@ -26,9 +26,8 @@ from parquet_variant.errors import DeltaError, TableError, check_batch, check_co
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.io.staging import atomic_file
 from parquet_variant.ops.validate import sound_rows
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables.delta import statistics
 from parquet_variant.tables.delta.file_locations import partition_column, relative_path
 from parquet_variant.tables.delta.log import segment as log

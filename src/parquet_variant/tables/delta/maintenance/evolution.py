@@ -22,7 +22,7 @@ from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
 from parquet_variant.io.directories import ICEBERG_METADATA, is_inside, table_directories
 from parquet_variant.io.engine import Engine
 from parquet_variant.io.temporaries import dead_temporaries
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.changes.change_plan import TableChange
 from parquet_variant.tables.changes.operations import ErasableTable

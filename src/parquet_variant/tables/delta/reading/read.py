@@ -24,8 +24,8 @@ from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
 from parquet_variant.query.predicate import columns_of
 from parquet_variant.query.selection import Selected
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import cached_property
 from parquet_variant.tables import pruning
 from parquet_variant.tables.columns import by_field_id, by_name, has_ids
 from parquet_variant.tables.delta.file_locations import deleted_rows, partition_column, partition_keys, relative_path

@@ -19,7 +19,7 @@ import pyarrow as pa
 from parquet_variant.errors import DeltaError
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.records import cached_property
 from parquet_variant.tables import partitions
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta.log.snapshot import Snapshot

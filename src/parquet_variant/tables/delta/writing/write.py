@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError, check_choice, check_mapping, strings_of
-from parquet_variant.support.choices import Mode
+from parquet_variant.support.options import Mode
 from parquet_variant.tables.commits import CommitResult, planned_again
 from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import Transaction, commit, table_exists

@@ -18,9 +18,8 @@ from typing import Any
 
 from parquet_variant.errors import IcebergError, VariantError, first_line
 from parquet_variant.io.directories import ICEBERG_METADATA
-from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.iceberg.locations import TableFiles, absolute_location, normal_location, storage_options_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata

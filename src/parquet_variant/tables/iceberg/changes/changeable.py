@@ -18,8 +18,7 @@ from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
 from parquet_variant.io.engine import Engine
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileLayout, TableChange
 from parquet_variant.tables.changes.optimizing import optimize
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry, Status

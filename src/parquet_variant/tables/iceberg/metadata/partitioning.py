@@ -19,7 +19,7 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError
 from parquet_variant.inference.statistics import upper_text
 from parquet_variant.kernels.arrow_buffers import to_numpy
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables.iceberg.metadata.schema import (
     TIMESTAMPS,

@@ -26,8 +26,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.layouts.storage_shape import lenient_primitive
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables import schema as shared
 from parquet_variant.types import TYPE_OF_ARROW, of_arrow
 

@@ -14,8 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionSpec, SortOrder
 from parquet_variant.tables.iceberg.metadata.schema import (
     NAME_MAPPING,

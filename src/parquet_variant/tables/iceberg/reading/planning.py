@@ -21,7 +21,7 @@ from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.kernels.arrow_buffers import Mask, from_bytes
 from parquet_variant.query.predicate import columns_of
 from parquet_variant.query.selection import Selected
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.records import Record
 from parquet_variant.tables import pruning
 from parquet_variant.tables.iceberg.locations import normal_location

@@ -19,8 +19,8 @@ from parquet_variant.arrays.parts import nested_array, one_chunk
 from parquet_variant.errors import IcebergError
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.query.selection import Selected
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import cached_property
 from parquet_variant.tables import file_rows
 from parquet_variant.tables.columns import by_field_id, has_ids
 from parquet_variant.tables.iceberg.metadata import schema as schemas

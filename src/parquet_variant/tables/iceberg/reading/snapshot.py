@@ -24,9 +24,8 @@ import pyarrow.parquet as pq
 
 from parquet_variant.errors import IcebergError, TableError, check_batch, check_count
 from parquet_variant.files.parquet.format.arrow_schema import FIELD_ID
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables.file_rows import file_errors
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import IcebergError, check_choice, check_mapping, strings_of
 from parquet_variant.io.filesystems import path_text
-from parquet_variant.support.choices import TableMode
-from parquet_variant.support.keywords import with_keywords
+from parquet_variant.support.options import TableMode, with_keywords
 from parquet_variant.support.records import Record
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.commits import CommitResult

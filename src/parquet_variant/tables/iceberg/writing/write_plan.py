@@ -24,9 +24,8 @@ from parquet_variant.files.parquet.format.facts import chunk_start_of
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
 from parquet_variant.ops.interop.tables import rows_of
-from parquet_variant.support import arrow_compute as pc
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.records import Record
+from parquet_variant.support.lazy_names import arrow_compute as pc
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
 from parquet_variant.tables.iceberg.locations import normal_location

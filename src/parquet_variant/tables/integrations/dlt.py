@@ -44,7 +44,7 @@ def destination(path: str | os.PathLike[str], *, format: Literal["delta", "icebe
 
     Examples
     --------
-    >>> import dlt, parquet_variant.integrations.dlt as variant_dlt  # doctest: +SKIP
+    >>> import dlt, parquet_variant.tables.integrations.dlt as variant_dlt  # doctest: +SKIP
     >>> pipeline = dlt.pipeline("shop", destination=variant_dlt.destination("lake"))  # doctest: +SKIP
     >>> pipeline.run([{"id": 1, "cart": [{"sku": "a"}]}], table_name="orders")  # doctest: +SKIP
     """

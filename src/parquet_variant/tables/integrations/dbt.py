@@ -3,7 +3,7 @@
 Owns the options of sources and models. In ``profiles.yml``::
 
     plugins:
-      - module: parquet_variant.integrations.dbt
+      - module: parquet_variant.tables.integrations.dbt
         alias: variant
 
 A source with ``meta: {plugin: variant, table: PATH, columns: {mag: "$.properties.mag:double"}}`` is a scan of the
@@ -19,8 +19,8 @@ from typing import Any
 from dbt.adapters.duckdb.plugins import BasePlugin
 
 from parquet_variant.errors import bad_option
-from parquet_variant.integrations.duckdb import register
 from parquet_variant.tables.creating import write
+from parquet_variant.tables.integrations.duckdb import register
 from parquet_variant.tables.opening import open as open_table
 
 _OPEN_OPTIONS = ("version", "at", "catalog", "branch", "tag", "column", "storage_options")
