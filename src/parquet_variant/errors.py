@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -145,6 +146,16 @@ class VariantError(ValueError):
         # Spark and multiprocessing pickle errors, and pickle does not pass keyword-only arguments by itself.
         names = ("reason", "file", "row", "path", "offset")
         return partial(type(self), **{name: getattr(self, name) for name in names}), (self.message,)
+
+
+@contextmanager
+def rows_of_errors(row_of: Callable[[int], int]) -> Iterator[None]:
+    """Replace the row of an error in a part of a column by its row in the column, which a function returns."""
+    try:
+        yield
+    except VariantError as error:
+        error.row = None if error.row is None else row_of(error.row)
+        raise
 
 
 def bad_option(message: str, error: type[VariantError] = VariantError) -> VariantError:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import refuse_unsound
 from parquet_variant.encoding.metadata import EMPTY_METADATA
-from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.errors import SchemaError, VariantError, rows_of_errors
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.layouts.layout import find_layout
 from parquet_variant.layouts.storage_shape import is_binary, is_list
@@ -169,11 +169,8 @@ def _parsed(chunks: list[pa.Array]) -> list[pa.StructArray]:
     """Return the storages of columns of JSON text; an error has the row of the whole column."""
     storages, first_row = [], 0
     for chunk in chunks:
-        try:
+        with rows_of_errors(first_row.__add__):
             storages.append(registered_method("VariantArray.parse_json")(chunk.storage).storage)
-        except VariantError as error:
-            error.row = None if error.row is None else error.row + first_row
-            raise
         first_row += len(chunk)
     return storages
 

@@ -21,7 +21,7 @@ from parquet_variant.arrays.value_positions import NameNumbers, ValuePositions, 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, apply_edit, value_path
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.errors import SchemaError, rows_of_errors
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.operations.edit import (
@@ -350,11 +350,8 @@ def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, error
     pieces = []
     for start, stop in value_chunks(storage):
         rows = operand if operand is None or len(operand) == 1 else operand[start:stop]
-        try:
+        with rows_of_errors(start.__add__):
             pieces.append(_edit_chunk(storage.slice(start, stop - start), edits, rows, null_on_error))
-        except VariantError as error:
-            error.row = None if error.row is None else error.row + start
-            raise
     return VariantArray(parts.joined_storages(pieces))
 
 

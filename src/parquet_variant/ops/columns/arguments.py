@@ -24,7 +24,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import imported, is_arrow, refuse_objects
 from parquet_variant.arrays.parts import known_versions, one_chunk, refuse_unsound
 from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value, remembered
-from parquet_variant.errors import SchemaError, VariantError, check_choice
+from parquet_variant.errors import SchemaError, VariantError, check_choice, rows_of_errors
 from parquet_variant.kernels.arrow_buffers import binary_array, from_bytes
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import without_null_entries
@@ -129,12 +129,8 @@ def joined_slices(function: Callable[[VariantArray], pa.Array], column: VariantA
 
     def of_slice(bounds: tuple[int, int]) -> pa.Array:
         start, stop = bounds
-        try:
+        with rows_of_errors(start.__add__):
             return function(column[start:stop])
-        except VariantError as error:
-            if error.row is not None:
-                error.row += start
-            raise
 
     parts = list(in_order(of_slice, pairwise(stops), workers))
     if len(parts) == 1:

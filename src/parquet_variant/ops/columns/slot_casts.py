@@ -23,7 +23,7 @@ from parquet_variant.arrays.parts import binary_parts, metadata_of_all, patched,
 from parquet_variant.arrays.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.arrays.variant_array import trusted_array
 from parquet_variant.encoding.scalars import read_scalar
-from parquet_variant.errors import CastError, MalformedVariantError, SchemaError, VariantError
+from parquet_variant.errors import CastError, MalformedVariantError, SchemaError, rows_of_errors
 from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, to_numpy
 from parquet_variant.kernels.memory import KIND, buffer_address
 from parquet_variant.kernels.operations import get
@@ -208,12 +208,8 @@ class _SlotCast(NamedTuple):
         from parquet_variant.encoding.cast.values import json_text
         from parquet_variant.ops.columns.json_text import json_column
 
-        try:
+        with rows_of_errors(lambda row: self.slots.row(int(positions[row]))):
             json_rows = json_column(trusted_array(value_positions.take(positions).storage()))
-        except VariantError as error:
-            if error.row is not None:
-                error.row = self.slots.row(int(positions[error.row]))
-            raise
         base, zone = patched(base, positions, json_rows.cast(self.target.arrow)), self.options.zone
         if zone is dt.UTC:
             return base
@@ -239,14 +235,10 @@ def _variants(slots: ScalarSlots) -> pa.Array:
         storage = slots.value_positions.storage()
     else:
         storage = storage_of(metadata_of_all((), len(slots)), slots.encoded(), from_numpy(slots.kinds == get.MISSING))
-    try:
+    with rows_of_errors(slots.row):
         pieces = [
             shredded_rows(tape).storage().cast(VARIANT_STORAGE) for tape in array_tapes(trusted_array(storage), 0)
         ]
-    except VariantError as error:
-        if error.row is not None:
-            error.row = slots.row(error.row)
-        raise
     if sum(piece.nbytes for piece in pieces) > MAX_OFFSET:
         raise CastError("the nested Variants take more than 2 GiB: cast fewer rows at a time", reason="too-large")
     return pa.concat_arrays(pieces or [pa.nulls(0, VARIANT_STORAGE)])
