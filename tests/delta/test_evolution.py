@@ -14,8 +14,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import TableError
-from parquet_variant.tables.delta.log.snapshot import clean_log
-from parquet_variant.tables.storage import open_storage
+from parquet_variant.tables.delta.log.snapshot import clean_log, remove_log_files
+from parquet_variant.tables.storage import LocalStorage, now_millis, open_storage
 
 VARIANT = '{"type":"struct","fields":[{"name":"w","type":"variant"}]}'
 
@@ -182,6 +182,26 @@ def test_checkpoints_of_the_second_spec(tmp_path: Path) -> None:
     assert len(pv.open(tmp_path).scan({"k": "$.k:int"}, "k = 2").plan.pruned.files) == 1
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
     assert deltalake.DeltaTable(str(tmp_path)).version() == 1
+
+
+def test_a_checkpoint_that_another_process_removes_during_a_cleanup_names_no_sidecar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pv.write(tmp_path, {"n": [1]}, format="delta", properties={"delta.checkpointPolicy": "v2"})
+    old, opened = pv.open(tmp_path).checkpoint(), LocalStorage.open
+    pv.open(tmp_path).append({"n": [2]})
+    pv.open(tmp_path).checkpoint()
+
+    def removed(storage: LocalStorage, path: str) -> pa.NativeFile:
+        if path == old:
+            (tmp_path / old).unlink()
+        return opened(storage, path)
+
+    monkeypatch.setattr(LocalStorage, "open", removed)
+    gone = remove_log_files(open_storage(tmp_path), lambda _: True, now_millis() + 1)
+    assert len(gone) == 1
+    assert gone[0].startswith("_delta_log/_sidecars/")
+    assert pv.open(tmp_path).to_arrow()["n"].to_pylist() == [1, 2]
 
 
 def test_an_old_log_is_cleaned_up(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
  *
  * Python, pyarrow, SQLite and the libraries in Rust all call these functions, so that no layer of a writer is left out.
  * Modes: ONCE, the n-th call fails; FULL, the first call that writes from the n-th on fails, and all that write after it;
- * LOST, the n-th call happens and its answer is an error, as on a network disk. */
+ * LOST, the n-th call happens and its answer is an error, as on a network disk. The number of the error is chosen. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -20,12 +20,12 @@
 enum { ONCE, FULL, LOST };
 enum { READS, WRITES, TIDIES };
 static char root[PATH_MAX], first[PATH_MAX + 64];
-static int armed, calls, number, mode, failed;
+static int armed, calls, number, mode, failed, error;
 static unsigned char below[65536]; /* descriptors of files below the root */
 
-void start_failing(const char *directory, int call, int how) {
+void start_failing(const char *directory, int call, int how, int number_of_error) {
   snprintf(root, sizeof root, "%s/", directory);
-  number = call, mode = how, calls = failed = 0, first[0] = 0, armed = 1;
+  number = call, mode = how, error = number_of_error, calls = failed = 0, first[0] = 0, armed = 1;
 }
 int stop_failing(void) {
   armed = 0;
@@ -56,7 +56,7 @@ static int fate(const char *name, const char *path, int kind) {
   int fails = mode == FULL ? number > 0 && call >= number && writes : call == number;
   if (!fails) return 0;
   if (!failed++) snprintf(first, sizeof first, "%s %s", name, path);
-  errno = mode == FULL ? ENOSPC : EIO;
+  errno = error;
   return mode == LOST ? 2 : 1;
 }
 
@@ -77,7 +77,7 @@ static int fate(const char *name, const char *path, int kind) {
     char full[PATH_MAX]; \
     int inside = is_below(folder, path, full), writes = flags & (O_WRONLY | O_RDWR | O_CREAT); \
     if (inside && fate("open", full, writes ? WRITES : READS)) { \
-      errno = mode == FULL ? ENOSPC : EIO; \
+      errno = error; \
       return -1; \
     } \
     int file = real arguments; \
@@ -98,7 +98,7 @@ OPENS(openat64, (int folder, const char *path, int flags, ...), (folder, path, f
     if (readlink(link, path, sizeof path - 1) < 0) path[0] = 0; \
     int what = fate(#name, path, kind); \
     if (what == 2) (void)!real arguments; \
-    if (what) errno = mode == FULL ? ENOSPC : EIO; \
+    if (what) errno = error; \
     return what ? -1 : real arguments; \
   }
 ON_FILE(ssize_t, write, (int file, const void *data, size_t size), (file, data, size), WRITES)
@@ -125,7 +125,7 @@ int close(int file) {
     char full[PATH_MAX]; \
     int what = is_below(folder, path, full) ? fate(#name, full, kind) : 0; \
     if (what == 2) (void)!real arguments; \
-    if (what) errno = mode == FULL ? ENOSPC : EIO; \
+    if (what) errno = error; \
     return what ? -1 : real arguments; \
   }
 ON_PATH(unlink, (const char *path), (path), AT_FDCWD, TIDIES)
@@ -142,7 +142,7 @@ DIR *opendir(const char *path) {
   REAL(opendir);
   char full[PATH_MAX];
   if (is_below(AT_FDCWD, path, full) && fate("opendir", full, READS)) {
-    errno = mode == FULL ? ENOSPC : EIO;
+    errno = error;
     return NULL;
   }
   return real(path);

@@ -7,6 +7,7 @@ with the number of calls that failed, and one line that begins with "WRONG" per 
 from __future__ import annotations
 
 import ctypes
+import errno
 import multiprocessing
 import os
 import random
@@ -28,10 +29,18 @@ from iceberg.rest_server import rest_catalog
 from parquet_variant.tables.iceberg.catalogs.opening import open_catalog
 
 MODES = ("once", "full", "lost")
+# The errors of the calls by mode: those of a disk, of a mount, of permissions and limits, and of a repeated request.
+ERRORS = {
+    "once": ("EIO", "EACCES", "EROFS", "EDQUOT", "ENOENT", "EMFILE", "ESTALE", "ENAMETOOLONG", "ETIMEDOUT"),
+    "full": ("ENOSPC", "EDQUOT", "EROFS", "EACCES"),
+    "lost": ("EIO", "ETIMEDOUT", "ESTALE", "EEXIST", "ENOENT"),
+}
 REASONS = {
     "cannot-read", "cannot-write", "cannot-open", "cannot-create", "commit-failed", "unreadable", "no-connection",
     "missing-file", "unknown-outcome", "not-erased",
 }  # fmt: skip
+# Reasons of a call that says that a file of a log, or its directory, does not exist.
+GONE = {"broken-log", "not-a-table"}
 # Random calls of each operation and mode that fail, and the last ones, which are those around the commit.
 RANDOM_CALLS, LAST_CALLS = (8 if os.environ.get("FUZZ_SECONDS") else 1), 3
 # Operations on partitioned tables and those of a REST catalog, which differ little from the others.
@@ -68,6 +77,7 @@ class Place:
         self.root, self.format, self.path = root, "iceberg" if format in ("sql", "rest") else format, str(root / "t")
         self.made, self.has_server = root.with_name("made"), format == "rest"
         self.catalog: dict[str, Any] = {}
+        self.earlier: Any = None  # The version before the newest one; None for directories.
         if format == "sql":
             self.path = "db.t"
             self.catalog = {
@@ -100,6 +110,8 @@ class Place:
             )
             for folder, data in folders.items():
                 pv.write(f"{self.path}/{folder}{number}.{self.format}", data, format=self.format)
+        if not self.is_directory:
+            self.earlier = self.open().history()[1]["version"]
         (self.root / "foreign.txt").write_text("x")
         shutil.rmtree(self.made, ignore_errors=True)
         shutil.copytree(self.root, self.made)
@@ -164,7 +176,7 @@ TABLES: dict[str, Callable[[Place], object]] = {
     "optimize": lambda place: place.open().optimize(),
     "add columns": lambda place: place.open().add_columns("n bigint"),
     "annotate": lambda place: place.open().annotate([]),
-    "restore": lambda place: place.open().restore(place.open().history()[1]["version"]),
+    "restore": lambda place: (place.open().history(), place.open().restore(place.earlier)),
     "erase": lambda place: place.open().erase("k = 'b'"),
 }
 DELTA = {
@@ -184,12 +196,14 @@ def operations(format: str) -> dict[str, Callable[[Place], object]]:
     return TABLES | (DELTA if format == "delta" else ICEBERG)
 
 
-def attempt(library: Any, place: Place, work: Callable[[Place], object], call: int, mode: str) -> tuple[int, Any, str]:
+def attempt(
+    library: Any, place: Place, work: Callable[[Place], object], call: int, mode: str, code: str
+) -> tuple[int, Any, str]:
     """Run an operation while a call fails; return the number of calls, the error, and the call that failed."""
     error: BaseException | None = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        library.start_failing(str(place.root).encode(), call, MODES.index(mode))
+        library.start_failing(str(place.root).encode(), call, MODES.index(mode), getattr(errno, code))
         try:
             work(place)
         except Exception as caught:
@@ -198,10 +212,12 @@ def attempt(library: Any, place: Place, work: Callable[[Place], object], call: i
     return calls, error, library.first_failed().decode()
 
 
-def problem_of(place: Place, work: Callable[[Place], object], error: Any, old: Any, new: Any, files: set[Path]) -> str:
+def problem_of(
+    place: Place, work: Callable[[Place], object], error: Any, code: str, old: Any, new: Any, files: set[Path]
+) -> str:
     """Return what is wrong after an operation that a failing call may have ended; empty if nothing is.
 
-    `files`: those that there were before it.
+    `code`: the error of the call. `files`: those that there were before it.
     """
     seen = place.state()
     if not (place.root / "foreign.txt").exists():
@@ -210,7 +226,7 @@ def problem_of(place: Place, work: Callable[[Place], object], error: Any, old: A
         return f"neither the old rows nor the new ones: {seen}"
     if error is None:
         return "" if seen == new else "no error, and the old rows"
-    if not isinstance(error, pv.VariantError) or error.reason not in REASONS:
+    if not isinstance(error, pv.VariantError) or error.reason not in (REASONS | GONE if code == "ENOENT" else REASONS):
         return f"the error is {error!r}"
     if seen == new != old:
         return "" if error.reason in ("unknown-outcome", "not-erased") else "committed, and the error says otherwise"
@@ -228,7 +244,7 @@ def problem_of(place: Place, work: Callable[[Place], object], error: Any, old: A
 
 def main() -> None:
     library = ctypes.CDLL(sys.argv[1])
-    library.start_failing.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
+    library.start_failing.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_int]
     library.first_failed.restype = ctypes.c_char_p
     place, chooser = Place(Path(sys.argv[2]) / "place", sys.argv[3]), random.Random(sys.argv[4])
     works = list(operations(sys.argv[3]).items())
@@ -240,7 +256,7 @@ def main() -> None:
     for name, work in works:
         place.restore()
         old = place.state()
-        calls, error, _ = attempt(library, place, work, 0, "once")
+        calls, error, _ = attempt(library, place, work, 0, "once", "EIO")
         assert error is None, (name, error)
         if not calls:  # the catalog does it without the disk
             continue
@@ -251,10 +267,11 @@ def main() -> None:
             for call in sorted({*chooser.sample(range(1, calls + 1), min(RANDOM_CALLS, calls)), *last}):
                 place.restore()
                 files = place.files()
-                _, error, failed = attempt(library, place, work, call, mode)
+                code = chooser.choice(ERRORS[mode])
+                _, error, failed = attempt(library, place, work, call, mode, code)
                 failures += bool(failed)
-                if problem := problem_of(place, work, error, old, new, files):
-                    print(f"WRONG {name}, {mode}, call {call} of {calls} ({failed}): {problem}")
+                if problem := problem_of(place, work, error, code, old, new, files):
+                    print(f"WRONG {name}, {mode} {code}, call {call} of {calls} ({failed}): {problem}")
         print(f"{name}: {failures} failures")
         if not remaining:
             break

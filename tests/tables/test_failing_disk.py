@@ -161,6 +161,35 @@ def test_a_disk_that_fails_leaves_the_old_rows_or_the_new_ones_and_the_error_say
     assert failures > 5
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_merge_that_only_inserts_and_cannot_be_written_leaves_no_file(kind, tables, monkeypatch):
+    table = tables[kind].path
+
+    def run(number: int) -> str:
+        tables[kind].restore()
+        disk, reason = FailingDisk(number), ""
+        with monkeypatch.context() as patch:
+            disk.install(patch)
+            try:
+                merge = pv.open(table).merge(_rows("old-b", "new-x"), "target.k = source.k")
+                merge.when_not_matched_insert_all().execute()
+            except pv.VariantError as error:
+                reason = error.reason
+        return reason
+
+    for _ in range(2):
+        run(0)
+    assert len(_seen(table)) == 7
+    tables[kind].restore()
+    files, reasons = set(table.rglob("*")), []
+    for number in range(7, 25, 2):  # Those of the new file and of the commit.
+        reasons.append(run(number))
+        if reasons[-1] and reasons[-1] != "unknown-outcome":
+            assert set(table.rglob("*")) == files, number
+            assert len(_seen(table)) == 6, number
+    assert {"cannot-write"} <= set(reasons)
+
+
 @pytest.mark.parametrize("stays_full", [False, True], ids=["once", "from then on"])
 def test_manifests_are_rewritten_without_an_error_or_not_at_all(stays_full, tables, monkeypatch):
     table = tables["iceberg"].path

@@ -13,6 +13,7 @@ import parquet_variant as pv
 from parquet_variant.cli.app import main
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.tables.publishing import publish
+from parquet_variant.tables.storage import LocalStorage
 
 vortex = pytest.importorskip("vortex", reason="vortex-data is not installed")
 
@@ -165,3 +166,11 @@ def test_what_is_refused(files, tmp_path):
     ):
         with pytest.raises(pv.VariantError, match=match):
             call()
+
+
+def test_converted_files_that_the_listing_lacks_are_reported(tmp_path, monkeypatch):
+    write(tmp_path / "a.vortex", 0, 3)
+    monkeypatch.setattr(LocalStorage, "list", lambda *_: iter(()))  # as if the directory was removed meanwhile
+    with pytest.raises(pv.VariantError, match=r"data/a-.*\.parquet, which was just written .* publish again") as caught:
+        pv.open(tmp_path / "a.vortex").publish("iceberg", to=tmp_path / "t")
+    assert caught.value.reason == "missing-file"

@@ -26,7 +26,6 @@ from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.files.vortex.library import open_file as open_vortex
 from parquet_variant.files.vortex.library import open_files
 from parquet_variant.files.vortex.paths import local_name, vortex_files
 from parquet_variant.files.vortex.rewriting import write_shredded_parquet
@@ -366,19 +365,16 @@ class VortexFilesSource(ParquetFilesSource):
 
     @cached_property
     def _stored(self) -> list[StorageFile]:
-        files = [Path(file.path) for file in open_files(local_name(self._path))]
         base = Path(self._path) if Path(self._path).is_dir() else Path(self._path).parent
         names = [n for n in data_file_names([f.path for f in self._storage.list("")]) if not _CONVERTED.fullmatch(n)]
         if names and format_of_table(self._storage.uri, self.options) is None:
             problem = f"{self._storage.uri} has files that the table would hide ({names[0]}): choose another path"
             raise TableError(problem, reason="exists", file=self._storage.uri)
         converted: dict[str, str] = {}  # Paths of Parquet files in the storage, and their Vortex files.
-        for file in files:
-            source = open_vortex(file).source
-            assert source is not None
-            key = f"{os.path.relpath(file, base)}\0{source.version}"
-            target = f"{_DIRECTORY}/{file.stem}-{uuid.uuid5(_NAMESPACE, key)}.parquet"
-            converted[target] = str(file)
+        for file in open_files(local_name(self._path)):
+            assert file.source is not None
+            key = f"{os.path.relpath(file.path, base)}\0{file.source.version}"
+            converted[f"{_DIRECTORY}/{Path(file.path).stem}-{uuid.uuid5(_NAMESPACE, key)}.parquet"] = file.path
 
         def convert(task: int, attempt: int, target: str) -> None:
             with self._storage.create(target) as local:
@@ -387,4 +383,8 @@ class VortexFilesSource(ParquetFilesSource):
 
         existing = {file.path for file in self._storage.list(_DIRECTORY)}
         ThreadEngine().run("convert", convert, [target for target in converted if target not in existing])
-        return [file for file in parquet_files(self._storage) if file.path in converted]
+        stored = [file for file in parquet_files(self._storage) if file.path in converted]
+        if missing := converted.keys() - {file.path for file in stored}:
+            problem = f"{min(missing)}, which was just written to {self._storage.uri}, is missing: publish again"
+            raise VariantFileError(problem, reason="missing-file", file=self._storage.uri)
+        return stored

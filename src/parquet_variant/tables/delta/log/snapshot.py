@@ -275,15 +275,15 @@ def remove_log_files(storage: Storage, is_needed: Callable[[str], bool], cutoff:
     """Delete files of the log by their names, and sidecars up to a time that no other checkpoint names."""
     files = list_log(storage)
     removed = sorted(file.path for file in files if not is_needed(file.path.rpartition("/")[2]))
-    for path in removed:
-        storage.delete(path)
     if sidecars := [file.path for file in storage.list(SIDECARS) if file.modified <= cutoff]:
         checkpoints = [f.path for f in files if ".checkpoint." in f.path and f.size and f.path not in removed]
-        named = {name for path in checkpoints for name in _sidecars(storage, path)}
-        unneeded = [path for path in sidecars if path.rpartition("/")[2] not in named]
-        for path in unneeded:
-            storage.delete(path)
-        removed += unneeded
+        named: set[str] = set()
+        for path in checkpoints:
+            with suppress(FileNotFoundError):  # Another process removes old checkpoints.
+                named |= _sidecars(storage, path)
+        removed += [path for path in sidecars if path.rpartition("/")[2] not in named]
+    for path in removed:
+        storage.delete(path)
     return removed
 
 
