@@ -206,10 +206,6 @@ def create(
     storage_options
         Configuration of the object store.
 
-    Returns
-    -------
-    Table
-
     Raises
     ------
     TableError

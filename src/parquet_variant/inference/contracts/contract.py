@@ -102,11 +102,6 @@ class Contract(Printed):
         path
             The file or its URI.
 
-        Returns
-        -------
-        Contract
-            The contract.
-
         Raises
         ------
         VariantError
@@ -150,11 +145,6 @@ class Contract(Printed):
         text
             The YAML, as `to_yaml` writes it.
 
-        Returns
-        -------
-        Contract
-            The contract.
-
         Raises
         ------
         VariantError
@@ -180,11 +170,6 @@ class Contract(Printed):
         ----------
         schema
             The schema, as an object or as text.
-
-        Returns
-        -------
-        Contract
-            The contract.
 
         Raises
         ------
@@ -222,11 +207,6 @@ class Contract(Printed):
         column
             The property that is the Variant column; by default the properties of the schema object are the fields of
             the Variant.
-
-        Returns
-        -------
-        Contract
-            The contract.
 
         Raises
         ------
@@ -300,11 +280,6 @@ class Contract(Printed):
         ----------
         path
             The path.
-
-        Returns
-        -------
-        PathRules
-            The rules.
         """
         return self.paths.get(VariantPath.parse(path), ANY)
 

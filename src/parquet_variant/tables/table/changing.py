@@ -20,6 +20,7 @@ from parquet_variant.tables.table.reporting import ReportingMethods
 
 if TYPE_CHECKING:
     from parquet_variant.tables.changes.operations import ChangeResult, EraseReport, Merge
+    from parquet_variant.tables.commits import CommitResult
 
 # The operations that are the same for all formats of tables, once the format has opened the table.
 CHANGES_OF_ROWS = (
@@ -431,7 +432,7 @@ class ChangingMethods(ReportingMethods):
         mode: Literal["append", "overwrite"] = "append",
         batch: Batch | None = None,
         operation: str | None = None,
-    ) -> Any:
+    ) -> CommitResult:
         """Commit files that tasks wrote with a plan, once, on the driver.
 
         The files of Delta carry a mark of the table for which their plan was made. The commit is refused if the table's
@@ -450,10 +451,6 @@ class ChangingMethods(ReportingMethods):
             As for `append`.
         operation
             Name of the operation in Delta's history (default: ``WRITE``).
-
-        Returns
-        -------
-        CommitResult
 
         Raises
         ------

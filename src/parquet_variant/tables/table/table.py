@@ -16,6 +16,7 @@ from parquet_variant.errors import bad_option
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.io.engine import Progress
 from parquet_variant.ops.interop.display import Records, html_table
+from parquet_variant.tables.commits import CommitResult
 from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.schema import arrow_schema
 from parquet_variant.tables.table.changing import ChangingMethods
@@ -257,7 +258,7 @@ class Table(ChangingMethods):
         loads: list[Any] = sorted(self._run("loads"), key=lambda file: file.loaded or "", reverse=True)
         return Records(file.to_dict() for file in loads)
 
-    def restore(self, version: int | None = None, at: Any = None) -> Any:
+    def restore(self, version: int | None = None, at: Any = None) -> CommitResult:
         """Make the rows of an older version current again.
 
         Delta commits a new version with the files of the old one. Iceberg moves the branch ``main`` to an ancestor of
@@ -270,10 +271,6 @@ class Table(ChangingMethods):
         at
             The time at which the version was the current one, instead of `version`: milliseconds since 1970, ISO text
             or a datetime (in UTC unless it has a time zone).
-
-        Returns
-        -------
-        CommitResult
 
         Raises
         ------
@@ -295,7 +292,7 @@ class Table(ChangingMethods):
 
     # ---- columns and properties
 
-    def add_columns(self, columns: Any, *, defaults: Mapping[str, Any] | None = None) -> Any:
+    def add_columns(self, columns: Any, *, defaults: Mapping[str, Any] | None = None) -> CommitResult:
         """Add columns, or fields of structs; existing rows have null or a default value. No file is rewritten.
 
         Parameters
@@ -307,10 +304,6 @@ class Table(ChangingMethods):
             dotted name adds a field to a struct (``tags.element.b`` to the structs of a list).
         defaults
             Values by name, for Iceberg, that existing rows, and new rows without the column, have instead of null.
-
-        Returns
-        -------
-        CommitResult
 
         Raises
         ------
@@ -328,7 +321,7 @@ class Table(ChangingMethods):
         """
         return self._run("add_columns", columns, defaults=defaults)
 
-    def drop_column(self, name: str) -> Any:
+    def drop_column(self, name: str) -> CommitResult:
         """Drop a column, or a field of a struct, by its dotted name; no file is rewritten.
 
         Raises
@@ -339,7 +332,7 @@ class Table(ChangingMethods):
         """
         return self._run("drop_column", name)
 
-    def rename_column(self, old: str, new: str) -> Any:
+    def rename_column(self, old: str, new: str) -> CommitResult:
         """Rename a column; no file is rewritten, so a Delta table must have column mapping.
 
         Parameters
@@ -355,7 +348,7 @@ class Table(ChangingMethods):
         """
         return self._run("rename_column", old, new)
 
-    def widen_column(self, name: str, to: str) -> Any:
+    def widen_column(self, name: str, to: str) -> CommitResult:
         """Give a column, or a field of a struct, a wider type; no file is rewritten.
 
         Parameters
