@@ -41,6 +41,13 @@ def test_version(variant: Callable[..., object]) -> None:
         (["ingest"], "write SRC... DEST", "variant ingest --help"),
         (["ingest", "a", "b", "--engine", "dask"], "'dask' is not one of", "variant ingest --help"),
         (["inspect", "a", "--nope"], "No such option: --nope", "variant inspect --help"),
+        (
+            ["vacuum", "a", "--retention", "7"],
+            "No such option: --retention: choose from --hours,",
+            "variant vacuum --help",
+        ),
+        (["vacuum", "a", "--hours", "7d"], "'7d' is not a number", "variant vacuum --help"),
+        (["diff", "a", "--partition", "d=1", "d=2"], "write --partition d=2", "variant diff --help"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(

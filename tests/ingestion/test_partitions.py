@@ -445,3 +445,14 @@ def test_an_append_partitions_by_the_paths_of_the_first_load(tmp_path: Path, for
     tables = [pv.open(path).scan({"k": name, "n": "$.n:int"}).to_arrow().sort_by("n") for path in (made, dest)]
     assert tables[0].equals(tables[1])
     assert {path.parent.name for path in made.rglob("*.parquet")} == {p.parent.name for p in dest.rglob("*.parquet")}
+
+
+def test_transforms_of_iceberg_and_types_of_numbers_have_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text('{"n": "12.50"}\n')
+    with pytest.raises(pv.VariantError, match="transforms are set with `Table"):
+        pv.ingest(tmp_path / "a.ndjson", tmp_path / "t", format="iceberg", partition_by="bucket(4, n)")
+    with pytest.raises(pv.VariantError, match="use number! for strings with numbers"):
+        pv.ingest(tmp_path / "a.ndjson", tmp_path / "t", types={"$.n": "decimal(10,2)!"})
+    pv.write(tmp_path / "d", {"attrs": pv.parse_json(["{}"])}, format="delta")
+    with pytest.raises(pv.VariantError, match="the table has no Variant column 'v': give column= or schema= for attrs"):
+        pv.ingest(tmp_path / "a.ndjson", tmp_path / "d", mode="append")

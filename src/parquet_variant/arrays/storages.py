@@ -102,9 +102,6 @@ def _list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array
     return pa.ListArray.from_arrays(from_numpy(offsets), elements, type=pa.list_(element), mask=missing)
 
 
-# ---- final to draft
-
-
 def draft_of_final(storage: pa.StructArray, schema: ShreddingSchema, layout: Layout) -> pa.StructArray:
     """Return a storage of the final layout, without conflicts as `shred_variant` makes it, in a draft.
 
@@ -204,9 +201,6 @@ def _skeleton(node: ShreddingSchema | StorageNode) -> ShreddingSchema:
     if node.fields:
         return ShreddingSchema.object({name: _skeleton(child) for name, child in dict(node.fields).items()})
     return ShreddingSchema.variant()
-
-
-# ---- draft to final
 
 
 def final_of_draft(storage: pa.StructArray, layout: Layout) -> pa.StructArray:

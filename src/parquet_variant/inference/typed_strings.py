@@ -187,9 +187,10 @@ class StringTypes(Record):
         for path, kind in self.types.items():
             _pattern(path)
             if str(kind).lower() not in _TYPE_NAMES:
-                names = ", ".join(_TYPE_NAMES)
-                problem = f"types= has {kind!r} for {path}: use {names}; a string with a number can be number!"
-                raise VariantError(problem, reason="bad-option")
+                is_number = str(kind).lower().startswith(("decimal", "numeric", "double", "float"))
+                numbers = "number! for strings with numbers, whose type is that of their digits"
+                remedy = numbers if is_number else f"{', '.join(_TYPE_NAMES)}"
+                raise VariantError(f"types= has {kind!r} for {path}: use {remedy}", reason="bad-option")
 
     def __bool__(self) -> bool:
         return bool(self.types) or self.detect_timestamps or self.auto

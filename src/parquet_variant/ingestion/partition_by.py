@@ -50,7 +50,8 @@ class PartitionBy(Record):
         for column in selection:
             if column.path is None or not column.name:
                 problem = f"partition_by= has no path for {column.name}: write NAME=PATH:TYPE, such as day=$.ts:date"
-                raise bad_option(problem)
+                remedy = "; Iceberg's transforms are set with `Table.set_partitioning`" * column.name.endswith(")")
+                raise bad_option(problem + remedy)
             kind, types = pa.string() if column.type is None else column.type, pa.types
             tests = (types.is_string, types.is_signed_integer, types.is_boolean, types.is_decimal, types.is_date)
             is_micros = types.is_timestamp(kind) and kind.unit == "us"

@@ -148,9 +148,6 @@ def _name_of(table: Table) -> str:
     return ", ".join(names[:3]) + (f", … ({len(names):,} in all)" if len(names) > 3 else "")
 
 
-# ---- Parquet files, and tables of Parquet files
-
-
 def _of_table(table: Table, column: str | None) -> DataSet:
     plan: Any = table.scan({"v": ("$", "variant")}, column=column).plan
     current, described = plan.current, [file for task in plan.tasks(1) for file in task.files]
@@ -222,9 +219,6 @@ def _in_partition(
         problem = f"{name} has no files with {named}: check the values of the partition"
         raise VariantFileError(problem, reason="no-such-partition")
     return files_kept
-
-
-# ---- other formats
 
 
 def _of_json(table: Table) -> DataSet:

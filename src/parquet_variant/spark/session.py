@@ -24,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, bad_option
 from parquet_variant.kernels.machine_code.library import own_temporary
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.support.records import Record
@@ -222,6 +222,8 @@ def local_session(
     with optional_libraries("a local Spark session"):
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
+    if re.fullmatch(r"(?i)\d+[kmgt]b?", memory) is None:
+        raise bad_option(f"memory={memory!r} is not a size of memory: write one such as '2g' or '512m'")
     active = SparkSession.getActiveSession()
     if active is None:
         threads = cores or os.cpu_count() or 1

@@ -79,6 +79,7 @@ _NUMBERED = tuple("123456789")  # the names of paths in the engine's text begin 
 
 def sql(
     query: str,
+    source: Any = None,
     /,
     *,
     params: Sequence[Any] | Mapping[str, Any] | None = None,
@@ -97,6 +98,8 @@ def sql(
         ``v:a.b[0]::string``, ``v['a']``, ``variant_get(v, '$.a', 'int')``. ``FROM 'events/'`` reads
         files by their path. ``COPY (SELECT …) TO 'file.csv'`` writes the result to a file (also ``.parquet``,
         ``.ndjson``, ``.arrow``) and returns the number of rows.
+    source
+        The table ``t``, as at the command line.
     params
         The values of parameters: a list for ``?``, or a dict for ``$name``.
     errors
@@ -133,6 +136,7 @@ def sql(
     >>> pv.sql("SELECT v:kind::string, max(v:n::int) AS n FROM t GROUP BY kind ORDER BY n", t=events).to_pylist()
     [{'kind': 'a', 'n': 2}, {'kind': 'b', 'n': 5}]
     """
+    tables = tables if source is None else {"t": source, **tables}
     if engine is not None:
         check_session(engine)
         return registered_method("SparkSession.sql")(engine, query, params=params, **tables)

@@ -125,7 +125,9 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
     check_mapping("schema", schema)
     unknown = sorted(set(schema) - set(places), key=str)
     if unknown:
-        problem = f"schema= names {unknown[0]!r}, which is not a Variant column: use {', '.join(places) or 'none'}"
+        problem = (
+            f"the table has no Variant column {unknown[0]!r}: give column= or schema= for {', '.join(places) or 'none'}"
+        )
         raise TableError(problem, reason="bad-argument")
     return {name: ShreddingSchema.of(column) for name, column in schema.items() if not _is_inferred(column)}
 

@@ -7,6 +7,7 @@ of reports to their classes.
 from __future__ import annotations
 
 import json as json_text
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -24,6 +25,7 @@ from parquet_variant.support.options import ContractFormat, ContractLevel, Repor
 from parquet_variant.support.records import Record
 
 _SIDES = 2
+_PAIR = re.compile(r"[^=/]+=[^=]*")
 ShowValues: TypeAlias = Annotated[
     bool, Option("--values/--no-values", help="Show values of example rows, or only their numbers.")
 ]
@@ -101,6 +103,8 @@ def diff(
 
 def _sides(paths: list[str], versions: list[int], times: list[str], partitions: list[str]) -> list[dict[str, Any]]:
     """Return path, version, time and partition of both sides."""
+    if partitions and (values := [path for path in paths if _PAIR.fullmatch(path)]):
+        raise BadParameter(f"{values[0]} is not a path: write --partition {values[0]} for the other partition")
     if len(paths) > _SIDES:
         raise BadParameter(f"{len(paths)} paths: give two, or one table with --version, --at or --partition")
     places: list[dict[str, Any]] = [{"version": version, "at": None} for version in versions]

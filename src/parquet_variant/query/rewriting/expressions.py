@@ -7,6 +7,7 @@ the functions themselves to `variant_functions`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -53,6 +54,7 @@ _TYPES: dict[Any, pa.DataType] = {
 }
 _EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])
 _INDEX_BASES = {"variant_extract": 1, "get": 0}  # the index of the first element in DuckDB, and in Snowflake
+_DATE = re.compile(r"\d{4} - \d\d - \d\d")
 _SIZES = frozenset(["array_size", "variant_array_length", "cardinality"])
 
 
@@ -123,6 +125,8 @@ class ExpressionRewriter(ComparisonRewriter):
 
     def _read_chain(self, node: exp.Expr, _: str) -> Value:
         """Rewrite arithmetic, the left operand first, so that a long sum does not recurse per operand."""
+        if _DATE.fullmatch(self.text(node)):
+            raise SqlError(f"{self.text(node)} is a subtraction: write a date in quotes, as in DATE '2026-01-31'")
         chain = [node]
         while isinstance(chain[-1].this, ARITHMETIC):
             chain.append(chain[-1].this)

@@ -277,6 +277,8 @@ def unknown_name(scope: Scope, node: exp.Column, engine: SqlEngine) -> str:
         return f"unknown table {node.parts[0].name}: FROM has {', '.join(tables)}{hint}"
     if node.this.quoted and engine == "duckdb":
         hint = "; a string is written in single quotes"
+    if key.lower() == "filename":
+        hint = "; `variant ingest --file-column filename` records the file of each row"
     return f"unknown column {name}: choose from {', '.join(names) or 'none, since FROM is missing'}{hint}"
 
 

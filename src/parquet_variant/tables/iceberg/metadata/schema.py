@@ -64,9 +64,6 @@ def parsing(what: str, reason: str) -> Iterator[None]:
         raise IcebergError(f"invalid {what} in the metadata ({error!r})", reason=reason) from None
 
 
-# ---- types
-
-
 def parse_type(json: Any) -> shared.TableType:
     """Parse a type from its JSON form. Raises `IcebergError`: reason ``"bad-schema"``.
 
@@ -171,9 +168,6 @@ def with_new_ids(kind: shared.TableType, ids: Iterator[int]) -> shared.TableType
     """Return a type whose parts have new field ids, outer ones first."""
     numbered = [replace(f, field_id=next(ids)) for f in shared.parts(kind)]
     return shared.with_parts(kind, [replace(f, type=with_new_ids(f.type, ids)) for f in numbered])
-
-
-# ---- schemas
 
 
 class Schema(Record):
@@ -362,9 +356,6 @@ def arrow_array(raws: Sequence[Any], kind: shared.PrimitiveType) -> pa.Array:
     if family == "uuid":
         return pa.array(raws, pa.binary(16)).cast(target)
     return pa.array(raws, target)
-
-
-# ---- JSON, the form of defaults
 
 
 def from_json(value: Any, kind: shared.PrimitiveType) -> Any:

@@ -121,9 +121,6 @@ def matching_manifests(query: TableScan[Any], manifests: Sequence[ManifestFile])
     return answer
 
 
-# ---- bounds and counts
-
-
 def _metrics(files: Sequence[DataFile], f: Field, selected: Selected) -> FileStatistics:
     """Return the statistics of a column or path by its counts and bounds."""
     count = len(files)
@@ -157,9 +154,6 @@ def _arrow_bounds(values: Iterable[Any], kind: PrimitiveType) -> pa.Array | None
     except (pa.ArrowException, OverflowError, ValueError, ArithmeticError):
         return None
     return pruning.double_bounds(bounds) if pa.types.is_floating(bounds.type) else bounds
-
-
-# ---- partition values
 
 
 class _PartitionValues(Record):
