@@ -85,8 +85,9 @@ class PathTable(Record, eq=False):
         hashes = self.hashes[rows]
         has_path = np.isin(self.digit_hashes, hashes)
         return PathTable(
-            hashes, self.parents[rows], self.depths[rows], self.keys.take(from_numpy(rows)), self.kinds[rows],
-            self.counts[rows], self.sketches[rows], self.digit_hashes[has_path], self.digits[has_path],
+            hashes=hashes, parents=self.parents[rows], depths=self.depths[rows], keys=self.keys.take(from_numpy(rows)),
+            kinds=self.kinds[rows], counts=self.counts[rows], sketches=self.sketches[rows],
+            digit_hashes=self.digit_hashes[has_path], digits=self.digits[has_path],
         )  # fmt: skip
 
     def packed(self) -> dict[str, Any]:

@@ -107,8 +107,9 @@ class Profile(Record, eq=False):
         sketch = path_table.merged_sketch(table.hashes)
         sample = path_table.RowSample.of_tape(tape, paths, table, max_paths)
         return cls(
-            tape.rows, null, len(tape.nodes), path_table.capped(table, sketch, max_paths), sample, sketch, max_paths
-        )
+            rows=tape.rows, null_rows=null, values=len(tape.nodes), capped=path_table.capped(table, sketch, max_paths),
+            sample=sample, path_sketch=sketch, max_paths=max_paths,
+        )  # fmt: skip
 
     @classmethod
     def of_array(cls, array: VariantArray, *, max_paths: int = MAX_PATHS, threads: int | None = 1) -> Profile:
@@ -140,15 +141,15 @@ class Profile(Record, eq=False):
         sketch = path_table.merged_sketch(self.path_sketch, other.path_sketch)
         limit = min(self.max_paths, other.max_paths)
         return Profile(
-            self.rows + other.rows,
-            self.null_rows + other.null_rows,
-            self.values + other.values,
-            path_table.capped(path_table.merged_table(self.capped, other.capped), sketch, limit),
-            self.sample.merge(other.sample, limit),
-            sketch,
-            limit,
-            self.typed_strings + other.typed_strings,
-            self.data.merge(self.rows, other.data, other.rows),
+            rows=self.rows + other.rows,
+            null_rows=self.null_rows + other.null_rows,
+            values=self.values + other.values,
+            capped=path_table.capped(path_table.merged_table(self.capped, other.capped), sketch, limit),
+            sample=self.sample.merge(other.sample, limit),
+            path_sketch=sketch,
+            max_paths=limit,
+            typed_strings=self.typed_strings + other.typed_strings,
+            data=self.data.merge(self.rows, other.data, other.rows),
         )
 
     @cached_property

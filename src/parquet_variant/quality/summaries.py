@@ -277,7 +277,9 @@ def _of_figures(
     profile, paths = figures.profile, figures.by_path(evidence=evidence)
     closed, sampled = share >= 1 and not profile.overflow_values, 0 if share >= 1 else profile.rows
     rows, nulls = (round(count / share) for count in (profile.rows, profile.null_rows))
-    return Summary(data, rows, nulls, evidence, paths, closed, sampled, bytes_read, sample)
+    return Summary(
+        data, rows, nulls, evidence, paths, closed=closed, sampled_rows=sampled, bytes_read=bytes_read, sample=sample
+    )
 
 
 def places_of(path: VariantPath, figures: Mapping[VariantPath, PathSummary], rows: int) -> int:
@@ -309,4 +311,7 @@ def _of_footers(data: DataSet, limit: int) -> Summary:
             )  # fmt: skip
     closed, bytes_read = proof.is_closed and not data.has_deletes, proof.footer_bytes + proof.residual_bytes
     bytes_read += sample.bytes_read
-    return Summary(data, proof.rows, proof.null_rows or 0, exact, paths, closed, sample.rows, bytes_read, sample, proof)
+    return Summary(
+        data, proof.rows, proof.null_rows or 0, exact, paths, closed=closed, sampled_rows=sample.rows,
+        bytes_read=bytes_read, sample=sample, proof=proof,
+    )  # fmt: skip

@@ -376,11 +376,11 @@ def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileCh
     rows_of_file = FileRows(
         plan,
         file,
-        live,
-        deleted,
-        updated,
-        assignments,
-        target,
+        live=live,
+        deleted=deleted,
+        updated=updated,
+        assignments=assignments,
+        alias=target,
         new_rows=lambda before: change._updated(before, applied[updated], source[updated]),
         new_values=new_values if len(updates) == 1 else None,
     )
