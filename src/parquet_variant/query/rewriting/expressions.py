@@ -125,7 +125,7 @@ class ExpressionRewriter(ComparisonRewriter):
 
     def _read_chain(self, node: exp.Expr, _: str) -> Value:
         """Rewrite arithmetic, the left operand first, so that a long sum does not recurse per operand."""
-        if _DATE.fullmatch(self.text(node)):
+        if isinstance(node.this, exp.Sub) and node.this.this.is_number and _DATE.fullmatch(self.text(node)):
             raise SqlError(f"{self.text(node)} is a subtraction: write a date in quotes, as in DATE '2026-01-31'")
         chain = [node]
         while isinstance(chain[-1].this, ARITHMETIC):
