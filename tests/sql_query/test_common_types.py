@@ -131,3 +131,21 @@ def test_only_the_typed_column_is_read(tmp_path: Path) -> None:
         "SELECT v:kind, count(*) FROM t WHERE v:kind > 'A' GROUP BY v:kind", {"t": tmp_path / "e.parquet"}
     )
     assert [columns_text(use) for use in planned.rewritten.uses] == [["v:kind::string"]]
+
+
+def test_paths_of_a_union_have_the_type_that_both_sides_have(tmp_path: Path) -> None:
+    rows = [json.dumps({"n": n, "k": "xy"[n], "x": n, "e": [{"m": n}], "text": '{"p": 1}'}) for n in range(2)]
+    (tmp_path / "rows.ndjson").write_text("\n".join(rows))
+    mixed = pa.table({"v": pv.parse_json([*rows, '{"x": "1"}'])})
+    sources = {"t": tmp_path / "rows.ndjson", "m": mixed}
+    both = "(SELECT * FROM t UNION ALL FROM t UNION ALL BY NAME SELECT v FROM m)"
+    for query, expected in {
+        f"SELECT v:k, sum(v:n) AS n FROM {both} GROUP BY ALL ORDER BY 1": [("x", 0), ("y", 3), (None, None)],
+        f"SELECT sum(i.value:m) FROM {both} q, variant_explode(q.v:e) i": [(3,)],
+        f"SELECT sum(parse_json(v:text):p) FROM {both} WHERE v:n = 1": [(3,)],
+        "SELECT sum(w:m) FROM (SELECT v:e[0] AS w FROM t UNION SELECT v:e[0] FROM m)": [(1,)],
+        f"SELECT v:x FROM {both} WHERE v:n IS NULL": [('"1"',)],
+    }.items():
+        assert [tuple(row.values()) for row in pv.sql(query, **sources).to_pylist()] == expected, query
+    with pytest.raises(pv.VariantError, match="v:x is a Variant"):
+        pv.sql(f"SELECT sum(v:x) FROM {both}", **sources)

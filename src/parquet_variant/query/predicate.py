@@ -263,9 +263,6 @@ def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
     return replace(predicate, column=names.get(predicate.column, predicate.column))
 
 
-# ---- binding
-
-
 def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: str = "UTC") -> Predicate:
     """Return the predicate with each literal as a scalar of its column's type.
 
@@ -414,9 +411,6 @@ def _nanoseconds(literal: Any, kind: pa.DataType, zone: str) -> int:
         literal = literal.replace(tzinfo=dt.UTC if kind.tz is None else zone_of(zone))
     micros = (literal - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
     return micros * 1000 + nanoseconds
-
-
-# ---- evaluation
 
 
 def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedArray] | pa.Table) -> pa.BooleanArray:

@@ -111,8 +111,6 @@ class ExpressionRewriter(ComparisonRewriter):
             return self.expression(exp.cast(value.source.copy(), "TIMESTAMPTZ")).sql
         return typed.sql
 
-    # ---- expressions around others
-
     def _read_query(self, node: exp.Expr, _: str) -> Value:
         tree, outputs = self.context.query(node, self.scope)
         if not outputs or len(outputs) != 1:
@@ -175,8 +173,6 @@ class ExpressionRewriter(ComparisonRewriter):
         if any(r.use is not None or r.is_open or any(c.kind is not None for c in r.columns) for r in relations):
             raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
         return value_of(node, node)
-
-    # ---- what only DuckDB computes: comparisons, and functions of a Variant
 
     def _read_truth(self, node: exp.Expr, _: str) -> Value | None:
         """Rewrite ``v:a IS TRUE`` of values of several types, of which only booleans are true or false."""
@@ -257,8 +253,6 @@ class ExpressionRewriter(ComparisonRewriter):
             return None
         return value_of(node, from_template(f"CASE WHEN _0 IS NOT NULL THEN '{name}' END", [typed.sql]))
 
-    # ---- aggregates
-
     def _read_variant_aggregate(self, node: exp.Expr, _: str) -> Value | None:
         """Rewrite an aggregate that returns a Variant or a schema, perhaps with FILTER or OVER, over a list of rows."""
         rows = node.copy()
@@ -321,8 +315,6 @@ class ExpressionRewriter(ComparisonRewriter):
         argument = form if holder is node else self.rebuild(holder, expressions=[form])
         kind = pa.list_(VARIANT_STORAGE) if is_list else VARIANT_STORAGE
         return value_of(node, self.rebuild(node, expressions=[argument]), kind)
-
-    # ---- functions that return a Variant
 
     def parsed_column(self, node: exp.Expr, name: str) -> Value | None:
         """Return the Variants that a function makes of a column of text if a scan can parse it; None for other text."""

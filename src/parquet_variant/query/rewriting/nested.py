@@ -233,8 +233,6 @@ class NestedRewriter(PathRewriter):
         parts = [elements.sql, result.sql, *self.parts(arguments[2:])]
         return value_of(node, self.rebuild(node, expressions=parts), kind)
 
-    # ---- values of which an expression returns one
-
     def read_one_of(self, node: exp.Expr, name: str) -> Value:
         """Rewrite a function that returns any of its arguments, but for the condition of ``if``."""
         if isinstance(node, exp.If):
@@ -306,8 +304,6 @@ class NestedRewriter(PathRewriter):
             )
 
         return replace(value, make=lambda: bound_once(value.sql, present))
-
-    # ---- casts
 
     def as_json(self, value: Value) -> exp.Expr:
         """Return a value with DuckDB's JSON in place of each Variant."""

@@ -55,6 +55,21 @@ class StoredPath(Record):
         return self.table.common_type(self.column, self.path, self.inside, nulls=nulls)
 
 
+class BothSides(TableFacts):
+    """The facts about an output of UNION ALL, whose values are stored at one of two places."""
+
+    def __init__(self, *places: StoredPath) -> None:
+        self.places = places
+
+    def common_type(self, name: str, path: VariantPath, inside: Sequence[Inside] = (), *, nulls: bool = True) -> Kind:
+        """See `TableFacts.common_type`."""
+        places = [place.extended(path) for place in self.places]
+        for how, further in inside:
+            places = [place.opened(how).extended(further) for place in places]
+        first, second = (place.common_type(nulls=nulls) for place in places)
+        return first if first == second else None
+
+
 class HoldsVariants:
     """Something with a type, as far as it is known without the engine, in which Variants have the type of storage."""
 

@@ -222,8 +222,6 @@ class PathRewriter(ABC):
             value = node.meta["value"] = self.read(node)
         return value
 
-    # ---- parts of expressions
-
     def rebuild(self, node: exp.Expr, convert: Convert | None = None, /, **parts: Any) -> exp.Expr:
         """Return a copy of an expression with rewritten parts; Variants among them are converted or refused.
 
@@ -300,8 +298,6 @@ class PathRewriter(ABC):
         """Return an expression as the user wrote it."""
         return written(node, self.engine)
 
-    # ---- Variants as other values, and other values as Variants
-
     def call(self, function: str, *arguments: exp.Expr, constants: tuple[Any, ...] = ()) -> exp.Expr:
         """Return a call of a function of `variant_functions`."""
         return exp.Anonymous(this=call_name(function, constants), expressions=list(arguments))
@@ -327,8 +323,6 @@ class PathRewriter(ABC):
             by_engine = self.call("variant_of", exp.cast(value.sql, "VARIANT"))
             variant = from_template(template, [value.sql, variant, by_engine])
         return value if value.is_variant else value_of(value.source, variant, VARIANT_STORAGE)
-
-    # ---- columns and paths
 
     def path(self, root: Value, term: VariantTerm, source: exp.Expr) -> Value:
         """Return the value at a path of a Variant, cast to a type if the term has one."""

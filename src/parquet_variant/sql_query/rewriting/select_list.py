@@ -41,8 +41,6 @@ class SelectList(ExpressionRewriter):
         self.has_grouping_sets = False
         self.outputs: list[OutputColumn] | None = []  # None if only the engine knows them.
 
-    # ---- the select list
-
     def select_list(self, node: exp.Select) -> list[exp.Expr]:
         """Rewrite the select list, and collect its outputs."""
         items = []
@@ -116,8 +114,6 @@ class SelectList(ExpressionRewriter):
         parsed = replace(hit, column=OutputColumn(names[0], VARIANT_STORAGE, place=place), malformed=names[1])
         make = partial(self.table_column, parsed, use, VariantTerm())
         return Value(node, make, VARIANT_STORAGE, column=parsed, place=place)
-
-    # ---- clauses
 
     def clause(self, node: exp.Expr) -> exp.Expr:
         """Rewrite WHERE, GROUP BY, ORDER BY and the like; numbers and aliases in them name outputs."""
@@ -243,8 +239,6 @@ class SelectList(ExpressionRewriter):
             if value.is_variant and isinstance(item, exp.Alias):
                 item.set("this", without_variant_null(item.this, key))
         return exp.Distinct(on=exp.Tuple(expressions=keys))
-
-    # ---- stars
 
     def _fields(self, item: exp.Expr) -> list[exp.Expr]:
         """Return the items that ``v:a.*`` stands for: the known fields of objects; other items as is."""

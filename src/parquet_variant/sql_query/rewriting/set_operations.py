@@ -14,7 +14,7 @@ from pathlib import PurePath
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, unique_names
+from parquet_variant.query.rewriting.scopes import BothSides, OutputColumn, Outputs, StoredPath, unique_names
 from parquet_variant.query.variant_functions import VARIANT
 from parquet_variant.sql_query.rewriting.select_list import numbered_variant, without_variant_null
 from parquet_variant.support.options import SqlEngine
@@ -205,7 +205,8 @@ def by_sort_keys(
 def in_common(output: OutputColumn, other: OutputColumn) -> OutputColumn:
     """Return an output of both sides of a set operation: its types are those that both have."""
     kind = output.type if output.type == other.type else output.kind or other.kind
-    return replace(output, type=kind, common=output.common if output.common == other.common else None, place=None)
+    place = StoredPath(BothSides(output.place, other.place), "") if output.place and other.place else None
+    return replace(output, type=kind, common=output.common if output.common == other.common else None, place=place)
 
 
 def name_variants(order: exp.Order, outputs: Outputs) -> exp.Order:
