@@ -69,6 +69,13 @@ def test_a_subquery_has_the_type_in_the_result() -> None:
         "SELECT v:x FROM t UNION SELECT v:x FROM t ORDER BY 1 DESC LIMIT 1": [{"x": "b"}],
         "SELECT v:n FROM t EXCEPT SELECT v:n FROM m ORDER BY 1 LIMIT 1": [{"n": 2}],
         "SELECT v:x FROM t UNION ALL SELECT v:x FROM m ORDER BY x LIMIT 1": [{"x": "1"}],
+        "SELECT count(*) AS c FROM (SELECT lead(v:x, 1, 'none') OVER (ORDER BY v:n) IS NULL AS c FROM t) WHERE c": [
+            {"c": 1}
+        ],
+        "SELECT lag(v:x, 1, 'none') OVER (ORDER BY v:x) AS x FROM m ORDER BY v:x LIMIT 1": [{"x": '"none"'}],
+        "SELECT MAP {'k': v:x, 'l': 'z'}['k'] || '!' AS x FROM t ORDER BY x LIMIT 1": [{"x": "a!"}],
+        "SELECT MAP {'k': v:n}['k'] + map(['k'], [v:n])['k'] AS x FROM t ORDER BY x LIMIT 1": [{"x": 2}],
+        "SELECT MAP {'k': v:x, 'l': 1}['l'] AS x, cardinality(MAP()) AS n FROM m LIMIT 1": [{"x": "1", "n": 0}],
     }
     for query, expected in queries.items():
         assert pv.sql(query, t=_SAME, m=_MIXED).to_pylist() == expected, query

@@ -111,8 +111,8 @@ def test_results_hold_json_for_each_variant(shape: Shape, data: st.DataObject) -
 def _without_json(found: Any, shape: Shape) -> Any:
     if found is None:
         return None
-    if shape is None:
-        return json.loads(found)
+    if shape is None:  # a value of the only type of its path, or JSON
+        return json.loads(found) if isinstance(found, str) and found != VALUE["b"] else found
     if shape[0] == "list":
         return [_without_json(part, shape[1]) for part in found]
     if shape[0] == "map":

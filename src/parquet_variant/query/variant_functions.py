@@ -339,8 +339,6 @@ def unknown_function(name: str) -> str | None:
     return f"unknown function {name}" + (f": did you mean {similar[0]}?" if similar else "")
 
 
-# ---- calls in the text of conditions and values, which other processes may run
-
 _CALL = re.compile(r"_pv_(\w+?)__([0-9a-f]*)__", re.IGNORECASE)
 _NUMBERS = count(1)
 
@@ -384,8 +382,6 @@ def _recorded(work: Callable[..., pa.Array], arguments: list[Any], failures: lis
 
     return recorded
 
-
-# ---- functions of other engines, by path
 
 # Suffix of the name of a getter -> its return type: a function of an engine has one return type for all arguments.
 GETTER_TYPES: dict[str, pa.DataType] = {

@@ -157,6 +157,10 @@ class ExpressionRewriter(ComparisonRewriter):
         if not arguments:
             return None
         first, *further = arguments
+        if name in ("lag", "lead") and len(further) == 2:  # the value of another row, or a default
+            distance, default = further
+            around = lambda parts: self.with_arguments(node, [parts[0], self.plain(distance), parts[1]])  # noqa: E731
+            return self.one_of(node, [first, default], around)
         by_key = self.by_key if self.engine == "duckdb" else None
         value, parts = self.expression(first), self.parts(further, by_key)
         if isinstance(node, exp.IgnoreNulls) or name in _SKIP_NULLS:

@@ -156,16 +156,27 @@ class NestedRewriter(PathRewriter):
 
     def read_map(self, node: exp.Expr, _: str) -> Value:
         """Rewrite ``MAP {…}`` and ``MAP(keys, values)``."""
-        parts = {key: self.expression(part) for key, part in node.args.items() if isinstance(part, exp.Expr)}
+        if isinstance(node.this, exp.Bracket):  # sqlglot reads MAP {…}['a'] as the map of {…}['a']
+            entries, keys = copies(node.this.this), copies(node.this.expressions)
+            return self.expression(exp.Bracket(this=exp.ToMap(this=entries), expressions=keys))
         if isinstance(node.args.get("keys"), exp.Literal):  # sqlglot keeps only two arguments of Spark's map
             raise SqlError("map takes a list of keys and a list of values: write MAP {'key': value}")
-        if isinstance(node, exp.ToMap):
-            fields = parts["this"].kind or ()
-            item = next((field.type for field in fields if not pa.types.is_null(field.type)), None)
-        else:
-            item = element_of(parts["values"].kind) if len(parts) == 2 else None
-        rebuilt = self.rebuild(node, **{key: value.sql for key, value in parts.items()})
-        return value_of(node, rebuilt, None if item is None else pa.map_(pa.string(), item))
+        is_list = isinstance(node, exp.Map)
+        pairs = [] if is_list else node.this.expressions
+        lists = filter(None, [node.args.get("values")])
+        values = [*map(self.expression, lists), *self.unify(node, [pair.expression for pair in pairs])]
+
+        def around(parts: list[exp.Expr]) -> exp.Expr:
+            if is_list:
+                return self.rebuild(node, **dict(zip(["values"], parts, strict=False)))
+            entries = [self.rebuild(pair, expression=part) for pair, part in zip(pairs, parts, strict=True)]
+            return exp.ToMap(this=exp.Struct(expressions=entries))
+
+        def type_of(types: list[Kind]) -> Kind:
+            item = common_type(map(element_of, types) if is_list else types)
+            return None if item is None else pa.map_(pa.string(), item)
+
+        return made_of(values, node, around, type_of, alike=not is_list)
 
     def read_list(self, node: exp.Expr, _: str) -> Value:
         """Rewrite a constructor of a list."""

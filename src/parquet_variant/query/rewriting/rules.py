@@ -118,8 +118,6 @@ TEXT_RULES = assign(
 SPARK_RULES = assign(Rule("same"), "to_json is_variant_null schema_of_variant schema_of_variant_agg")
 
 
-# ---- functions that are written as other SQL, in which _0, _1, … are the arguments
-
 _DECIMALS = (*INTEGERS, *DECIMAL_TYPES)
 _DOUBLES = (*_DECIMALS, VariantType.FLOAT, VariantType.DOUBLE)
 # The end of the name of a test -> the types of its values, and the SQL type of the result; empty for a Variant.
@@ -143,6 +141,7 @@ def _is_one_of(types: Iterable[VariantType]) -> str:
     return f"variant_type(_0) IN ({', '.join(repr(str(kind)) for kind in types)})"
 
 
+# Functions that are written as other SQL, in which _0, _1, … are the arguments.
 MACROS: dict[str, str] = {
     **{f"is_{end}": f"({_is_one_of(types)})" for end, (types, _) in _TESTS.items()},
     # An integer that is stored among decimals is a decimal without a fraction.

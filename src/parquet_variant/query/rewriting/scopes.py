@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from parquet_variant.errors import PathError
 from parquet_variant.layouts.similar_paths import missing_path_hint
-from parquet_variant.query.path_dialect import with_steps
+from parquet_variant.query.path_dialect import steps_of, with_steps
 from parquet_variant.query.predicate import And, Predicate, joined
 from parquet_variant.query.selection import Inside, Kind, Selected, TableFacts, field_of, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError
@@ -295,6 +295,16 @@ def unknown_name(scope: Scope, node: exp.Column, engine: SqlEngine) -> str:
     if key.lower() == "filename":
         hint = "; `variant ingest --file-column filename` records the file of each row"
     return f"unknown column {name}: choose from {', '.join(names) or 'none, since FROM is missing'}{hint}"
+
+
+def refuse_table(node: exp.Column, table: Relation) -> None:
+    """Raise `SqlError` if the name of a relation stands for a Variant; of others than tables, DuckDB makes a struct."""
+    variants = [column.name for column in table.columns if column.is_variant]
+    parent, shown = node.parent, None if table.use is None else f"{node.name}.*"
+    if variants and isinstance(parent, exp.JSONExtract) and parent.args.get("variant_extract"):
+        shown = with_steps(f"{node.name}.{variants[0]}", steps_of(parent))
+    if shown is not None:
+        raise SqlError(f"{node.name} is a table, not a column: name a column, or write {shown}")
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -406,11 +406,11 @@ class PathRewriter(ABC):
         hit = self.scope.resolve(node)
         if hit is None:
             alias = self.alias(node)
-            tables = [relation.alias.lower() for relation in self.scope.visible() if relation.use is not None]
+            tables = [relation for relation in self.scope.visible() if relation.alias.lower() == first.lower()]
             if not self.scope.is_known(node):
                 self.context.unknown.append(scopes.unknown_name(self.scope, node, self.engine))
-            elif not fields and alias is None and first.lower() in tables:
-                raise SqlError(f"{first} is a table, not a column: name a column, or write {first}.*")
+            elif not fields and alias is None and tables:
+                scopes.refuse_table(node, tables[0])
             return value_of(node, node, None if alias is None else alias.kind)
         use, is_variant_column = hit.relation.use, hit.column.is_variant and not hit.fields
         if hit.ambiguous and (hit.column.is_variant or self.context.is_condition):

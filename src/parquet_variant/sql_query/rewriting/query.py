@@ -389,8 +389,6 @@ class Rewritten(QueryContext):
         self.warnings += [] if warning is None else [warning]
         return self._use(node, typed, node.alias or stem_of_path(name), scope)
 
-    # ---- filters
-
     def _push_down(self, node: exp.Select, scope: Scope) -> None:
         """Push down to each table the conditions that hold for every row of the result."""
         tables = [relation.use for relation in scope.relations]
