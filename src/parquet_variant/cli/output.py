@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from parquet_variant.errors import VariantError, without_secrets
-from parquet_variant.support.report_text import grid
+from parquet_variant.support.records import grid
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,7 +125,7 @@ def print_json_rows(table: pa.Table) -> None:
 
 
 def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:
-    """Print a grid; see `report_text.grid`."""
+    """Print a grid; see `support.records.grid`."""
     for line in grid(header, rows, right=right):
         print(line)
 

@@ -19,8 +19,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PRECISION, ddl_name, decimal
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import human_bytes
+from parquet_variant.support.records import Record, human_bytes
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType
 from parquet_variant.types.path import VariantPath
 

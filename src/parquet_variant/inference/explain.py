@@ -12,7 +12,7 @@ from typing import Any
 from parquet_variant.inference.policies.auto import LEAST_ROW_SHARE
 from parquet_variant.inference.policies.decision import Decision, InferenceResult
 from parquet_variant.support.options import SortBy
-from parquet_variant.support.report_text import human_bytes
+from parquet_variant.support.records import human_bytes
 from parquet_variant.types.path import VariantPath, Wildcard
 
 _SHOWN_KEYS = 3

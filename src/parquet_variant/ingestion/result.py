@@ -16,8 +16,7 @@ from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import StringCounts
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import counted, human_bytes
+from parquet_variant.support.records import Record, counted, human_bytes
 
 _NOTED_PATHS = 3  # The other paths share a line.
 

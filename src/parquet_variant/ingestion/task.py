@@ -43,8 +43,7 @@ from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.similar_paths import similar_path
 from parquet_variant.query.selection import read_selection
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.records import Record, counted
 from parquet_variant.tables.partitions import rows_by_key
 from parquet_variant.types import (
     DECIMAL_IDS,

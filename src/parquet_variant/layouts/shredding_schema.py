@@ -19,8 +19,7 @@ from parquet_variant.layouts import storage_shape
 from parquet_variant.layouts.layout import tree_of_layout, tree_of_parquet
 from parquet_variant.layouts.storages import storage_type, tree_from_arrow, tree_to_arrow
 from parquet_variant.layouts.type_grammar import parse_ddl, render_ddl, render_tree, tree_from_json, tree_to_json
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import Printed
+from parquet_variant.support.records import Printed, Record
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 # The number of characters of a schema that fit on a screen.

@@ -32,7 +32,7 @@ from parquet_variant.layouts.storage_shape import (
     is_list,
     refuse_deep,
 )
-from parquet_variant.support.report_text import shortened
+from parquet_variant.support.records import shortened
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath, quote_name
 from parquet_variant.types.targets import VARIANT_STORAGE
 

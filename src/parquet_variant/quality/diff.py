@@ -28,8 +28,7 @@ from parquet_variant.quality.findings import (
 from parquet_variant.quality.sources import data_of
 from parquet_variant.quality.summaries import Summary, places_of, summarize
 from parquet_variant.quality.value_figures import Evidence, PathSummary
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import Report, counted
+from parquet_variant.support.records import Record, Report, counted
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, is_within, outer_paths

@@ -27,8 +27,7 @@ from parquet_variant.quality.footers import PathValues
 from parquet_variant.quality.summaries import Summary
 from parquet_variant.quality.value_figures import RANGE_KINDS, Evidence, PathSummary, type_name
 from parquet_variant.support.lazy_names import arrow_compute as pc
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import shortened
+from parquet_variant.support.records import Record, shortened
 from parquet_variant.types import VariantType
 from parquet_variant.types.path import VariantPath, is_within
 

@@ -46,8 +46,7 @@ from parquet_variant.query.duckdb_engine import engine_type, function_types
 from parquet_variant.query.selection import Selected, arrow_type
 from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.options import Errors
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import shortened
+from parquet_variant.support.records import Record, shortened
 from parquet_variant.types import BasicType
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE

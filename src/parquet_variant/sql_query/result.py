@@ -38,7 +38,7 @@ from parquet_variant.ops.interop.display import (
 )
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import holds_variants, is_variant
-from parquet_variant.support.report_text import grid
+from parquet_variant.support.records import grid
 from parquet_variant.types.forms import chunks_in_form, with_fields
 
 FORMATS = {

@@ -26,8 +26,7 @@ from parquet_variant.io.parallel import grouped, in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate, joined
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
-from parquet_variant.support.records import Record, cached_property
-from parquet_variant.support.report_text import Report
+from parquet_variant.support.records import Record, Report, cached_property
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.columns import align_table, by_logical_name, unshredded
 from parquet_variant.tables.file_rows import ColumnOfRows, DataFileColumns, file_errors

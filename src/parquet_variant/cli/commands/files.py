@@ -18,7 +18,7 @@ from parquet_variant.cli.options.sources import open_table, read_catalog, spark_
 from parquet_variant.cli.output import print_result
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.options import AnyLayout, FileMode, OnConflict, OutputFormat, PublishFormat
-from parquet_variant.support.report_text import counted, human_bytes
+from parquet_variant.support.records import counted, human_bytes
 
 _TABLES = ("delta", "iceberg")
 

@@ -17,7 +17,7 @@ from parquet_variant.cli.output import one_line, print_result, report_warning
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.options import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.records import counted
 
 if TYPE_CHECKING:
     from parquet_variant.ingestion.result import IngestResult

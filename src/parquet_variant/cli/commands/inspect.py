@@ -20,7 +20,7 @@ from parquet_variant.cli.output import DATA_PROBLEM, print_grid, print_json, pri
 from parquet_variant.errors import VariantError
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.options import PathOrder
-from parquet_variant.support.report_text import counted, human_bytes
+from parquet_variant.support.records import counted, human_bytes
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.operations.inspect import ColumnReport

@@ -22,8 +22,7 @@ from parquet_variant.cli.output import print_grid, print_json, print_json_rows, 
 from parquet_variant.errors import VariantError
 from parquet_variant.io.engine import ShownProgress
 from parquet_variant.support.options import SqlEngine
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.records import Record, counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Versi
 from parquet_variant.cli.options.sources import open_table, with_stdin
 from parquet_variant.cli.output import print_grid, print_json, print_result, report_warning
 from parquet_variant.errors import TableError
-from parquet_variant.support.report_text import counted, human_bytes
+from parquet_variant.support.records import counted, human_bytes
 
 if TYPE_CHECKING:
     from parquet_variant.tables.changes.operations import ChangeResult

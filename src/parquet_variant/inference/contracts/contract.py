@@ -16,7 +16,7 @@ from parquet_variant.inference.contracts import standards, yaml_format
 from parquet_variant.inference.contracts.path_rules import ANY, PathRules, bad_contract, checked_path, checked_rules
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.support.lazy_names import registered_method
-from parquet_variant.support.report_text import Printed
+from parquet_variant.support.records import Printed
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
 

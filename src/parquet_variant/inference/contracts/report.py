@@ -14,8 +14,7 @@ from typing import Any
 
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import RULES, repr_of
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import Report, shortened
+from parquet_variant.support.records import Record, Report, shortened
 from parquet_variant.types.path import VariantPath
 
 # Characters of a value in reports.

@@ -24,7 +24,7 @@ from parquet_variant.encoding.json_writer import time_text
 from parquet_variant.errors import CastError
 from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.parse_json import parse_json
-from parquet_variant.support.report_text import shortened
+from parquet_variant.support.records import shortened
 from parquet_variant.types.forms import is_json_type
 
 SHOWN_ROWS = 20  # The first rows of a table, which notebooks and terminals show.

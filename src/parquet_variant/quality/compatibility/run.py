@@ -46,8 +46,7 @@ from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.quality.compatibility import engine_programs
 from parquet_variant.quality.sources import data_of
 from parquet_variant.support.lazy_names import arrow_compute as pc
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import Report, counted, shortened
+from parquet_variant.support.records import Record, Report, counted, shortened
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.table import Table

@@ -40,8 +40,7 @@ from parquet_variant.quality.explorer.report import Footers, read_footers
 from parquet_variant.quality.footers import SAMPLE_ROW_GROUPS, SAMPLE_ROWS, evenly, first_rows
 from parquet_variant.quality.sources import DataFile, DataSet, data_of
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import shortened
+from parquet_variant.support.records import Record, shortened
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types import VariantType

@@ -20,8 +20,7 @@ from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.quality.sources import DataFile
 from parquet_variant.support.lazy_names import arrow_compute as pc
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.records import Record, counted
 from parquet_variant.types.path import VariantPath, outer_paths
 
 # Largest number of leaf columns times row groups: a page of 3 MB, read in a second.

@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.ops.interop.tables import rows_of
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import Report, counted
+from parquet_variant.support.records import Record, Report, counted
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, TableChange
 from parquet_variant.tables.changes.row_changes import TARGET, Clause, Join, RowChange, change_rows
 from parquet_variant.tables.columns import align_table, by_given_name

@@ -21,8 +21,7 @@ from parquet_variant.files.parquet.format.columns import (
 )
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.support.options import PathOrder
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import Report, counted, grid, human_bytes
+from parquet_variant.support.records import Record, Report, counted, grid, human_bytes
 from parquet_variant.types.path import VariantPath
 
 

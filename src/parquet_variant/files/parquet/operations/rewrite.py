@@ -47,8 +47,7 @@ from parquet_variant.io.temporaries import keep_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
 from parquet_variant.support.options import FileMode, Layout, OnConflict, with_keywords
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import counted, human_bytes
+from parquet_variant.support.records import Record, counted, human_bytes
 
 
 @with_keywords(FileKeywords, WriterOptions)

@@ -38,8 +38,7 @@ from parquet_variant.query.predicate import columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.selection import PlannedQuery, Question
 from parquet_variant.support.options import Errors
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import counted
+from parquet_variant.support.records import Record, counted
 
 # Number of footers of remote files that are requested at the same time.
 FOOTERS = 16

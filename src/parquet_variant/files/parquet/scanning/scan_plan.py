@@ -31,8 +31,7 @@ from parquet_variant.kernels.arrow_buffers import scalar, to_numpy
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import Selected
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import Report, counted
+from parquet_variant.support.records import Record, Report, counted
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.value_positions import ValuePositions

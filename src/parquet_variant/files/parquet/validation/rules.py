@@ -30,8 +30,7 @@ from parquet_variant.layouts.storages import check_fields
 from parquet_variant.ops.columns.slot_casts import faulty_slots
 from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support.lazy_names import arrow_compute as pc
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import Report
+from parquet_variant.support.records import Record, Report
 from parquet_variant.types import BasicType
 from parquet_variant.types.forms import list_elements
 from parquet_variant.types.path import WILDCARD, VariantPath

@@ -23,8 +23,7 @@ from parquet_variant.files.parquet.validation.rules import Violation, Violations
 from parquet_variant.inference.statistics import order_key
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.support.lazy_names import arrow_compute as pc
-from parquet_variant.support.records import Record
-from parquet_variant.support.report_text import Report, counted
+from parquet_variant.support.records import Record, Report, counted
 from parquet_variant.types.forms import list_elements
 
 
