@@ -15,6 +15,7 @@ pytest.importorskip("duckdb", reason="DuckDB is not installed")
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
+from parquet_variant.query.variant_functions import FUNCTIONS
 
 Ask = Callable[[str], list[Any]]
 ITEMS = "v:items::array<variant>"
@@ -254,3 +255,11 @@ PLAIN = pa.table({"n": [1, 5, 7], "k": ["a", "q", "r"]})
 )
 def test_variants_of_one_type_are_that_type_next_to_typed_values(query: str, expected: list[object]) -> None:
     assert pv.sql(query, t=pv.parse_json(ROWS), u=PLAIN).to_arrow().column(0).to_pylist() == expected
+
+
+def test_entries_of_wide_objects_do_not_each_carry_the_names_of_all_objects() -> None:
+    objects = pv.VariantArray.from_pylist([{f"key{n}": [{"n": n}] for n in range(500)}] * 4)
+    entries = FUNCTIONS["variant_explode"].work(objects.storage)
+    assert len(entries.values) == 2000 and entries.nbytes < 2000 * 100
+    query = "SELECT sum(e.value[0]:n::int) AS n, count(DISTINCT e.key) AS k FROM t, LATERAL variant_explode(v) e"
+    assert pv.sql(query, t=objects).to_pylist() == [{"n": 4 * sum(range(500)), "k": 500}]

@@ -53,6 +53,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 
 VARIANT = "STRUCT(metadata BLOB, value BLOB)"  # DuckDB's type for Variants on their way through it
 _SHOWN_CHARACTERS = 60
+_METADATA_BYTES = 1024
 _CASTS = {"": "double", "number": "double"} | {name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz")}
 _PLURALS = {"binary": "binary values", "timestamp_ntz": "timestamps without time zone"}
 _ENTRIES = f"STRUCT(pos INTEGER, key VARCHAR, value {VARIANT})[]"
@@ -100,7 +101,11 @@ def _entries(argument: Any) -> pa.Array:
     column = column_of(argument)
     table = variant_explode(column)
     counts = np.bincount(to_numpy(one_chunk(table["row"])).astype(np.int64), minlength=len(column))
-    value = plain_storage(VariantArray(one_chunk(table["value"])))
+    storage = one_chunk(table["value"])
+    if (names := storage.field("metadata")).nbytes > _METADATA_BYTES * max(len(names.dictionary), 1) + 4 * len(names):
+        # Entries share the metadata of their row, and the engine copies it for each: it gets that of the entry alone.
+        storage = one_chunk(variant_get(VariantArray(storage), VariantPath(), VARIANT_STORAGE))
+    value = plain_storage(VariantArray(storage))
     arrays = [one_chunk(table["pos"]).cast(pa.int32()), one_chunk(table["key"]).cast(pa.string()), value]
     entries = pa.StructArray.from_arrays(arrays, ["pos", "key", "value"])
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32()), entries)
