@@ -73,3 +73,12 @@ def test_dates_without_quotes_and_the_name_of_the_file_have_a_remedy() -> None:
     assert pv.sql("SELECT v:n::int - 10 - 10 AS n FROM t", rows).to_pylist() == [{"n": 1990}]
     with pytest.raises(pv.VariantError, match="variant ingest --file-column filename"):
         pv.sql("SELECT filename FROM t", t=rows)
+
+
+def test_keys_with_several_dots_and_versions_in_sql_have_a_remedy() -> None:
+    rows = pv.parse_json(['{"addr": {"com.acme.Addr": {"zip": 1}}, "name": "x"}'])
+    result = pv.sql("SELECT sum(v:addr.com.acme.Addr.zip::int) FROM t", t=rows)
+    assert "did you mean v:addr['com.acme.Addr'].zip?" in str(result.warnings)
+    for clause in ("VERSION AS OF 0", "AT (VERSION => 0)"):
+        with pytest.raises(pv.VariantError, match=r"pv.open\(…, version=0\), or variant query --version"):
+            pv.sql(f"SELECT count(*) FROM t {clause}", t=rows)

@@ -73,16 +73,16 @@ def missing_path_hint(
 
 
 def _with_dotted_keys(steps: Sequence[Segment], keys: Collection[str]) -> list[Segment]:
-    """Return steps in which two neighbors are one key with a dot, if the data has it, and not the first one.
+    """Return steps in which neighbors are one key with dots, if the data has it, and not the first of them.
 
     >>> _with_dotted_keys(("http", "status", "x"), {"http.status", "x"})
     ['http.status', 'x']
     """
-    joined: list[Segment] = []
-    for step in steps:
-        is_key = bool(joined) and joined[-1] not in keys and f"{joined[-1]}.{step}" in keys
-        joined[-1:] = [f"{joined[-1]}.{step}"] if is_key else [*joined[-1:], step]
-    return joined
+    for start, step in enumerate(steps):
+        for stop in range(len(steps), start + 1, -1) if step not in keys else ():
+            if (key := ".".join(map(str, steps[start:stop]))) in keys:
+                return [*steps[:start], key, *_with_dotted_keys(steps[stop:], keys)]
+    return list(steps)
 
 
 def _letters(key: str) -> str:

@@ -160,9 +160,6 @@ class StorageNode(Record):
         return self.typed if self.typed is None or not pa.types.is_nested(self.typed) else tree_from_arrow(self.typed)
 
 
-# ---- writing
-
-
 def storage_type(tree: TypeTree, layout: Layout) -> pa.StructType:
     """Return the canonical storage struct of a schema in a layout.
 
@@ -193,9 +190,6 @@ def _group_type(tree: TypeTree, layout: Layout) -> pa.DataType:
     if typed is not None:
         columns.append(pa.field("typed_value" if is_final else name, typed))
     return pa.struct(columns[::-1] if layout == "draft-paths" else columns)
-
-
-# ---- reading
 
 
 @lru_cache(maxsize=64)
@@ -331,9 +325,6 @@ def _name(group: ColumnGroup) -> str:
 
 def _refuse(message: str, path: VariantPath, reason: str) -> SchemaError:
     return SchemaError(message, reason=reason, path=str(path))
-
-
-# ---- logical Arrow types
 
 
 def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:

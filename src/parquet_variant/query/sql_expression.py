@@ -163,6 +163,7 @@ _REMEDIES = {
     "must appear in the GROUP BY": "add it to GROUP BY, or write GROUP BY ALL",
     "cannot contain window functions": "write the condition in QUALIFY",
     "Window functions are not supported here": "write OVER (…) after the function",
+    r'at or near "FOR"|support time travel': "a version is chosen by pv.open(…, version=0), or variant query --version",
     "extract specifier": "use year, quarter, month, week, day, hour, minute, second or dow",
     r"^date_?(trunc|part) does not accept (?!VARCHAR)": "the unit comes first, as in date_trunc('month', x)",
     r"^date_?(diff|sub) does not accept (?!VARCHAR|.*,.*,)": "the unit comes first, as in date_diff('day', start, end)",
