@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.io import engine as module
-from parquet_variant.io.engine import ShownProgress
+from parquet_variant.io import parallel as module
+from parquet_variant.io.parallel import ShownProgress
 
 
 def test_a_quick_command_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.sources.chunks import open_chunks
 from parquet_variant.ingestion.sources.input_files import InputFile, decompressed, find_input_files
 from parquet_variant.ingestion.sources.splits import plan_splits
-from parquet_variant.io.engine import Engine, ThreadEngine
+from parquet_variant.io.parallel import Engine, ThreadEngine
 
 NDJSON = b'{"a": 1}\n\n{"b": "x\\ny"}\n[3]\n  \n"last"'
 

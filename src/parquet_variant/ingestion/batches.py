@@ -32,8 +32,7 @@ from parquet_variant.ingestion.result import BadRecord, ReadCounts
 from parquet_variant.ingestion.sources import chunks
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.table_sources import open_rows, parse_strings, with_parsed_columns
-from parquet_variant.io.engine import check_interrupted, report_read
-from parquet_variant.io.parallel import grouped, in_order
+from parquet_variant.io.parallel import check_interrupted, grouped, in_order, report_read
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.support.records import Record

@@ -1,6 +1,6 @@
 """`pv.ingest`, `pv.profile`, `pv.infer` and `pv.read_json`: the public operations on JSON files in this process.
 
-`request` checks the options, `job` runs the steps and `io.engine` runs the tasks in threads. `spark.operations.write`
+`request` checks the options, `job` runs the steps and `io.parallel` runs the tasks in threads. `spark.operations.write`
 is the same operation on Spark.
 """
 
@@ -28,8 +28,8 @@ from parquet_variant.ingestion.key_columns import KeyColumns
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.task import string_types
-from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import path_texts
+from parquet_variant.io.parallel import Progress, ThreadEngine
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.options import InputFormat, OutputFormat, with_keywords

@@ -1,6 +1,6 @@
 """`IngestJob`: the steps of an ingest (plan, infer, write, commit), which are the same on every engine.
 
-A job that fails leaves nothing behind. `request` checks the options, an engine (`io.engine`, `spark.engine`) runs the
+A job that fails leaves nothing behind. `request` checks the options, an engine (`io.parallel`, `spark.engine`) runs the
 tasks, `task` is the work of one task, `destination` writes and commits the files, and `inference` infers the schema.
 """
 
@@ -38,8 +38,7 @@ from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, plan_splits
-from parquet_variant.io.engine import Engine
-from parquet_variant.io.parallel import grouped
+from parquet_variant.io.parallel import Engine, grouped
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.support.records import Record

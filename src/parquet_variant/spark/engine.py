@@ -21,7 +21,7 @@ from pyspark.sql.types import StringType, StructType, VariantType
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.io.engine import Progress, ReportTasks, ThreadEngine, shown
+from parquet_variant.io.parallel import Progress, ReportTasks, ThreadEngine, shown
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors

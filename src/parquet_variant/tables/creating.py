@@ -15,7 +15,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import bad_option, check_choice, strings_of
 from parquet_variant.files.parquet.writing.conform import WriterKeywords
 from parquet_variant.files.vortex.paths import vortex_files
-from parquet_variant.io.engine import Engine
+from parquet_variant.io.parallel import Engine
 from parquet_variant.ops.interop.tables import with_variant_columns
 from parquet_variant.support.lazy_names import has_method, registered_method
 from parquet_variant.support.options import AnyLayout, OutputFormat, TableMode, VortexLayout

@@ -20,7 +20,7 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_ta
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, TableError, VariantError, check_mapping
 from parquet_variant.files.parquet.format.files import ParquetSource, open_file
-from parquet_variant.io.engine import Engine
+from parquet_variant.io.parallel import Engine
 from parquet_variant.layouts.layout import tree_of_schema
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import TypeTree, common_numeric

@@ -16,7 +16,7 @@ from typer import Argument, BadParameter, Option
 from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import open_table, read_catalog, spark_session
 from parquet_variant.cli.output import print_result
-from parquet_variant.io.engine import ShownProgress
+from parquet_variant.io.parallel import ShownProgress
 from parquet_variant.support.options import AnyLayout, FileMode, OnConflict, OutputFormat, PublishFormat
 from parquet_variant.support.records import counted, human_bytes
 

@@ -14,7 +14,7 @@ from typer import Argument, BadParameter, Option
 from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
 from parquet_variant.cli.output import one_line, print_result, report_warning
-from parquet_variant.io.engine import ShownProgress
+from parquet_variant.io.parallel import ShownProgress
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.options import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.records import counted
@@ -141,8 +141,8 @@ def ingest(
     """Read JSON and write it shredded: all rows, or nothing."""
     from parquet_variant.ingestion.job import IngestJob
     from parquet_variant.ingestion.request import IngestRequest
-    from parquet_variant.io.engine import ThreadEngine
     from parquet_variant.io.filesystems import absolute
+    from parquet_variant.io.parallel import ThreadEngine
     from parquet_variant.tables.creating import format_of_destination
 
     mode = "append" if only_new and mode == "error" else mode

@@ -18,7 +18,7 @@ from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import data_files, open_table, with_stdin
 from parquet_variant.cli.output import DATA_PROBLEM, print_grid, print_json, print_result
 from parquet_variant.errors import VariantError
-from parquet_variant.io.engine import ShownProgress
+from parquet_variant.io.parallel import ShownProgress
 from parquet_variant.support.options import PathOrder
 from parquet_variant.support.records import counted, human_bytes
 

@@ -20,7 +20,7 @@ from parquet_variant.cli.options.common import AsJson, Catalog, Column, JsonOpti
 from parquet_variant.cli.options.sources import open_table, with_stdin
 from parquet_variant.cli.output import DATA_PROBLEM, USAGE_PROBLEM, print_result, report_failure
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.io.engine import ShownProgress
+from parquet_variant.io.parallel import ShownProgress
 from parquet_variant.support.options import ContractFormat, ContractLevel, ReportFormat
 from parquet_variant.support.records import Record
 

@@ -20,7 +20,7 @@ from parquet_variant.cli.options import common
 from parquet_variant.cli.options.sources import open_table, queryable, spark_session
 from parquet_variant.cli.output import print_grid, print_json, print_json_rows, print_result, report_warning
 from parquet_variant.errors import VariantError
-from parquet_variant.io.engine import ShownProgress
+from parquet_variant.io.parallel import ShownProgress
 from parquet_variant.support.options import SqlEngine
 from parquet_variant.support.records import Record, counted
 

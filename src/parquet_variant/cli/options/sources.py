@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parquet_variant.io.engine import ShownProgress
+    from parquet_variant.io.parallel import ShownProgress
     from parquet_variant.tables.table.table import Table
 
 

@@ -38,8 +38,8 @@ from parquet_variant.files.vortex.writer import VortexColumn, VortexFileInfo, ch
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.directories import VORTEX_SUFFIX
-from parquet_variant.io.engine import Engine, ThreadEngine, check_interrupted
 from parquet_variant.io.filesystems import filesystem_of, path_text
+from parquet_variant.io.parallel import Engine, ThreadEngine, check_interrupted
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support.options import AnyLayout, FileMode, Layout, OnConflict, VortexLayout

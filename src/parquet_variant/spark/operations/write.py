@@ -25,8 +25,8 @@ from parquet_variant.ingestion.destinations.iceberg import table_location
 from parquet_variant.ingestion.job import IngestJob
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, json_columns_and_paths
 from parquet_variant.ingestion.result import IngestResult
-from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
+from parquet_variant.io.parallel import Progress
 from parquet_variant.io.staging import check_mode, staging_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.spark.engine import SparkEngine, choose_column, merged_batches

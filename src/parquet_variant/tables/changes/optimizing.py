@@ -22,8 +22,8 @@ from parquet_variant.files.parquet.operations.annotate import FooterChange, Path
 from parquet_variant.files.parquet.operations.rewrite import OptimizeResult, pack_files
 from parquet_variant.inference.infer import ShreddedRows, find_drift_of_files
 from parquet_variant.inference.profile import Profile
-from parquet_variant.io.engine import Engine, ThreadEngine
 from parquet_variant.io.filesystems import read_errors, write_errors
+from parquet_variant.io.parallel import Engine, ThreadEngine
 from parquet_variant.layouts.layout import find_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, TableChange

@@ -19,7 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError
-from parquet_variant.io.engine import Engine
+from parquet_variant.io.parallel import Engine
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.selection import Selected, TableFacts

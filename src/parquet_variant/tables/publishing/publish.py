@@ -40,8 +40,8 @@ from parquet_variant.io.directories import (
     partition_texts,
     typed_partitions,
 )
-from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.filesystems import path_text
+from parquet_variant.io.parallel import ThreadEngine
 from parquet_variant.io.staging import recover
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.options import PublishFormat

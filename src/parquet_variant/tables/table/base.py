@@ -21,8 +21,8 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, bad_option, check_choice, check_session, without_secrets
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.commit_journal import of_current_files
-from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.filesystems import absolute, path_text
+from parquet_variant.io.parallel import ThreadEngine
 from parquet_variant.support.lazy_names import has_method, registered_method
 from parquet_variant.support.options import Errors, InputFormat, OnConflict, OnError, OnInexact, SqlEngine
 from parquet_variant.support.records import Record

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import bad_option, check_choice, strings_of
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
-from parquet_variant.io.engine import Progress
+from parquet_variant.io.parallel import Progress
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.row_input import Batch, ChangeOptions, SchemaOption, rows_by_column
 from parquet_variant.tables.table.reporting import ReportingMethods

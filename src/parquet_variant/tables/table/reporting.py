@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.writing.conform import FileKeywords
-from parquet_variant.io.engine import Progress
+from parquet_variant.io.parallel import Progress
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.options import AnyLayout, ContractLevel, FileMode, OnConflict

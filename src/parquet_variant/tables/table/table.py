@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import bad_option
 from parquet_variant.files.parquet.writing.conform import FileKeywords
-from parquet_variant.io.engine import Progress
+from parquet_variant.io.parallel import Progress
 from parquet_variant.ops.interop.display import Records, html_table
 from parquet_variant.tables.commits import CommitResult
 from parquet_variant.tables.row_input import SchemaOption

@@ -3,7 +3,7 @@ re-shred files where that saves space.
 
 Owns the choice of files, the form of each Variant, and replacing files, for `optimize` in any file format. Leaves
 writing to `writing.writer`, the judgement of the old schema to `inference.infer`, staging to `io.staging`, and running
-tasks to `io.engine`.
+tasks to `io.parallel`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.commit_journal import Journal, visible_files
 from parquet_variant.io.directories import data_file_names, partition_texts, types_to_declare
-from parquet_variant.io.engine import Engine, ThreadEngine, check_interrupted
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
-from parquet_variant.io.parallel import grouped, in_order
+from parquet_variant.io.parallel import Engine, ThreadEngine, check_interrupted, grouped, in_order
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, check_target, recover, staged_job
 from parquet_variant.io.temporaries import keep_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

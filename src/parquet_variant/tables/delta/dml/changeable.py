@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError, check_choice
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.io.engine import ThreadEngine
+from parquet_variant.io.parallel import ThreadEngine
 from parquet_variant.io.staging import is_kept
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.support.options import Mode

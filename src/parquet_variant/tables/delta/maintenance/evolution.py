@@ -20,7 +20,7 @@ import pyarrow as pa
 from parquet_variant.errors import DeltaError, TableError, check_count
 from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
 from parquet_variant.io.directories import ICEBERG_METADATA, is_inside, table_directories
-from parquet_variant.io.engine import Engine
+from parquet_variant.io.parallel import Engine
 from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.tables import schema as shared

@@ -15,7 +15,7 @@ import numpy as np
 
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
-from parquet_variant.io.engine import Engine
+from parquet_variant.io.parallel import Engine
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.records import Record, cached_property
