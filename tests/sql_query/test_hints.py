@@ -82,3 +82,11 @@ def test_keys_with_several_dots_and_versions_in_sql_have_a_remedy() -> None:
     for clause in ("VERSION AS OF 0", "AT (VERSION => 0)"):
         with pytest.raises(pv.VariantError, match=r"pv.open\(…, version=0\), or variant query --version"):
             pv.sql(f"SELECT count(*) FROM t {clause}", t=rows)
+
+
+def test_date_format_refuses_the_letters_of_strftime() -> None:
+    rows = pv.parse_json(['{"ts": "2026-01-06T00:00:00Z"}'])
+    with pytest.raises(pv.VariantError, match="write strftime"):
+        pv.sql("SELECT date_format(v:ts, '%Y-%m') FROM t", t=rows)
+    query = "SELECT date_format(v:ts, 'yyyy-MM') AS d, strftime(v:ts::timestamp, '%Y-%m') AS s FROM t"
+    assert pv.sql(query, t=rows).to_pylist() == [{"d": "2026-01", "s": "2026-01"}]

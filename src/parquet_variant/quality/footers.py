@@ -146,9 +146,6 @@ def _path_facts(group: ShreddedGroup, facts: FileFacts) -> PathFacts:
     return PathFacts(group, typed, elements, text_bytes, stored, bool(filled), tuple(open_groups))
 
 
-# ---- values in ``value`` columns
-
-
 class PathValues(NamedTuple):
     """Values at one path (the root for whole rows), and their rows in the file."""
 
@@ -185,9 +182,6 @@ def read_residuals(facts: VariantFacts, paths: Collection[VariantPath]) -> Itera
                 rows, values = rows[np.asarray(values.is_valid())], values.drop_null()
                 storage = pa.StructArray.from_arrays([names.take(pa.array(rows)), values], ["metadata", "value"])
                 yield PathValues(path, VariantArray(storage), rows + first_row, facts.file.name)
-
-
-# ---- samples of rows
 
 
 class RowSample(Record, frozen=False):

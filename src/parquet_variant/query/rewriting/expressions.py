@@ -185,6 +185,12 @@ class ExpressionRewriter(ComparisonRewriter):
         negation = "NOT " if node.args.get("negate") else ""
         return self.expanded(node, f"(_0 = _1) IS {negation}TRUE", node.this, node.expression)
 
+    def _read_date_format(self, node: exp.Expr, _: str) -> None:
+        """Refuse the letters of strftime in date_format, which returns them unchanged."""
+        if "%%" in node.text("format"):
+            text = node.text("format").replace("%%", "%")
+            raise SqlError(f"date_format takes letters such as 'yyyy-MM-dd': write strftime(x::timestamp, '{text}')")
+
     def _read_macro(self, node: exp.Expr, name: str) -> Value | None:
         """Rewrite a function that is written as other SQL."""
         arguments, template = node.expressions, MACROS[name]
@@ -405,6 +411,7 @@ _READERS: dict[Any, _Reader] = {
 _DUCKDB_READERS: dict[Any, _Reader] = {
     **assign(_R.read_comparison, nodes=COMPARISONS),
     exp.Is: _R._read_truth,
+    exp.TimeToStr: _R._read_date_format,
     **assign(_R._read_macro, " ".join(MACROS)),
     **assign(_R._read_function_of_variant, " ".join([*OF_ONE_VARIANT, *_EXTRACTS]), [exp.ArraySize]),
     **assign(_R._read_function_of_variant, "variant_contains variant_exists to_json typeof"),

@@ -141,9 +141,6 @@ def _source_of(
     return ParquetFilesSource(table, options)
 
 
-# ---- directories of files
-
-
 _METADATA = "metadata/"
 
 
@@ -248,9 +245,6 @@ def parquet_files(storage: Storage) -> list[StorageFile]:
     hidden = hidden_files(filesystem, [posixpath.join(root, name) for name in files])
     names = [name for name in files if not name.startswith(_METADATA) and posixpath.join(root, name) not in hidden]
     return [files[name] for name in data_file_names(names, PARQUET_SUFFIXES, storage.uri)]
-
-
-# ---- the schema of a directory
 
 
 class _UnionOfColumns:

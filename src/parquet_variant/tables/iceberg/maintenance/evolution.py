@@ -56,9 +56,6 @@ def _operation(
     return operation
 
 
-# ---- branches and tags
-
-
 @_operation(reference=1)
 def make_reference(
     metadata: TableMetadata,
@@ -136,9 +133,6 @@ def fast_forward(metadata: TableMetadata, name: str, to: str) -> updates.TableCh
         raise IcebergError(f"{name!r} has commits that {to!r} does not have: merge them first", reason="bad-argument")
     moved = updates.set_reference(name, replace(references[name], snapshot_id=target))
     return updates.TableChange([moved], updates.requires(metadata, refs=(name, to)))
-
-
-# ---- columns
 
 
 @_operation()
@@ -316,9 +310,6 @@ def _refuse_used(metadata: TableMetadata, f: shared.Field, name: str) -> None:
         raise IcebergError(problem, reason="bad-schema")
     if inside & set(metadata.schema.identifier_ids):
         raise IcebergError(f"column {name!r} identifies rows of the table", reason="bad-schema")
-
-
-# ---- partitioning, sort order, properties and version
 
 
 @_operation()

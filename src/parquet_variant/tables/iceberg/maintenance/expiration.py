@@ -105,7 +105,8 @@ def expire_snapshots(
 def check_deletable(metadata: TableMetadata) -> None:
     """Refuse to delete files of a table that shares them. Raises `IcebergError`: reason ``"bad-property"``."""
     if metadata.properties.get(_ENABLED, "true").lower() == "false":
-        problem = f"the table property {_ENABLED} is false: its files may belong to other tables, too"
+        remedy = "delete files with the table that it was published from"
+        problem = f"the table property {_ENABLED} is false, since other tables may have its files: {remedy}"
         raise IcebergError(problem, reason="bad-property")
 
 
