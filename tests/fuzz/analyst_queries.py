@@ -343,7 +343,42 @@ class Analyst:
             "SELECT t.*, 1 AS one FROM (SELECT @t.id AS i, @t.n AS n FROM t) t WHERE n > 2",
         )  # fmt: skip
 
+    def shapes(self) -> str:
+        x, c, agg = self.number("t"), self.condition("t"), self.aggregate("t")
+        return self.of(
+            f"WITH q AS (SELECT @t.id AS i, {x} AS x FROM t), q2 AS (WITH q AS (SELECT i, x FROM q WHERE i > 3) FROM q) SELECT q2.i, q.x FROM q JOIN q2 ON q.i = q2.i",
+            "SELECT @a.id AS i, @b.id AS j FROM t a ASOF LEFT JOIN u b ON @a.k = @b.k AND @a.n >= @b.n AND @b.n IS NOT NULL WHERE @a.id < 0",
+            f"SELECT @t.k AS k, @t.b AS b, {agg} AS x FROM t GROUP BY 1, 2 ORDER BY ALL",
+            f"SELECT * EXCLUDE (y) FROM (SELECT @t.id AS i, {x} AS x, @t.k AS y FROM t WHERE {c})",
+            f"SELECT * REPLACE (x + 1 AS x) FROM (SELECT @t.id AS i, @t.n AS x FROM t WHERE {c})",
+            "SELECT * RENAME (x AS z) FROM (SELECT @t.id AS i, @t.n AS x FROM t)",
+            "SELECT min(COLUMNS(*)) FROM (SELECT @t.id + 0 AS i, -@t.n AS n, @t.k || '!' AS k FROM t)",
+            "SELECT COLUMNS('^n') + 1 FROM (SELECT @t.id + 0 AS i, -@t.n AS n, -@t.p AS n2 FROM t)",
+            f"SELECT e.x.a AS a, e.x.b AS b FROM t, unnest([{{'a': @t.n + 0, 'b': @t.k}}, {{'a': -@t.p, 'b': 'x'}}]) AS e(x) WHERE {c}",
+            f"SELECT @t.k AS k, string_agg(DISTINCT @t.q, '|' ORDER BY @t.q DESC) AS s FROM t WHERE {c} GROUP BY ALL HAVING s IS NOT NULL",
+            "SELECT list_transform(@t.l, (e, i) -> e * i + coalesce(@t.n, 0)) AS x, list_filter(@t.s, e -> e > @t.k) AS y FROM t",
+            "SELECT i, k FROM (SELECT @t.id AS i, @t.k AS k FROM t) q WHERE k = ANY (SELECT @u.k FROM u) AND i >= ALL (SELECT @u.id - 30 FROM u)",
+            'SELECT "a.b", "A.B x" FROM (SELECT @t.n AS "a.b", @t.k AS "A.B x" FROM t) WHERE "a.b" > 1',
+            "SELECT @t.k AS k, @t.b AS b, grouping_id(@t.k, @t.b) AS g, count(*) AS c FROM t GROUP BY GROUPING SETS ((@t.k), (@t.k, @t.b), ())",
+            "SELECT @t.id AS i, sum(@t.n) OVER (ORDER BY @t.id RANGE BETWEEN 3 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW) AS s FROM t",
+            "SELECT @t.id AS i, count(*) OVER (PARTITION BY @t.k ORDER BY @t.id GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS s FROM t",
+            "SELECT @t.id AS i, lag(@t.k, 1, @t.q) OVER (ORDER BY @t.id) AS x, lead(@t.n, 2, -1.5) OVER (ORDER BY @t.id) IS NULL AS y FROM t",
+            f"SELECT MAP {{'n': @t.n, 'p': @t.p}}['p'] AS x, map([@t.k], [@t.n]) AS m, MAP {{'k': @t.k}}['k'] || '!' AS y FROM t WHERE @t.k IS NOT NULL AND {c}",
+            "WITH RECURSIVE w AS (SELECT @t.id + 0 AS i, -@t.n AS n FROM t WHERE @t.id = 0 UNION ALL SELECT @t.id + 0, -@t.n FROM w JOIN t ON @t.id = w.i + 7) SELECT i, sum(n) OVER (ORDER BY i) AS s FROM w",
+            f"SELECT {self.key('q')} AS g, {self.aggregate('q')} AS x FROM (FROM t UNION ALL FROM u) q WHERE {self.condition('q')} GROUP BY g",
+            f"SELECT {self.items(lambda: self.any_value('q'))} FROM (SELECT * FROM t UNION ALL BY NAME SELECT * FROM u) q WHERE @q.id < 5",
+            "SELECT @t.id AS i, (SELECT string_agg(e.x, '+' ORDER BY e.x) FROM unnest(@t.s) AS e(x) WHERE e.x <> @t.k) AS x FROM t",
+            f"SELECT @t.id AS i FROM t WHERE ({x}, @t.b) IN (SELECT ({self.number('u')}), @u.b FROM u)",
+            "SELECT @t.id AS i, CASE WHEN EXISTS (SELECT 1 FROM u WHERE @u.n = @t.n) THEN @t.k ELSE @t.q END AS x FROM t ORDER BY ALL DESC LIMIT 9",
+            f"SELECT first_value(@t.k) OVER w AS a, {self.of('cume_dist', 'percent_rank')}() OVER w AS b FROM t WINDOW w AS (PARTITION BY @t.b ORDER BY @t.id)",
+            "SELECT i, max(x) AS m FROM (SELECT @t.k AS i, unnest(@t.l || [@t.n, @t.p]) AS x FROM t) GROUP BY i HAVING max(x) > (SELECT avg(@u.n) FROM u WHERE @u.n < 100)",
+            "SELECT @a.id AS i, @b.id AS j, @c.id AS k FROM t a JOIN u b ON @a.n = @b.n LEFT JOIN t c ON @c.p = @b.p AND @c.id < @a.id WHERE @a.id < 20",
+            f"SELECT count(*) AS c FROM (SELECT DISTINCT ON (@t.k) @t.id AS i, {x} AS x FROM t ORDER BY @t.k, @t.id)",
+            "SELECT @t.k AS k, list(@t.q ORDER BY @t.n NULLS FIRST, @t.id) FILTER (@t.b) AS l FROM t GROUP BY k",
+        )  # fmt: skip
+
     KINDS = (
         plain, with_windows, qualified, joined, joined, grouped, grouped, totals, ctes, ctes, whole_rows, set_operation,
         correlated, pivoted, lists, unnested, with_parameters, others, others,
+        shapes, shapes,
     )  # fmt: skip

@@ -69,6 +69,7 @@ class Sources:
     def expected(self, query: str, params: list[Any]) -> list[str]:
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
+            connection.execute("SET lambda_syntax = 'ENABLE_SINGLE_ARROW'")  # which pv.sql takes, too
             for name, table in self.plain.items():
                 connection.register(name, table)
             return answer(connection.sql(query, params=params or None).to_arrow_table())

@@ -81,6 +81,18 @@ def test_a_subquery_has_the_type_in_the_result() -> None:
         assert pv.sql(query, t=_SAME, m=_MIXED).to_pylist() == expected, query
 
 
+def test_lists_rows_and_correlated_paths_have_one_type() -> None:
+    rows = pv.parse_json(['{"n": 1, "k": "a", "l": ["a", "b"]}', '{"n": 2, "k": "b", "l": ["a"]}'])
+    for query, expected in {
+        "SELECT (SELECT max(e.x) FROM unnest(t.v:l::array<string>) e(x) WHERE e.x <> t.v:k) FROM t": ["b", "a"],
+        "SELECT (SELECT max(x) FROM unnest(v:l::array<string>) e(x) WHERE x <> v:k) FROM t": ["b", "a"],
+        "SELECT v:n FROM t WHERE (v:n, v:k) IN (SELECT u.v:n, u.v:k FROM t u WHERE u.v:n > 1)": [2],
+        "SELECT [{'a': v:n, 'b': v:k}, {'a': 7, 'b': 'z'}][1].a + 1 FROM t": [2, 3],
+        "SELECT [0] || [v:n] || [9] FROM t": [[0, 1, 9], [0, 2, 9]],
+    }.items():
+        assert sorted(pv.sql(query, t=rows).to_arrow().column(0).to_pylist(), key=str) == sorted(expected, key=str)
+
+
 def test_numbers_in_order_by_name_variants() -> None:
     for query in (
         "SELECT v:n FROM t UNION ALL SELECT v:n FROM t ORDER BY 1 DESC",

@@ -120,8 +120,6 @@ class _Comparison:
         compared = (compare(old, new, self.thresholds.factor) for compare in (_range, _cardinality, _length))
         yield from filter(None, compared)
 
-    # ---- paths on one side
-
     def _one_sided(self, path: VariantPath, old: PathSummary | None, new: PathSummary | None) -> Finding | None:
         present, other = (new, self.before) if old is None else (old, self.after)
         assert present is not None
@@ -143,8 +141,6 @@ class _Comparison:
         if old is None:
             text += f", as {type_shares(present.types)}"
         return Finding(path, change, present.count, old, new, evidence, text)
-
-    # ---- types
 
     def _types(self, old: PathSummary, new: PathSummary) -> Finding | None:
         old_types, new_types = _comparable_types(old.types, new.types)

@@ -148,8 +148,8 @@ class NestedRewriter(PathRewriter):
 
     def read_joined_lists(self, node: exp.Expr, _: str) -> Value | None:
         """Rewrite ``list || list``; None for text."""
-        kind = self.expression(node.this).kind
-        if kind is None or not (pa.types.is_list(kind) or pa.types.is_map(kind)):
+        kinds = [self.expression(side).kind for side in (node.this, node.expression)]
+        if not any(kind is not None and (pa.types.is_list(kind) or pa.types.is_map(kind)) for kind in kinds):
             return None
         around = lambda sides: self.rebuild(node, this=sides[0], expression=sides[1])  # noqa: E731
         return made_of(self.unify(node, [node.this, node.expression]), node, around, common_type)
@@ -301,6 +301,9 @@ class NestedRewriter(PathRewriter):
                 return typed
             values = [value if isinstance(value.source, exp.Null) else self.as_variant(value) for value in values]
         if any(kind != other for kind, other in pairwise(_kinds_of(values))):
+            forms = [value if value.kind is None else value.typed() for value in values]
+            if None not in forms:  # lists and structs, which the engine gives one type
+                return [form for form in forms if form is not None]
             raise SqlError(f"{self.text(node)} mixes a Variant with other values: cast the Variant, as in ::string")
         return values
 

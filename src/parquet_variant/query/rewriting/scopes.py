@@ -217,8 +217,11 @@ class Scope(Record, frozen=False):
 
         Raises `SqlError` if a dot follows a Variant.
         """
-        hit = self._resolve_here(tuple(part.name for part in column.parts))
-        return self.outer.resolve(column) if hit is None and self.outer is not None and not self.is_open else hit
+        first, *further = (part.name for part in column.parts)
+        hit = self._resolve_here((first, *further))
+        # A name behind that of a table outside is not a column that only the engine knows.
+        is_inside = self.is_open and (not further or first.lower() in [r.alias.lower() for r in self.visible()])
+        return self.outer.resolve(column) if hit is None and self.outer is not None and not is_inside else hit
 
     def _resolve_here(self, parts: tuple[str, ...]) -> ResolvedColumn | None:
         if len(parts) > 1:  # a qualified column goes before a field of a column, as in DuckDB and Spark

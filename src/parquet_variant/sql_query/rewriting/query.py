@@ -120,6 +120,9 @@ class Rewritten(QueryContext):
         rewritten, outputs = self._query(node, scope, recursive)
         if clause is not None:
             rewritten.set("with_", clause)
+        if isinstance(node.parent, exp.In) and len(outputs or ()) > 1 and self.engine == "duckdb":
+            typed, outputs = typed_result(rewritten, outputs, ExpressionRewriter(self, scope).cast_to)
+            rewritten = typed if typed is rewritten else exp.Subquery(this=typed)
         return rewritten, outputs
 
     def _query(self, node: exp.Expr, scope: Scope, recursive: exp.CTE | None) -> tuple[exp.Expr, Outputs]:
@@ -340,7 +343,8 @@ class Rewritten(QueryContext):
         if call.name.lower().startswith("variant_explode"):
             columns = [OutputColumn("pos"), OutputColumn("key"), OutputColumn("value", VARIANT_STORAGE)]
         outputs = rename_outputs(columns, node.args.get("alias"))
-        scope.relations.append(Relation(node.alias_or_name, outputs or (), is_open=True))
+        is_named = isinstance(call, exp.Unnest) and len(node.alias_column_names) == len(call.expressions)
+        scope.relations.append(Relation(node.alias_or_name, outputs or (), is_open=not is_named))
         return rewritten
 
     def _table(self, node: exp.Table, scope: Scope) -> exp.Expr:
