@@ -42,3 +42,32 @@ def test_the_error_for_a_list_of_several_types_names_the_argument(tmp_path):
 def test_equal_names_in_a_data_frame_are_an_error(tmp_path, names):
     with pytest.raises(pv.VariantError, match="duplicate column names"):
         pv.write(tmp_path / "a.parquet", pd.DataFrame([[1, 2]], columns=names))
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg", "vortex"])
+def test_variants_inside_other_types_are_written_as_variants_and_are_objects_in_rows(tmp_path, format):
+    # pyarrow drops the marks of the arrays.
+    values = pa.array(pv.parse_json(['{"a": 1}', "[1, {}]", None, '"x"']))
+    keys = pa.array(["k", "l", "m", "n"])
+    offsets = pa.array([0, 2, None, 4], pa.int32())
+    rows = pa.table(
+        {
+            "id": [1, 2, 3],
+            "s": pa.StructArray.from_arrays(
+                [values[:3], pa.array([1, 2, 3])], ["v", "n"], mask=pa.array([False, True, False])
+            ),
+            "l": pa.ListArray.from_arrays(offsets, values),
+            "m": pa.MapArray.from_arrays(offsets, keys, values),
+        }
+    )
+    expected = [
+        {"id": 1, "s": {"v": {"a": 1}, "n": 1}, "l": [{"a": 1}, [1, {}]], "m": [("k", {"a": 1}), ("l", [1, {}])]},
+        {"id": 2, "s": None, "l": [None, "x"], "m": [("m", None), ("n", "x")]},
+        {"id": 3, "s": {"v": None, "n": 3}, "l": None, "m": None},
+    ]
+    pv.write(tmp_path / "t", rows, format=format)
+    assert pv.open(tmp_path / "t").scan().to_pylist() == expected
+    assert pv.open(tmp_path / "t").scan(where="id > 1").to_pylist() == expected[1:]
+    query = "SELECT id, s.v:a::int AS a, l[2]::string AS x FROM t ORDER BY id"
+    found = pv.sql(query, t=tmp_path / "t").to_pylist()
+    assert found == [{"id": 1, "a": 1, "x": "[1,{}]"}, {"id": 2, "a": None, "x": "x"}, {"id": 3, "a": None, "x": None}]

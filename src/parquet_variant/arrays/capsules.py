@@ -362,7 +362,7 @@ def is_variant_field(field: pa.Field) -> bool:
 def with_marks(field: pa.Field, is_variant: Callable[[pa.DataType], bool]) -> pa.Field:
     """Return a field in which Variants, at any depth, are marked by the Arrow extension; `is_variant`: their types."""
     if is_variant(field.type):
-        return field.with_metadata(EXTENSION_METADATA)
+        return field.with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
     return field.with_type(forms.with_fields(field.type, partial(with_marks, is_variant=is_variant)))
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from itertools import islice, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_ta
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.ops.conversions import cast_to_variant
+from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.types import forms
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -186,11 +188,8 @@ def _stored_column(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, 
     marked = capsules.with_extension(field)  # Spark's marks, nested ones too
     if marked is not field:
         field, column = marked, forms.chunks_in_form(column, marked.type, _with_extension)
-    # pyarrow drops the mark of a `VariantArray`: only its columns are structs with metadata in a dictionary.
-    at = field.type.get_field_index("metadata") if pa.types.is_struct(field.type) else -1
-    is_exported = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
-    if is_exported and capsules.is_storage(field.type) and not capsules.is_variant_field(field):
-        field = field.with_metadata({**(field.metadata or {}), **capsules.EXTENSION_METADATA})
+    if any(_is_exported(kind) for kind, _ in forms.nested_types(field.type)):
+        field = capsules.with_marks(field, _is_exported)
     kind, column = forms.plain_form(field.type, stored=True), forms.without_null_entries(column)
     if kind == field.type:
         return field, column
@@ -199,6 +198,12 @@ def _stored_column(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, 
     else:
         column = forms.chunks_in_form(column, kind)
     return field.with_type(column.type), column
+
+
+def _is_exported(kind: pa.DataType) -> bool:
+    """Return whether a type is that of a `VariantArray`, whose mark pyarrow drops; others have plain metadata."""
+    at = kind.get_field_index("metadata") if pa.types.is_struct(kind) else -1
+    return at >= 0 and kind.field(at).type == pa.dictionary(pa.int32(), pa.binary()) and capsules.is_storage(kind)
 
 
 def _with_extension(array: pa.Array, target: pa.DataType) -> pa.Array | None:
@@ -252,9 +257,29 @@ class ArrowResult(ABC):
     def to_pylist(self) -> list[dict[str, Any]]:
         """Return the rows as dicts; Variants are Python objects."""
         table = self.to_arrow()
-        variants = [field.name for field in table.schema if capsules.is_variant_field(field)]
         columns = [
-            (VariantArray.from_arrow(table, name) if name in variants else table[name]).to_pylist()
-            for name in table.column_names
+            [value for chunk in column.chunks for value in _python_values(chunk, field)]
+            for field, column in zip(table.schema, table.columns, strict=True)
         ]
         return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _python_values(array: pa.Array, field: pa.Field) -> list[Any]:
+    """Return the values of an array as Python objects, in which Variants are objects too, at any depth."""
+    types, kind = pa.types, field.type
+    if capsules.is_variant_field(field):
+        return VariantArray(array).to_pylist()
+    if types.is_struct(kind):
+        children = [_python_values(child, part) for child, part in zip(array.flatten(), kind, strict=True)]
+        rows = zip(*children, strict=True) if children else repeat((), len(array))
+        values: Iterable[Any] = (dict(zip(kind.names, row, strict=True)) for row in rows)
+    elif types.is_map(kind):
+        keys, items = forms.entry_lists(array)
+        entries = zip(keys.to_pylist(), _python_values(items, pa.field("", pa.list_(kind.item_field))), strict=True)
+        values = (list(zip(keys or (), of_keys or (), strict=True)) for keys, of_keys in entries)
+    elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        elements = iter(_python_values(array.flatten(), kind.value_field))
+        values = (list(islice(elements, size)) for size in pc.list_value_length(array).fill_null(0).to_pylist())
+    else:
+        return list(array.to_pylist())
+    return [value if is_valid else None for value, is_valid in zip(values, array.is_valid().to_pylist(), strict=True)]
