@@ -393,6 +393,15 @@ def test_a_killed_publication_leaves_the_old_or_the_new_table(
     assert not pv.open(table).publish(target).committed
 
 
+def test_a_negative_number_of_rows_is_counted_again(tmp_path: Path) -> None:
+    pv.write(tmp_path / "t", {"id": [1, 2]}, format="delta")
+    (log,) = (tmp_path / "t/_delta_log").glob("*.json")
+    log.write_text(log.read_text().replace('\\"numRecords\\":2', '\\"numRecords\\":-1'))
+    assert pv.open(tmp_path / "t").snapshot.to_adds(pv.open(tmp_path / "t").snapshot.files)[0].num_records is None
+    pv.open(tmp_path / "t").publish("iceberg", to=tmp_path / "p")
+    assert pv.open(tmp_path / "p", format="iceberg").to_arrow()["id"].to_pylist() == [1, 2]
+
+
 def test_inverted_bounds_are_not_published(tmp_path: Path) -> None:
     """A minimum above the maximum is damaged: readers of the published table must not skip files by it."""
     table = tmp_path / "t"

@@ -463,3 +463,12 @@ def test_relative_paths_are_the_drivers(source, tmp_path, monkeypatch):
     assert pv.open("table", engine=source).scan({"a": ("$.a", "int")}).to_spark(reader="python").count() == 2
     pv.write("copy", pv.open("table", engine=source).scan().to_spark(), schema="a int", sortBy=["$.a"])
     assert pv.open(tmp_path / "copy").read().to_pylist() == [{"a": 1}, {"a": 2}]
+
+
+def test_columns_of_a_scan_are_names_and_arrow_types_as_without_spark(source, tmp_path):
+    pv.write(tmp_path / "t", {"id": [1, 2], "a.b": [3, 4], "v": pv.parse_json(['{"n": 5}', "{}"])}, format="delta")
+    for columns in (["id", "a.b"], "id", {"n": ("$.n", pa.int64())}):
+        frame = pv.open(tmp_path / "t", engine=source).scan(columns, "id < 2").to_spark()
+        assert [row.asDict() for row in frame.collect()] == pv.open(tmp_path / "t").scan(columns, "id < 2").to_pylist()
+    with pytest.raises(VariantError, match="columns is 5"):
+        pv.open(tmp_path / "t", engine=source).scan(5)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, named_variants, variant_places
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import PredicateError, VariantError, strings_of
+from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.ops.interop.tables import rows_of, with_json_as_variants, with_nested_as_variants
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of, joined, renamed
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, TableColumns, read_filter
@@ -92,8 +92,6 @@ def with_common_types(
         if not isinstance(where, str):
             raise
         refusal = error
-    if not isinstance(columns, Mapping):
-        columns = {name: name for name in strings_of("columns", columns)}
     paths = {name: _untyped_path(request) for name, request in columns.items()}
     hidden = set() if predicate is None else columns_of(predicate).difference(columns)
     needs_sql = refusal is not None or any(_untyped_path(name) or ":$" in name for name in hidden)

@@ -88,8 +88,8 @@ def read(
             name: (str(path), "variant") if str(path).startswith("$") and split_type(str(path))[1] is None else path
             for name, path in columns.items()
         }
-    options |= {"columns": None if columns is None else json.dumps(columns), "where": where, "column": column}
-    options |= {"partitionBytes": partition_bytes, "mergeSchema": "true" if merge_schema else None}
+    options |= {"columns": None if columns is None else json.dumps(columns, default=str), "where": where}
+    options |= {"column": column, "partitionBytes": partition_bytes, "mergeSchema": "true" if merge_schema else None}
     options |= {"timeZone": spark.conf.get("spark.sql.session.timeZone")}
     options = {name: value for name, value in options.items() if value is not None}
     ReadOptions.of({**options, "path": source}, stream=False)  # raises before Spark plans the read

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, bad_option, check_choice, check_session, without_secrets
+from parquet_variant.errors import VariantError, bad_option, check_choice, check_session, strings_of, without_secrets
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.io.filesystems import absolute, path_text
@@ -262,6 +262,8 @@ class TableBase:
         {'mag': [5.5]}
         """
         column = column or self._options.column
+        if columns is not None and not isinstance(columns, Mapping):
+            columns = {name: name for name in strings_of("columns", columns)}
         check_choice("errors", errors, get_args(Errors))
         # Formats need not know options that have their default values.
         options = {"skipping": None if skipping else False, "errors": None if errors == "null" else errors}

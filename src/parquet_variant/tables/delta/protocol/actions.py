@@ -196,7 +196,7 @@ class Add(Action):
             rows = parse_json(self.stats).get("numRecords")
         except (ValueError, AttributeError):
             return None
-        return rows if isinstance(rows, int) else None
+        return rows if isinstance(rows, int) and rows >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
