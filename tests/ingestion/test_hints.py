@@ -115,3 +115,16 @@ def test_a_row_of_a_parquet_file_is_not_a_document(tmp_path: Path, capsys: pytes
     for name, hints in (("a.json", 1), ("a.parquet", 0)):
         assert main(["infer", str(tmp_path / name)]) == 0
         assert capsys.readouterr().err.count("--root") == hints
+
+
+def test_the_names_in_paths_are_a_hint_to_keep_the_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for month in ("2026-01", "2026-02"):
+        (tmp_path / f"data/month={month}/a=b").mkdir(parents=True)
+        (tmp_path / f"data/month={month}/a=b/x.ndjson").write_text('{"n": 1}\n')
+    (hint,) = pv.ingest(tmp_path / "data", tmp_path / "out").hints
+    assert hint == "a, month in the sources' paths was not read: file_column= keeps the path of each row"
+    assert pv.ingest(tmp_path / "data", tmp_path / "kept", file_column="file").hints == ()
+    (row,) = pv.sql("SELECT count(*) AS n FROM t WHERE file LIKE '%month=2026-01/%'", tmp_path / "kept").to_pylist()
+    assert row == {"n": 1}
+    assert main(["ingest", str(tmp_path / "data"), str(tmp_path / "cli")]) == 0
+    assert "--file-column keeps the path of each row" in capsys.readouterr().err

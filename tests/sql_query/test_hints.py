@@ -90,3 +90,9 @@ def test_date_format_refuses_the_letters_of_strftime() -> None:
         pv.sql("SELECT date_format(v:ts, '%Y-%m') FROM t", t=rows)
     query = "SELECT date_format(v:ts, 'yyyy-MM') AS d, strftime(v:ts::timestamp, '%Y-%m') AS s FROM t"
     assert pv.sql(query, t=rows).to_pylist() == [{"d": "2026-01", "s": "2026-01"}]
+
+
+def test_two_tables_t_are_refused() -> None:
+    rows = pv.parse_json(["{}"])
+    with pytest.raises(pv.VariantError, match="the second argument is the table t, and t= is another one"):
+        pv.sql("SELECT 1 AS a FROM t", rows, t=rows)

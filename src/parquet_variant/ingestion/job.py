@@ -7,6 +7,7 @@ tasks, `task` is the work of one task, `destination` writes and commits the file
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -246,6 +247,9 @@ class IngestJob:
             findings = written.findings
             yield from findings.notes(self._request)
             yield from task.check_paths(self._request, findings.missing, findings.other_paths)
+        in_paths = chain.from_iterable(re.findall("(?:^|/)([^/=?]+)=[^/]*(?=/)", file.name) for file in self._files)
+        if self._request.file_column is None and (names := sorted({*in_paths} - {*self._request.keys})):
+            yield f"{', '.join(names)} in the sources' paths was not read: file_column= keeps the path of each row"
         if self._has_unknown:
             yield (
                 f"{destination.dest} held rows before its first load with only_new=, and does not remember their "

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table, one_chunk
-from parquet_variant.errors import VariantFileError, check_choice, check_session
+from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_session
 from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.io.parallel import thread_count
@@ -136,6 +136,8 @@ def sql(
     >>> pv.sql("SELECT v:kind::string, max(v:n::int) AS n FROM t GROUP BY kind ORDER BY n", t=events).to_pylist()
     [{'kind': 'a', 'n': 2}, {'kind': 'b', 'n': 5}]
     """
+    if source is not None and "t" in tables:
+        raise bad_option("the second argument is the table t, and t= is another one: leave out one of the two")
     tables = tables if source is None else {"t": source, **tables}
     if engine is not None:
         check_session(engine)
