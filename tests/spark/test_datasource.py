@@ -470,5 +470,8 @@ def test_columns_of_a_scan_are_names_and_arrow_types_as_without_spark(source, tm
     for columns in (["id", "a.b"], "id", {"n": ("$.n", pa.int64())}):
         frame = pv.open(tmp_path / "t", engine=source).scan(columns, "id < 2").to_spark()
         assert [row.asDict() for row in frame.collect()] == pv.open(tmp_path / "t").scan(columns, "id < 2").to_pylist()
+    for where in ([("id", "<", 2), ("$.n:int", "=", 5)], ("id", "in", [1, 7])):
+        frame = pv.open(tmp_path / "t", engine=source).scan("id", where).to_spark()
+        assert frame.count() == len(pv.open(tmp_path / "t").scan("id", where).to_pylist()) == 1
     with pytest.raises(VariantError, match="columns is 5"):
         pv.open(tmp_path / "t", engine=source).scan(5)

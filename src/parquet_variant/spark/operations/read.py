@@ -68,7 +68,7 @@ class ReadPlan:
 def read(
     table: Table,
     columns: Mapping[str, tuple[str, str] | str] | None = None,
-    where: str | None = None,
+    where: Any = None,
     *,
     column: str | None = None,
     partition_bytes: int | None = None,
@@ -79,7 +79,8 @@ def read(
     from parquet_variant.spark.datasource.source import VariantDataSource
 
     check_choice("engine", engine, ("auto", "python", "jvm"))
-    read_filter(where)  # raises before Spark plans the read
+    predicate = read_filter(where)  # raises before Spark plans the read
+    where = where if predicate is None or isinstance(where, str) else predicate_text(predicate)
     spark: SparkSession = table.options.engine
     spark.dataSource.register(VariantDataSource)
     source, options = _data_source_options(table)
