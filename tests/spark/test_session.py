@@ -115,3 +115,5 @@ def test_session_starts_in_a_new_process_without_noise(hidden, tmp_path):
 def test_a_wrong_size_of_memory_is_refused_before_java_starts() -> None:
     with pytest.raises(VariantError, match="memory='x' is not a size of memory: write one such as '2g'"):
         java.local_session(memory="x")
+    with pytest.raises(VariantError, match="memory=2 is not a size of memory"):
+        java.local_session(memory=2)

@@ -189,7 +189,7 @@ class StringTypes(Record):
             if str(kind).lower() not in _TYPE_NAMES:
                 is_number = str(kind).lower().startswith(("decimal", "numeric", "double", "float"))
                 numbers = "number! for strings with numbers, whose type is that of their digits"
-                remedy = numbers if is_number else f"{', '.join(_TYPE_NAMES)}"
+                remedy = numbers if is_number else ", ".join(_TYPE_NAMES)
                 raise VariantError(f"types= has {kind!r} for {path}: use {remedy}", reason="bad-option")
 
     def __bool__(self) -> bool:

@@ -7,7 +7,6 @@ tasks, `task` is the work of one task, `destination` writes and commits the file
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -39,6 +38,7 @@ from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, plan_splits
+from parquet_variant.io.directories import partition_texts
 from parquet_variant.io.parallel import Engine, grouped
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
@@ -247,8 +247,8 @@ class IngestJob:
             findings = written.findings
             yield from findings.notes(self._request)
             yield from task.check_paths(self._request, findings.missing, findings.other_paths)
-        in_paths = chain.from_iterable(re.findall("(?:^|/)([^/=?]+)=[^/]*(?=/)", file.name) for file in self._files)
-        if self._request.file_column is None and (names := sorted({*in_paths} - {*self._request.keys})):
+        in_paths = {name for file in self._files for name in partition_texts(file.name.split("/")[:-1])}
+        if self._request.file_column is None and (names := sorted(in_paths - {*self._request.keys})):
             yield f"{', '.join(names)} in the sources' paths was not read: file_column= keeps the path of each row"
         if self._has_unknown:
             yield (

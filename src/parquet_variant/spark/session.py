@@ -222,7 +222,7 @@ def local_session(
     with optional_libraries("a local Spark session"):
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
-    if re.fullmatch(r"(?i)\d+[kmgt]b?", memory) is None:
+    if re.fullmatch(r"(?i)\d+[kmgt]b?", str(memory)) is None:
         raise bad_option(f"memory={memory!r} is not a size of memory: write one such as '2g' or '512m'")
     active = SparkSession.getActiveSession()
     if active is None:

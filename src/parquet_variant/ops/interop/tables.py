@@ -11,13 +11,14 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from itertools import islice, repeat
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.arrays import capsules
 from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_table
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.ops.conversions import cast_to_variant
@@ -257,29 +258,31 @@ class ArrowResult(ABC):
     def to_pylist(self) -> list[dict[str, Any]]:
         """Return the rows as dicts; Variants are Python objects."""
         table = self.to_arrow()
-        columns = [
-            [value for chunk in column.chunks for value in _python_values(chunk, field)]
-            for field, column in zip(table.schema, table.columns, strict=True)
-        ]
+        columns = [_python_values(column, field) for field, column in zip(table.schema, table.columns, strict=True)]
         return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _python_values(array: pa.Array, field: pa.Field) -> list[Any]:
-    """Return the values of an array as Python objects, in which Variants are objects too, at any depth."""
+def _holds_variants(field: pa.Field) -> bool:
+    children = map(field.type.field, range(field.type.num_fields))
+    return capsules.is_variant_field(field) or any(map(_holds_variants, children))
+
+
+def _python_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> list[Any]:
+    """Return the values of a column as Python objects, in which Variants are objects too, at any depth."""
     types, kind = pa.types, field.type
     if capsules.is_variant_field(field):
-        return VariantArray(array).to_pylist()
+        return VariantArray.from_arrow(column).to_pylist()
+    if not _holds_variants(field):
+        return list(column.to_pylist())
+    array = one_chunk(column)
     if types.is_struct(kind):
         children = [_python_values(child, part) for child, part in zip(array.flatten(), kind, strict=True)]
-        rows = zip(*children, strict=True) if children else repeat((), len(array))
-        values: Iterable[Any] = (dict(zip(kind.names, row, strict=True)) for row in rows)
+        values: Iterable[Any] = (dict(zip(kind.names, row, strict=True)) for row in zip(*children, strict=True))
     elif types.is_map(kind):
         keys, items = forms.entry_lists(array)
         entries = zip(keys.to_pylist(), _python_values(items, pa.field("", pa.list_(kind.item_field))), strict=True)
         values = (list(zip(keys or (), of_keys or (), strict=True)) for keys, of_keys in entries)
-    elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    else:
         elements = iter(_python_values(array.flatten(), kind.value_field))
         values = (list(islice(elements, size)) for size in pc.list_value_length(array).fill_null(0).to_pylist())
-    else:
-        return list(array.to_pylist())
     return [value if is_valid else None for value, is_valid in zip(values, array.is_valid().to_pylist(), strict=True)]

@@ -7,7 +7,7 @@ expressions to `expressions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
@@ -161,22 +161,23 @@ class NestedRewriter(PathRewriter):
             return self.expression(exp.Bracket(this=exp.ToMap(this=entries), expressions=keys))
         if isinstance(node.args.get("keys"), exp.Literal):  # sqlglot keeps only two arguments of Spark's map
             raise SqlError("map takes a list of keys and a list of values: write MAP {'key': value}")
-        is_list = isinstance(node, exp.Map)
-        pairs = [] if is_list else node.this.expressions
-        lists = filter(None, [node.args.get("values")])
-        values = [*map(self.expression, lists), *self.unify(node, [pair.expression for pair in pairs])]
 
-        def around(parts: list[exp.Expr]) -> exp.Expr:
-            if is_list:
-                return self.rebuild(node, **dict(zip(["values"], parts, strict=False)))
+        def map_of(types: Iterable[Kind]) -> Kind:
+            item = common_type(types)
+            return None if item is None else pa.map_(pa.string(), item)
+
+        if isinstance(node, exp.Map):
+            if (values := node.args.get("values")) is None:  # MAP()
+                return value_of(node, self.rebuild(node))
+            with_values = lambda parts: self.rebuild(node, values=parts[0])  # noqa: E731
+            return made_of([self.expression(values)], node, with_values, lambda types: map_of(map(element_of, types)))
+        pairs = node.this.expressions
+
+        def with_entries(parts: list[exp.Expr]) -> exp.Expr:
             entries = [self.rebuild(pair, expression=part) for pair, part in zip(pairs, parts, strict=True)]
             return exp.ToMap(this=exp.Struct(expressions=entries))
 
-        def type_of(types: list[Kind]) -> Kind:
-            item = common_type(map(element_of, types) if is_list else types)
-            return None if item is None else pa.map_(pa.string(), item)
-
-        return made_of(values, node, around, type_of, alike=not is_list)
+        return made_of(self.unify(node, [pair.expression for pair in pairs]), node, with_entries, map_of, alike=True)
 
     def read_list(self, node: exp.Expr, _: str) -> Value:
         """Rewrite a constructor of a list."""

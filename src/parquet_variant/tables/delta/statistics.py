@@ -236,8 +236,10 @@ class StatsTable(Record):
 
     @property
     def num_records(self) -> pa.ChunkedArray:
-        """The rows of each file, deleted ones included; null if unknown."""
-        return self.get("numRecords", ())
+        """The rows of each file, deleted ones included; null if unknown, or negative in the log."""
+        counts = self.get("numRecords", ())
+        zero, unknown = scalar(0, counts.type), scalar(None, counts.type)
+        return pc.if_else(pc.less(counts, zero), unknown, counts)
 
     @cached_property
     def _has_offsets(self) -> pa.Array:

@@ -122,7 +122,7 @@ class DeltaSource(Source):
             metrics.append((f, nulls, *_bounds(stats, fields, f.type)))
         for number, add in enumerate(iter_adds(rows)):
             count = stats.num_records[number].as_py()
-            if count is None or count < 0:
+            if count is None:
                 with FileColumns.opened(self.snapshot, add) as (opened, _):
                     count = opened.rows
             counted: dict[str, Any] = {name: {} for name in METRICS}
