@@ -343,6 +343,12 @@ class TableError(VariantError):
 
     default_reason = "bad-table"
 
+    @classmethod
+    def of_missing_file(cls, description: str, file: str) -> TableError:
+        """Return the error for a missing file, which a vacuum may have removed together with its version."""
+        problem = f"{description} is missing: open the table again if another process removed its version"
+        return cls(problem, reason="missing-file", file=file)
+
 
 class DeltaError(TableError):
     """A Delta table whose log or protocol does not allow what was requested."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
@@ -44,3 +45,12 @@ def test_results_have_one_set_of_methods(tmp_path: Path) -> None:
         assert pv.VariantArray.from_arrow(array.to_arrow()) == rows
         assert array.to_pylist() == _ROWS
         assert len(array.to_polars("v")) == len(array.to_pandas("v")) == 2
+
+
+def test_variants_inside_lists_and_structs_are_objects_in_pandas(tmp_path: Path) -> None:
+    variants = pv.from_python([{"a": 1}, [2], None])
+    rows = {"v": variants, "s": pa.StructArray.from_arrays([pa.array(variants)], ["x"]), "i": [1, 2, 3]}
+    pv.write(tmp_path / "n.parquet", rows)
+    scan = pv.open(tmp_path / "n.parquet").scan(["i", "s"])
+    assert scan.to_pandas().to_dict("list") == {"i": [1, 2, 3], "s": [row["s"] for row in scan.to_pylist()]}
+    assert scan.to_pylist()[0]["s"] == {"x": {"a": 1}}

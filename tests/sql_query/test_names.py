@@ -189,3 +189,14 @@ def test_empty_keys_and_columns_next_to_an_empty_name_can_be_read() -> None:
         found.to_pylist()
     )
     assert found.to_pylist() == [{"k": 2, "x": 5, "y": 5, "z": 6}]
+
+
+def test_a_name_with_nul_is_refused_because_the_engine_would_cut_it(tmp_path: Path) -> None:
+    rows = {"a\0b": [1], "c": [2]}
+    for query in ("SELECT * FROM t", 'SELECT "a\0b" FROM t'):
+        with pytest.raises(VariantError, match="contains NUL"):
+            pv.sql(query, t=rows)
+    assert pv.sql("SELECT c FROM t", t=rows).to_pylist() == [{"c": 2}]
+    pv.write(tmp_path, rows, format="delta")
+    with pytest.raises(VariantError, match="SQL allows no NUL"):
+        pv.open(tmp_path).delete('"a\0b" = 1')

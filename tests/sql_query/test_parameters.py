@@ -68,3 +68,15 @@ def test_parameters_are_pushed_down_and_compared_exactly(tmp_path):
 def test_parameters_that_do_not_match_are_an_error(query, params, message):
     with pytest.raises(VariantError, match=message):
         pv.sql(query, params=params)
+
+
+def test_bytes_are_written_in_hexadecimal_digits() -> None:
+    rows = {"b": pa.array([b"\x00\xff", b"a", None]), "x": [1, 2, 3]}
+    query = "SELECT x, b = x'61' AS y FROM t WHERE b IN (X'00fF', X'61')"
+    assert pv.sql(query, t=rows).to_pylist() == [{"x": 1, "y": False}, {"x": 2, "y": True}]
+    assert pv.open(rows).scan(["x"], "b = X'00ff' or b = x''").to_pylist() == [{"x": 1}]
+    for text in ("X'0'", "x'0g'"):
+        with pytest.raises(pv.VariantError, match="two hexadecimal digits per byte"):
+            pv.sql(f"SELECT {text}")
+        with pytest.raises(pv.VariantError, match="two hexadecimal digits per byte"):
+            pv.open(rows).scan(["x"], f"b = {text}")

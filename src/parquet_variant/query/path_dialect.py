@@ -24,6 +24,7 @@ from sqlglot.tokenizer_core import Token
 from parquet_variant.errors import PathError
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
+_HEX = re.compile("([0-9a-fA-F]{2})*")
 _WORD = re.compile(r"[^\W\d]\w*")
 _PATH = TokenType.DOTCARET  # of no other operator of the dialects; the operand is the steps of a path as JSON
 # Before these, a colon belongs to a slice.
@@ -127,6 +128,14 @@ def with_path_tokens(tokens: list[Token], text: str, *, is_duckdb: bool = False)
             if types[number + 2] != TokenType.R_PAREN:
                 read.append(_token(TokenType.COMMA, ",", token))
             number += 2
+            continue
+        is_hex = kind == TokenType.STRING and text[tokens[number - 2].start : token.start] in ("x", "X")
+        if is_hex and is_duckdb:
+            if not _HEX.fullmatch(token.text):
+                raise _invalid("X'…' has two hexadecimal digits per byte, as in X'0A0B'", token, text)
+            place = read[-1]
+            read[-1:] = [_token(TokenType.VAR, "unhex", place), _token(TokenType.L_PAREN, "(", place), token]
+            read.append(_token(TokenType.R_PAREN, ")", token))
             continue
         may_be_path = is_colon and before in _NAMES and brackets[-1] in (None, TokenType.L_PAREN)
         if may_be_path and types[number] == TokenType.NUMBER:

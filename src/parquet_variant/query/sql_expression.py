@@ -159,6 +159,7 @@ _REMEDIES = {
     "epoch_ms(x::bigint)",
     # TIMESTAMP has a zone, as in Spark.
     "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE": "a literal without a zone is TIMESTAMP_NTZ '…'",
+    r"\\0": "SQL allows no NUL in a name: rename the column",
     "cannot contain aggregates": "write the condition in HAVING, after GROUP BY",
     "must appear in the GROUP BY": "add it to GROUP BY, or write GROUP BY ALL",
     "cannot contain window functions": "write the condition in QUALIFY",

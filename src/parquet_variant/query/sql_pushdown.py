@@ -148,8 +148,7 @@ class _Filter(Pushdown):
 
 
 FILTER_NAMES = re.compile(
-    r"""(?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|::\s*\w+)
-    | [xX](?P<hex>'(?:[0-9a-fA-F]{2})*')
+    r"""(?P<kept>[xX]?'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|::\s*\w+)
     | (?P<path>\$(?:\['(?:\\.|[^'\\])*'\]|\["(?:\\.|[^"\\])*"\]|\[[\d*]+\]|[^\s\[\]<>=!(),:'"`])*
         (?::\w+(?:\(\d+(?:,\s*\d+)?\))?)?)
     | (?<![\w:.])(?!(?:and|or|not|in|is|null|like|between|true|false)\b)(?P<name>[^\W\d]\w*)\b(?!\s*['(])""",
@@ -196,8 +195,6 @@ def parse_predicate(text: str) -> Predicate:
 def _quoted_name(match: re.Match[str]) -> str:
     """Return a name or a path of a filter in quotes, because names of columns can be any words; other text as is."""
     text, sign = match[0], match[0][0]
-    if match["hex"]:
-        return f"unhex({match['hex']})"
     if text[1:2] == "$" and sign in '"`':
         name = text[1:-1].replace(sign * 2, sign)
         return quoted(name if split_type(name)[1] is not None else column_request(name))

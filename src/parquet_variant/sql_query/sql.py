@@ -51,6 +51,8 @@ class Stream:
         self.plan, self.failures = plan, failures
         # With the extension name DuckDB would convert Variants to its own type; they pass through it as bytes.
         self.schema = pa.schema([_without_extension(field) for field in plan.schema])
+        if cut := [name for name in self.schema.names if "\0" in name]:  # the engine would drop the rest of the name
+            raise SqlError(f"the name of the column {cut[0]!r} contains NUL, which SQL does not allow: rename it")
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

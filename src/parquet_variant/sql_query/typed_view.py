@@ -19,7 +19,7 @@ from parquet_variant.arrays.capsules import chosen_variant
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.duckdb_engine import sql_name
-from parquet_variant.query.selection import Selected, TableColumns, distinct_names, read_selection
+from parquet_variant.query.selection import PlannedQuery, Selected, TableColumns, distinct_names, read_selection
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.scans import ScanOptions
 from parquet_variant.sql_query.tables import BoundTable
@@ -34,11 +34,16 @@ Names = Literal["short", "path"]
 
 def typed(table: Table, *, column: str | None = None, names: Names = "short") -> Scan:
     """Scan the typed columns of a table of Variants; see `Table.typed`."""
-    bound, warning = typed_table(bind_table(table, table.uri), column, names)
+
+    def plan() -> tuple[PlannedQuery, str | None]:
+        bound, warning = typed_table(bind_table(table, table.uri), column, names)
+        return bound.scan({name: bound.needs(name) for name in bound.order}, None, ScanOptions()), warning
+
+    scan = Scan(lambda: plan()[0])  # with the columns of the newest version, if another process removes this one
+    scan.plan, warning = plan()
     if warning is not None:
         warnings.warn(warning, UserWarning, stacklevel=4)
-    needed = {name: bound.needs(name) for name in bound.order}
-    return Scan(lambda: bound.scan(needed, None, ScanOptions()))
+    return scan
 
 
 def typed_table(table: BoundTable, column: str | None = None, names: Names = "short") -> tuple[BoundTable, str | None]:

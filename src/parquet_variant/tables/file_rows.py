@@ -45,13 +45,13 @@ def file_errors(path: str, error: type[TableError], kind: str = "data file") -> 
     try:
         yield
     except FileNotFoundError:
-        raise error(f"the {kind} is missing", reason="missing-file", file=path) from None
+        raise error.of_missing_file(f"the {kind}", path) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
         reason = "cannot-read" if is_disk_error(problem) else damaged
         raise error(f"the {kind} cannot be read: {problem}", reason=reason, file=path) from problem
     except VariantFileError as problem:
         if problem.reason == "not-found":
-            raise error(f"the {kind} is missing", reason="missing-file", file=path) from None
+            raise error.of_missing_file(f"the {kind}", path) from None
         reason = "cannot-read" if problem.reason in ("cannot-open", "cannot-read") else damaged
         raise error(f"the {kind} cannot be read: {problem.message}", reason=reason, file=path) from None
     except TableError as problem:

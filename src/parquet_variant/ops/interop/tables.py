@@ -247,12 +247,14 @@ class ArrowResult(ABC):
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame; Variant columns have the dtype ``variant``."""
         table = self.to_arrow()
-        variants = [field.name for field in table.schema if capsules.is_variant_field(field)]
+        variants = [field.name for field in table.schema if _holds_variants(field)]
         with optional_libraries("to_pandas"):
             frame = table.drop_columns(variants).to_pandas()
-        for number, name in enumerate(table.column_names):
-            if name in variants:
-                frame.insert(number, name, VariantArray.from_arrow(table, name).to_pandas(name))
+        for number, field in enumerate(table.schema):
+            if capsules.is_variant_field(field):
+                frame.insert(number, field.name, VariantArray.from_arrow(table, field.name).to_pandas(field.name))
+            elif field.name in variants:
+                frame.insert(number, field.name, _python_values(table.column(number), field))
         return frame
 
     def to_pylist(self) -> list[dict[str, Any]]:

@@ -133,8 +133,6 @@ class ChangePlan(ABC, _ScansVersion, Generic[File], Record):
         """The table's columns."""
         return self.write.schema
 
-    # ---- reading a file
-
     def path(self, file: File) -> str:
         """Return the path of a file, or its location."""
         return str(self.current.place(file)[2])
@@ -185,8 +183,6 @@ class ChangePlan(ABC, _ScansVersion, Generic[File], Record):
         """Return the write plan that shreds new files as the file that `read_rows` read the rows from."""
         present = StructType(tuple(f for f in self.schema.fields if f.name in rows.column_names))
         return replace(self.write, shredding=shredding_schemas(rows.schema, present) if self.write.shred else {})
-
-    # ---- describing the result
 
     @abstractmethod
     def with_deleted(self, file: File, deleted: Mask) -> File:

@@ -240,8 +240,6 @@ class RowChange(Record):
             raise TableError(problem, reason="no-such-path", file=table.uri)
         return tuple(f"the condition{of_merge} matches no row: {text}" if of_merge else text for text in messages)
 
-    # ---- the rows of a file
-
     def _choose(self, kind: RowKind, rows: pa.Table, candidates: Mask, applied: Numbers) -> None:
         """Set the number of the first clause that applies to the candidates among the rows of a `numbered` table."""
         alias = self.source if kind == "not_matched" else self.target
@@ -309,8 +307,6 @@ class RowChange(Record):
             return parts[0]
         order = np.argsort(np.concatenate(positions))
         return pa.concat_tables(parts, promote_options="permissive").take(from_numpy(order))
-
-    # ---- new rows
 
     def inserted(self, table: ChangeableTable[Any], done: Sequence[FileChange[Any]]) -> pa.Table:
         """Return the rows that the source adds, with the columns that are given or generated."""

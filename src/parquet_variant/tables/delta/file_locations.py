@@ -114,7 +114,7 @@ def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uin
         if offset == 0 and block[:1] == _FILE_VERSION:
             block = storage.read(path, 1, length)
     except FileNotFoundError:
-        raise DeltaError(f"the deletion vector file {path} is missing", reason="missing-file", file=path) from None
+        raise DeltaError.of_missing_file("the deletion vector file", path) from None
     if len(block) != length:
         raise DeltaError("the deletion vector file is truncated", reason="bad-deletion-vector", file=path)
     return check_rows(read_bitmap(unframed(block, path), vector.cardinality), vector.cardinality)

@@ -124,7 +124,7 @@ class TableFiles(Record):
         try:
             return storage.read(path, offset, length)
         except FileNotFoundError:
-            raise IcebergError(f"the file {location} is missing", reason="missing-file", file=location) from None
+            raise IcebergError.of_missing_file("the file", location) from None
 
     def write(self, location: str, data: bytes) -> None:
         """Write a new file."""

@@ -117,8 +117,6 @@ class _Publication:
         counts = (len(difference.added), len(removed), len(vectors))
         return PublishResult("ducklake", path, str(self.snapshot), *counts, committed=bool(self.changes))
 
-    # ---- the table and its columns
-
     def _table(self) -> int:
         """Return the id of the table, which is created if it does not exist."""
         rows = self.run(
@@ -202,8 +200,6 @@ class _Publication:
         self.insert("partition_info", [(partition_id, self.table_id, self.next_snapshot, None)])
         self.insert("partition_column", keys)
         return partition_id
-
-    # ---- the files
 
     def _difference(self) -> Difference[int]:
         rows = self.run(

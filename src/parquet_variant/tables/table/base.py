@@ -169,8 +169,6 @@ class TableBase:
     def _kind(self) -> str:
         return {"memory": "rows in memory", "spark": "Spark DataFrames"}.get(self.format, f"the format {self.format}")
 
-    # ---- reading
-
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of all columns; a Variant is a struct whose field has the extension name."""
@@ -205,8 +203,6 @@ class TableBase:
         {'$.at.x': 'decimal(2,1)', '$.id': 'bigint'}
         """
         return self._run("paths", column=column)
-
-    # ---- rows
 
     def scan(
         self,

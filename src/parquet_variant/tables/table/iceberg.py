@@ -72,8 +72,6 @@ class IcebergTable(TableWithVersions):
         is_opened = isinstance(source, Snapshot) and branch is None
         return source if is_opened else newest_snapshot(loaded, branch or MAIN)
 
-    # ---- branches, tags and snapshots
-
     def branch(
         self,
         name: str,
@@ -269,8 +267,6 @@ class IcebergTable(TableWithVersions):
         ['left-behind.parquet']
         """
         return self._run("remove_orphan_files", older_than=older_than, dry_run=dry_run)
-
-    # ---- definition
 
     def set_partitioning(self, partition_by: str | Iterable[str]) -> CommitResult:
         """Change the partition spec of new files; each file is pruned by the spec that it was written with.

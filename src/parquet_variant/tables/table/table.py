@@ -54,8 +54,6 @@ class Table(ChangingMethods):
         """The properties of a Delta or Iceberg table; unsupported for other formats."""
         raise self._unsupported("properties", ("delta", "iceberg"))
 
-    # ---- files and versions
-
     def optimize(
         self,
         *,
@@ -289,8 +287,6 @@ class Table(ChangingMethods):
         {'n': [1]}
         """
         return self._run("restore", version=version, at=at)
-
-    # ---- columns and properties
 
     def add_columns(self, columns: Any, *, defaults: Mapping[str, Any] | None = None) -> CommitResult:
         """Add columns, or fields of structs; existing rows have null or a default value. No file is rewritten.

@@ -215,8 +215,7 @@ class DocumentCatalog(Catalog):
         try:
             data = TableFiles(directory, self.store_options).root.read(name)
         except FileNotFoundError:
-            problem = f"the metadata file of {'.'.join(identifier)} is missing"
-            raise IcebergError(problem, reason="missing-file", file=location) from None
+            raise IcebergError.of_missing_file(f"the metadata file of {'.'.join(identifier)}", location) from None
         return LoadedTable(self, identifier, TableMetadata.load(data, location), location, self.store_options)
 
     def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
