@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.sql_query.binding import bind_table
+from parquet_variant.types.path import VariantPath
 
 _ROWS = [
     {"kind": "a", "n": 1, "x": 1, "d": 1.5, "deep": {"ok": True}, "none": None},
@@ -149,3 +153,21 @@ def test_paths_of_a_union_have_the_type_that_both_sides_have(tmp_path: Path) -> 
         assert [tuple(row.values()) for row in pv.sql(query, **sources).to_pylist()] == expected, query
     with pytest.raises(pv.VariantError, match="v:x is a Variant"):
         pv.sql(f"SELECT sum(v:x) FROM {both}", **sources)
+
+
+def test_the_paths_of_an_unshredded_column_are_inspected_in_one_scan(tmp_path: Path) -> None:
+    values = {"v": pv.parse_json(['{"a": 1, "b": "x"}', '{"a": 2, "c": true}'])}
+    scans = {}
+    for name, options in (("plain", {}), ("shredded", {"schema": "a int"})):
+        pv.write(tmp_path / f"{name}.parquet", values, **options)
+        bound, made = bind_table(tmp_path / f"{name}.parquet", "t"), []
+
+        def counted(*arguments: Any, bound: Any = bound, made: list[Any] = made) -> Any:
+            made.append(arguments)
+            return bound.scan_stored(*arguments)
+
+        table = replace(bound, scan_stored=counted)
+        types = [table.common_type("v", VariantPath((key,))) for key in "abcd"]
+        assert types == [pa.int64() if name == "plain" else pa.int32(), pa.string(), pa.bool_(), None]
+        scans[name] = len(made)
+    assert scans == {"plain": 1, "shredded": 3}  # a scan of a shredded column reads only the path

@@ -232,6 +232,9 @@ def _rows(query: str, table: Any) -> list[Any]:
         ("SELECT v:n::int, count(*) OVER w FROM t WINDOW w AS (PARTITION BY v:k) ORDER BY 1 LIMIT 2", [(1, 3), (2, 3)]),
         ("SELECT v:n::int FROM t WHERE v:k = ANY (SELECT v:k FROM t WHERE v:n::int = 7) ORDER BY 1", [7, 8]),
         ("SELECT round(entropy(v:k), 3) FROM t", [2.419]),
+        ("SELECT k FROM (SELECT v:k AS k, 1 AS one FROM t) q ORDER BY ALL LIMIT 3", ["true", "1", "1"]),
+        ("SELECT * FROM (SELECT v:k AS k, v:n::int AS n FROM t WHERE n IN (1, 6, 9)) q ORDER BY ALL DESC",
+         [('{"a":1}', 9), ("1", 1), ("true", 6)]),
     ],
 )  # fmt: skip
 def test_mixed_values(mixed: Any, query: str, rows: list[Any]) -> None:

@@ -257,9 +257,8 @@ def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
         columns, arguments = needed or {"": _any_row("v")}, {"errors": options.errors, "zone": options.zone}
         return JsonScan.of(files, columns, threads=options.threads, **arguments)
 
-    names, size = [split.file.name for split in files.splits], sum(split.file.size for split in files.splits)
-    facts: Any = {"files": names, "json_keys": files.keys, "json_bytes": size}
-    return BoundTable(name, TableColumns(["v"]), ("v",), scan, skips=False, **facts)
+    names = [split.file.name for split in files.splits]
+    return BoundTable(name, TableColumns(["v"]), ("v",), scan, skips=False, files=names, json_keys=files.keys)
 
 
 def _arrow_table(table: pa.Table, name: str) -> BoundTable:

@@ -81,7 +81,6 @@ class BoundTable(TableFacts, Record):
     values: pa.Table | None = field(default=None, kw_only=True)  # Its rows, if they are in memory.
     # Returns the keys of the objects in JSON files, all of whose values may be inspected; None for other tables.
     json_keys: Callable[[], frozenset[str]] | None = field(default=None, kw_only=True)
-    json_bytes: int | None = field(default=None, kw_only=True)  # The bytes of these files; few are parsed only once.
     # The types and the elements of paths whose values were inspected.
     facts: dict[Any, Any] = field(default_factory=dict, kw_only=True)
     # Columns that are paths into Variant columns.
@@ -166,18 +165,24 @@ class BoundTable(TableFacts, Record):
     def _values_inside(self, column: str, steps: Sequence[Inside]) -> tuple[pa.Table | None, str, VariantPath]:
         """Return the Variants that steps lead to: their table, its column, and their path in its values."""
         *outer, (how, path) = steps
-        if not outer and self.json_bytes is not None and self.json_bytes <= _INSPECTED_BYTES:
-            return self._once(("rows", column), lambda: self._few_values(column, VariantPath())), "v", path
         if not outer:
-            return self._few_values(column, path), "v", VariantPath()
+            rows = self._once(("rows", column), lambda: self._unshredded_values(column))
+            if rows is not None:
+                return rows, "v", path
+            return self._few_values(column, path, is_limited=self.json_keys is None), "v", VariantPath()
         opened = self._once((column, *outer, how), lambda: _opened(*self._values_inside(column, outer), how))
         return opened, "v", path
 
-    def _few_values(self, name: str, path: VariantPath) -> pa.Table | None:
+    def _unshredded_values(self, column: str) -> pa.Table | None:
+        """Return a column of which a scan for one path would read as much; None for a shredded or large column."""
+        is_whole = self.json_keys is not None or self.values is not None or self.parquet_files()
+        return self._few_values(column, VariantPath()) if is_whole and self.shredded_schema(column) is None else None
+
+    def _few_values(self, name: str, path: VariantPath, *, is_limited: bool = True) -> pa.Table | None:
         """Return the Variants at a path as the column ``v``; None if too many bytes of files would be read."""
         is_ordinary = name in self.columns.ordinary and name not in self.derived
         plan = self.scan({"v": Selected.of(name, None if is_ordinary else path)}, None, ScanOptions())
-        if self.values is None and self.json_keys is None:
+        if self.values is None and is_limited:
             report = plan.explain()
             report = getattr(report, "inside", report)  # that of a table has the counts of its files inside
             read_bytes, limit = getattr(report, "bytes_read", None), _INSPECTED_BYTES

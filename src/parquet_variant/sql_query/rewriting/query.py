@@ -28,7 +28,6 @@ from parquet_variant.sql_query.rewriting.set_operations import (
     by_position,
     by_sort_keys,
     in_common,
-    name_variants,
     prepared,
     rename_outputs,
     stem_of_path,
@@ -197,10 +196,11 @@ class Rewritten(QueryContext):
         """Rewrite ORDER BY, LIMIT and OFFSET of a set operation or subquery, which name its outputs."""
         inner = Scope(scope.ctes, scope.outer)
         inner.relations.append(Relation("", outputs or (), is_open=True))
+        values = SelectList(self, inner)
+        values.outputs = outputs
         for key in ("order", "limit", "offset"):
             if isinstance(clause := node.args.get(key), exp.Expr):
-                clause = name_variants(clause, outputs) if isinstance(clause, exp.Order) else clause
-                rewritten.set(key, SelectList(self, inner).clause(clause))
+                rewritten.set(key, values.clause(clause))
 
     def _select(self, node: exp.Select, scope: Scope) -> tuple[exp.Expr, Outputs]:
         parts: dict[str, Any] = {}

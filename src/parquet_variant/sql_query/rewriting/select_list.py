@@ -39,7 +39,7 @@ class SelectList(ExpressionRewriter):
         self.item_of_alias: dict[str, Value] = {}
         self.grouped: list[tuple[exp.Expr, exp.Expr]] = []  # Rewritten Variants that GROUP BY names, and their keys.
         self.has_grouping_sets = False
-        self.outputs: list[OutputColumn] | None = []  # None if only the engine knows them.
+        self.outputs: Outputs = []  # None if only the engine knows them.
 
     def select_list(self, node: exp.Select) -> list[exp.Expr]:
         """Rewrite the select list, and collect its outputs."""
@@ -77,7 +77,7 @@ class SelectList(ExpressionRewriter):
             if self.outputs is not None:
                 typed = None if value.kind is None else value.typed()
                 common = None if typed is None else typed.type
-                self.outputs.append(OutputColumn(shown, value.type, common=common, place=value.place))
+                self.outputs = [*self.outputs, OutputColumn(shown, value.type, common=common, place=value.place)]
         return items
 
     def _name(self, item: exp.Expr, inner: exp.Expr, value: Value) -> str | None:
@@ -120,11 +120,11 @@ class SelectList(ExpressionRewriter):
         if isinstance(node, exp.Window):  # of WINDOW
             return self.rebuild(node, self.by_key if self.engine == "duckdb" else None)
         self.in_having = isinstance(node, exp.Having)
-        rewritten = self._all_keys(node) if isinstance(node, (exp.Order, exp.Group)) else None
-        if rewritten is None and isinstance(node, exp.Distinct):
+        if isinstance(node, exp.Distinct):
             on = node.args.get("on")
-            rewritten = exp.Distinct(on=self._keys_of(node, on)) if isinstance(on, exp.Tuple) else self.rebuild(node)
-        return self._keys_of(node, node) if rewritten is None else rewritten
+            return exp.Distinct(on=self._keys_of(node, on)) if isinstance(on, exp.Tuple) else self.rebuild(node)
+        node = self._without_all(node) if isinstance(node, (exp.Order, exp.Group)) else node
+        return self._keys_of(node, node)
 
     def _keys_of(self, clause: exp.Expr, node: exp.Expr) -> exp.Expr:
         """Rewrite the keys of a clause, also those inside ROLLUP, CUBE and GROUPING SETS."""
@@ -180,21 +180,21 @@ class SelectList(ExpressionRewriter):
             self.grouped.append((self.expression(key).sql, rewritten.copy()))
         return rewritten
 
-    def _all_keys(self, node: exp.Expr) -> exp.Expr | None:
-        """Write the keys of GROUP BY ALL and ORDER BY ALL where one of them is a Variant; None for other clauses."""
+    def _without_all(self, node: exp.Expr) -> exp.Expr:
+        """Write numbers of outputs in place of ALL in GROUP BY and ORDER BY where one of the outputs is a Variant."""
         keys = [child.this if isinstance(child, exp.Ordered) else child for child in node.expressions]
         is_all = node.args.get("all") or any(isinstance(key, exp.Var) and key.name.upper() == "ALL" for key in keys)
-        if not is_all or (all(item.kind is None for item in self.items.values()) and not self._star_has_variants()):
-            return None
+        if not is_all or all(output.kind is None for output in self.outputs or ()):
+            return node
+        numbers = [exp.Literal.number(number) for number in range(1, len(self.outputs or ()) + 1)]
+        if isinstance(node, exp.Order):
+            return exp.Order(expressions=[exp.Ordered(**node.expressions[0].args | {"this": n}) for n in numbers])
         if self._star_has_variants():
-            raise SqlError(f"{node.key.upper()} BY ALL with a star that has a Variant: list the columns")
-        is_group = isinstance(node, exp.Group)
-        walks = {item: item.source.walk(prune=lambda part: isinstance(part, exp.Query)) for item in self.items.values()}
-        items = [item for item, walk in walks.items() if not (is_group and any(map(_is_aggregate, walk)))]
-        new = [item.sql if item.kind is None else self._compared(node, item.source) for item in items]
-        if is_group:
-            return exp.Group(expressions=new)
-        return exp.Order(expressions=[self.rebuild(node.expressions[0], this=self.of_group(key)) for key in new])
+            raise SqlError("GROUP BY ALL with a star that has a Variant: list the columns")
+        for at, value in reversed(self.items.items()):
+            if any(map(_is_aggregate, value.source.walk(prune=lambda part: isinstance(part, exp.Query)))):
+                del numbers[at]
+        return exp.Group(expressions=numbers)
 
     def of_group(self, tree: exp.Expr) -> exp.Expr:
         """Take a value of the group in place of a Variant of GROUP BY that is outside of aggregates."""

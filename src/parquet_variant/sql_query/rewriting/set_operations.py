@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from parquet_variant.query.rewriting.scopes import BothSides, OutputColumn, Outputs, StoredPath, unique_names
 from parquet_variant.query.variant_functions import VARIANT
-from parquet_variant.sql_query.rewriting.select_list import numbered_variant, without_variant_null
+from parquet_variant.sql_query.rewriting.select_list import without_variant_null
 from parquet_variant.support.options import SqlEngine
 
 _BOUNDS = {exp.Anonymous, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
@@ -207,22 +207,6 @@ def in_common(output: OutputColumn, other: OutputColumn) -> OutputColumn:
     kind = output.type if output.type == other.type else output.kind or other.kind
     place = StoredPath(BothSides(output.place, other.place), "") if output.place and other.place else None
     return replace(output, type=kind, common=output.common if output.common == other.common else None, place=place)
-
-
-def name_variants(order: exp.Order, outputs: Outputs) -> exp.Order:
-    """Write the names of outputs in place of their numbers and of ALL, since Variants are not ordered as they are."""
-    names = [output.name for output in outputs or ()]
-    if not any(output.is_variant for output in outputs or ()):
-        return order
-    keys = [key.copy() for key in order.expressions]
-    if len(keys) == 1 and keys[0].this.name.upper() == "ALL" and None not in names:
-        keys = [keys[0].copy() for _ in names]
-        for number, key in enumerate(keys, 1):
-            key.set("this", exp.Literal.number(number))
-    for key in keys:
-        if isinstance(key.this, exp.Literal) and key.this.name.isdecimal():
-            key.set("this", numbered_variant(int(key.this.name), outputs) or key.this)
-    return exp.Order(expressions=keys)
 
 
 def rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
