@@ -196,7 +196,7 @@ def test_options_that_do_not_fit_are_named(variant: Run, tmp_path: Path, earthqu
         (["query", earthquakes, "-s", "mag=$.properties["], 1, "$.properties["),
         (["query", earthquakes, "-s", "mag=$.a:nope"], 1, "nope"),
         (["query", earthquakes, "-s", "nope"], 1, "no column nope"),
-        (["query", earthquakes, "-s", "$.a", "-s", "$.b.a"], 1, "two --select options have the name 'a'"),
+        (["query", earthquakes, "-s", "$.a", "-s", "$.b.a"], 1, "two columns have the name 'a'"),
         (["query", earthquakes, "-s", "$.a:int", "-w", "a >"], 1, "an operand is missing"),
         (["cat", earthquakes, "--column", "nope"], 1, "nope is not a Variant column: choose from v"),
         (["rewrite", earthquakes, out, "--schema", "a int", "--reinfer"], 2, "exclude each other"),

@@ -111,6 +111,11 @@ def test_an_empty_frame_writes_its_columns(source, tmp_path, empty):
     assert (
         source.read.format("variant").load(str(tmp_path / "t")).schema.simpleString() == "struct<id:bigint,v:variant>"
     )
+    for format in ("parquet", "delta"):
+        pv.write(tmp_path / format, frame, format=format)
+        assert pv.open(tmp_path / format).schema.names == ["id", "v"]
+        pv.write(tmp_path / format, source.sql("SELECT 1L AS id, '{\"a\": 1}' AS v"), format=format, mode="append")
+        assert pv.sql("SELECT id, v:a FROM t", t=tmp_path / format).to_pylist() == [{"id": 1, "a": 1}]
 
 
 def test_modes_mean_what_spark_users_expect(source, tmp_path):

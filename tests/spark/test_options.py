@@ -43,6 +43,10 @@ def test_projected_paths_may_have_a_type():
         options = ReadOptions.of({"path": "/t", name: json.dumps(paths)})
         assert options.paths == {"mag": ("$.mag", "double"), "place": ("$.place", None)}
         assert options.sources == ("/t",)
+        text = "mag = $.mag, $.place, price=$.p:decimal(9,2), day"
+        assert ReadOptions.of({"path": "/t", name: text}).paths == {
+            "mag": ("$.mag", None), "place": ("$.place", None), "price": ("$.p", "decimal(9,2)"), "day": ("day", None)
+        }  # fmt: skip
 
 
 def test_several_sources_come_as_spark_lists_them():
@@ -65,7 +69,7 @@ def test_several_sources_come_as_spark_lists_them():
         ],
         *[(WriteOptions, {"path": "/t", name: "[1]"}, "without duplicates") for name in ("sortBy", "bloomFilters")],
         (ReadOptions, {"path": "/t", "paths": '{"a": 1}'}, "option paths"),
-        (ReadOptions, {"path": "/t", "paths": "{"}, "an object of column to path and type"),
+        (ReadOptions, {"path": "/t", "paths": "{"}, r'"mag=\$\.properties\.mag:double, day"'),
         (ReadOptions, {"path": "/t", "partitionBytes": "0"}, "positive"),
         (ReadOptions, {"path": "/t", "partitionBytes": "abc"}, r"'abc': use another value \(an integer\)"),
         (ReadOptions, {"path": "/t", "colums": "{}"}, "unknown read option 'colums': did you mean 'columns'"),

@@ -7,6 +7,7 @@ file they need to `files.parquet.scanning.projection`.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field as dataclasses_field
@@ -19,7 +20,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, with_marks
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import plain_storage
-from parquet_variant.errors import VariantError, VariantFileError, check_column_name, strings_of
+from parquet_variant.errors import PathError, VariantError, VariantFileError, check_column_name, strings_of
 from parquet_variant.layouts.type_grammar import as_target, result_type, value_target
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.ops.interop.tables import ArrowResult
@@ -107,6 +108,32 @@ def read_selection(columns: Mapping[str, object] | Sequence[str]) -> tuple[Selec
     if not isinstance(columns, Mapping):
         columns = {name: name for name in strings_of("columns", columns)}
     return tuple(_read_column(name, request) for name, request in columns.items())
+
+
+_NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)
+
+
+def read_selects(texts: Iterable[str]) -> dict[str, str]:
+    """Read columns such as ``name=$.path:type`` as the mapping for `read_selection`.
+
+    Without a name, a path is named by its last key, and an ordinary column keeps its name. Raises `PathError` for an
+    invalid path, and for a repeated name.
+
+    >>> read_selects(["mag=$.properties.mag:double", "$.id", "$['a=b'][0]:struct<x: int>", "day"])
+    {'mag': '$.properties.mag:double', 'id': '$.id', 'a=b': "$['a=b'][0]:struct<x: int>", 'day': 'day'}
+    """
+    selects: dict[str, str] = {}
+    for text in texts:
+        if named := _NAMED.fullmatch(text.strip()):
+            name, path = named[1], named[2]
+        else:
+            path = text.strip()
+            keys = VariantPath.parse(split_type(path)[0]).segments if path.startswith("$") else (path,)
+            name = next((key for key in reversed(keys) if isinstance(key, str)), "value")
+        if name in selects:
+            raise PathError(f"two columns have the name {name!r}: rename one, as in 'other={path}'")
+        selects[name] = path
+    return selects
 
 
 def _read_column(name: str, request: object) -> Selected:

@@ -128,6 +128,7 @@ def query(
     In SQL the table t is PATH. Without PATH, the SQL names paths: SELECT v:id::int FROM 'events/'. Only the columns,
     row groups and files that the result needs are read. PATH can also be JSON, or - for standard input.
     """
+    from parquet_variant.query.selection import read_selects
     from parquet_variant.sql_query.result import copy_statement, format_of
 
     if sql is None and is_sql(path):
@@ -147,7 +148,7 @@ def query(
         format_of(output)
         if not force and pathlib.Path(output).exists():
             raise VariantError(f"{output} exists: give --force to replace it", reason="exists", file=output)
-    selects = common.read_selects(select or [])
+    selects = read_selects(select or [])
     reading: dict[str, Any] = {"errors": "raise" if strict else "null", "threads": threads}
     result = _Output(engine == "spark", explain, limit, as_json, output, [path] if path else [])
     if not path and sql is not None:
@@ -207,7 +208,9 @@ def sql_view(
     column: common.Column = None,
 ) -> None:
     """Print a CREATE VIEW statement with the paths of a Variant as typed columns: by default the shredded paths."""
-    columns = common.read_selects(select) if select else None
+    from parquet_variant.query.selection import read_selects
+
+    columns = read_selects(select) if select else None
     statement = open_table(path).sql_view(columns, name=name, engine=engine, column=column)
     for line in statement.splitlines():
         if line.startswith("-- "):

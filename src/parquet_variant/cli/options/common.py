@@ -10,7 +10,6 @@ import inspect
 import json
 import os
 import pathlib
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from functools import partial, wraps
@@ -72,37 +71,6 @@ def read_schema(schema: str | None, option: str = "--schema", *, keeps_ddl: bool
     except SchemaError as error:
         error.message = f"{option}: {error.message}"
         raise error.at(file=file) from None
-
-
-_NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)
-
-
-def read_selects(arguments: list[str]) -> dict[str, str]:
-    """Read all ``--select`` options of a command, as the mapping for `Table.scan`.
-
-    Without a name, a path is named by its last key, and an ordinary column keeps its name. Raises `PathError` for an
-    invalid path, and for a repeated name.
-
-    >>> read_selects(["mag=$.properties.mag:double", "$.id", "$['a=b'][0]:struct<x: int>", "day"])
-    {'mag': '$.properties.mag:double', 'id': '$.id', 'a=b': "$['a=b'][0]:struct<x: int>", 'day': 'day'}
-    """
-    from parquet_variant.errors import PathError
-    from parquet_variant.query.selection import read_selection
-
-    selects: dict[str, str] = {}
-    for text in arguments:
-        if named := _NAMED.fullmatch(text):
-            name, path = named[1].strip(), named[2]
-        else:
-            path = text.strip()
-            (selected,) = read_selection([path]) if not path.startswith("$") else read_selection({"value": path})
-            segments = selected.path.segments if selected.path else (path,)
-            keys = [segment for segment in segments if isinstance(segment, str)]
-            name = keys[-1] if keys else "value"
-        if name in selects:
-            raise PathError(f"two --select options have the name {name!r}: rename one, as in 'other={path}'")
-        selects[name] = path
-    return selects
 
 
 Engine: TypeAlias = Literal["local", "spark"]

@@ -18,7 +18,7 @@ from parquet_variant.errors import VariantError, bad_option, choice_of
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.query.selection import read_filter
+from parquet_variant.query.selection import read_filter, read_selects
 from parquet_variant.support.options import OutputFormat
 from parquet_variant.support.records import Record
 from parquet_variant.tables.opening import format_of_table
@@ -81,7 +81,7 @@ def _names(text: str) -> list[str]:
 def _projection(text: str) -> dict[str, tuple[str, str | None]] | None:
     if not text:
         return None
-    columns = json.loads(text)
+    columns = json.loads(text) if text.lstrip().startswith(("{", "[")) else read_selects(_names(text))
     if not isinstance(columns, dict):
         raise ValueError("not an object")
     paths = {}
@@ -248,7 +248,7 @@ _OF_TABLES: Mapping[str, tuple[tuple[str, ...], bool | None]] = {
     "skipChangeCommits": (_TABLES, True),
 }
 _BATCH_VERSIONS = ("versionAsOf", "snapshotId", "timestampAsOf", "branch", "tag")
-_OBJECT = """an object of column to path and type, such as {"mag": ["$.properties.mag", "double"]}"""
+_OBJECT = """columns such as "mag=$.properties.mag:double, day", or an object such as {"mag": ["$.mag", "double"]}"""
 _EXPECTED = {"columns": _OBJECT, "paths": _OBJECT}
 
 # Prefix of the options that are properties of a catalog.

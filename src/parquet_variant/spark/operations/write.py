@@ -136,9 +136,9 @@ def write(
             infer_schema(df, column, policy) if schema is None or str(schema) == "infer" else ShreddingSchema.of(schema)
         )
     except VariantError as error:
-        if error.reason != "no-rows" or not destination.holds_data:
+        if error.reason != "no-rows":
             raise
-        schema = ShreddingSchema.variant()  # of an existing destination that gets no rows
+        schema = ShreddingSchema.variant()
     df.sparkSession.dataSource.register(VariantDataSource)
     make_active(df.sparkSession)
     if batch is not None:
