@@ -127,9 +127,6 @@ def plain_metadata(storage: pa.StructArray) -> pa.StructArray:
     return _as_requested(storage, pa.struct(fields))
 
 
-# -- import
-
-
 def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
     """Return the storages, one per chunk, of the Variant column in an Arrow object of any library.
 

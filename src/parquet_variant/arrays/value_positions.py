@@ -260,8 +260,6 @@ class ValuePositions(Record, eq=False):
         """Return the row of an entry."""
         return position if self.rows is None else int(self.rows[position])
 
-    # -- steps
-
     def _of_rows(self, starts: Int64s, stops: Int64s) -> ValuePositions:
         """Return values of the same rows. Called for each step of a path, in which `replace` takes longer than it."""
         return ValuePositions(starts, stops, self.metas, self.dictionaries, self.rows, self.owner, self.root or self)
@@ -369,8 +367,6 @@ class ValuePositions(Record, eq=False):
         starts, stops, metas = self.starts[positions], self.stops[positions], self.metas[positions]
         return ValuePositions(starts, stops, metas, self.dictionaries, rows, self.owner, self.root or self)
 
-    # -- reading
-
     def slots(self) -> ScalarSlots:
         """Return the kind and payload of every value.
 
@@ -429,8 +425,6 @@ class ValuePositions(Record, eq=False):
                     raise fault.at(row=row) from None
         raise MalformedVariantError(message, reason=reason, row=row)
 
-
-# -- node tables
 
 # Bytes of values in one kernel call: bounds the size of its node table.
 CHUNK_BYTES = 64 << 20

@@ -108,8 +108,6 @@ class VariantArray:
         """Return an array over rows of this array's storage, without checking it again."""
         return _made(storage, self.layout, self.fits_files, self.is_checked)
 
-    # -- construction
-
     @classmethod
     def from_variants(cls, values: Iterable[Variant | None]) -> VariantArray:
         """Return the array of `Variant` values with their bytes unchanged; None is SQL NULL."""
@@ -133,8 +131,6 @@ class VariantArray:
         if len(arrays) > 1 and all(isinstance(array, VariantArray) and not array.is_shredded for array in arrays):
             return trusted_array(joined_storages([array.storage for array in arrays]))
         return trusted_array(pa.concat_arrays([array.storage for array in checked_arrays(arrays)]))
-
-    # -- properties
 
     @property
     def storage(self) -> pa.StructArray:
@@ -167,8 +163,6 @@ class VariantArray:
 
     def __len__(self) -> int:
         return len(self._storage)
-
-    # -- elements
 
     @overload
     def __getitem__(self, index: int) -> Variant | None: ...
@@ -282,8 +276,6 @@ class VariantArray:
 
         return trusted_array(unshredded_storage(self._storage, self.layout))
 
-    # -- comparison and text
-
     def equals(self, other: VariantArray) -> bool:
         """Return whether both arrays have equal values by meaning, row by row, in any layout."""
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
@@ -309,8 +301,6 @@ class VariantArray:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return VariantArray, (self._storage,)
-
-    # -- Arrow's PyCapsule interface
 
     @property
     def arrow_field(self) -> pa.Field:

@@ -102,8 +102,6 @@ class PathTable(Record, eq=False):
         arrays = {name: unpack_array(values) for name, values in packed.items() if name != "keys"}
         return cls(keys=from_bytes(keys, pa.binary()), **arrays)
 
-    # -- figures of all paths, and the tree of paths
-
     @cached_property
     def value_counts(self) -> Int64s:
         """The number of values at each path."""
@@ -297,9 +295,6 @@ def merged_table(left: PathTable, right: PathTable) -> PathTable:
         digit_hashes=digit_hashes[starts],
         digits=np.add.reduceat(digits, starts) if len(starts) else digits,
     )
-
-
-# -- the cap
 
 
 def merged_sketch(*hashes: Int64s) -> Int64s:

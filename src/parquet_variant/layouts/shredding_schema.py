@@ -110,8 +110,6 @@ class ShreddingSchema(Printed):
     def __hash__(self) -> int:
         return hash((self.kind, self.type, self.element, self.fields))
 
-    # ---- constructors
-
     @classmethod
     def variant(cls) -> ShreddingSchema:
         """Return the node of a value that is not shredded."""
@@ -170,8 +168,6 @@ class ShreddingSchema(Printed):
         if self.element is not None:
             return [self.element.type_tree()]
         return {name: child.type_tree() for name, child in self.fields} if self.fields else self.type
-
-    # ---- navigation
 
     @property
     def type_name(self) -> str:
@@ -244,8 +240,6 @@ class ShreddingSchema(Printed):
         """
         check_count("levels", levels, error=SchemaError)
         return _limit_levels(self, levels) or self.variant()
-
-    # ---- text forms, Arrow and storage types
 
     @classmethod
     def from_ddl(cls, text: str) -> ShreddingSchema:
@@ -383,8 +377,6 @@ class ShreddingSchema(Printed):
 
     def __str__(self) -> str:
         return self.to_tree()
-
-    # ---- algebra
 
     def merge(self, other: ShreddingSchema) -> ShreddingSchema:
         """Return the union of two schemas; if types differ, the narrowest numeric type that holds both, else untyped.

@@ -100,9 +100,6 @@ def cast_to_variant(values: Any) -> VariantArray:
     return VariantArray(struct_of({"metadata": metadata, **columns}, array.is_null())).to_unshredded()
 
 
-# -- column by column
-
-
 def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
     """Return the columns of a shredded group with the values; null becomes Variant null."""
     array = without_encoding(array)
@@ -144,9 +141,6 @@ def _slots(array: pa.Array) -> ScalarSlots:
         return slots_of_column(array if arrow == pa.uuid() else array.cast(stored))
     except pa.ArrowInvalid as error:
         raise CastError(f"cannot cast {arrow} to a Variant of type {stored}: {error}", reason="bad-cast") from None
-
-
-# -- row by row
 
 
 def _needs_fallback(arrow: pa.DataType) -> bool:

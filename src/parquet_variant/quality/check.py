@@ -69,8 +69,6 @@ class FooterProof:
                     paths.setdefault(VariantPath(path.segments[: len(outer) + 1]), PathRules())
         return Contract(paths)
 
-    # -- conclusions
-
     def _proves(self, path: VariantPath, rules: PathRules, name: str) -> bool:
         if name == "required" and not path.segments:
             return self._facts.null_rows == 0
@@ -140,8 +138,6 @@ class FooterProof:
             return False
         limit = float(order_of(bound)) if pa.types.is_floating(arrow) else order_of(bound)
         return bool(_ordered(low, arrow) >= limit if name == "min" else _ordered(high, arrow) <= limit)
-
-    # -- columns
 
     def string_columns(self, row_group: int) -> dict[VariantPath, SchemaNode]:
         """Return the columns with a dictionary that hold only strings, whose open rules the distinct values decide."""

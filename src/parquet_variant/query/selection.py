@@ -23,10 +23,11 @@ from parquet_variant.arrays.variant_array import plain_storage
 from parquet_variant.errors import PathError, VariantError, VariantFileError, check_column_name, strings_of
 from parquet_variant.layouts.type_grammar import as_target, result_type, value_target
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
+from parquet_variant.ops.columns.slot_casts import FailedCasts, Lossless
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import Computed, Predicate, all_of, bind, columns_of, conditions_of
 from parquet_variant.support.lazy_names import arrow_compute as pc
-from parquet_variant.support.records import Record
+from parquet_variant.support.records import Record, counted
 from parquet_variant.types.path import VariantPath, split_type
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -41,6 +42,8 @@ class Selected(Record):
     type: pa.DataType | None = dataclasses_field(default=None, hash=False)
     column: str | None = None  # The name in the data of an ordinary column, or of the Variant column of the path.
     exact: bool = False  # Whether values of other types are null; numbers are cast where the type keeps them.
+    # Receives the numbers of values that could not be cast; None if nobody asks for them.
+    failed: FailedCasts | None = dataclasses_field(default_factory=list, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -81,7 +84,33 @@ class Selected(Record):
         if self.output is None:
             return plain_storage(extract_variant(values, path))
         target = VARIANT_STORAGE if self.type is None else self.type
-        return extract_path(values, path, target, safe=safe, zone=zone, lossless="numbers" if self.exact else lossless)
+        exact: Lossless = "numbers" if self.exact else lossless
+        return extract_path(values, path, target, safe=safe, zone=zone, lossless=exact, failed=self.failed)
+
+    def as_sql(self) -> str:
+        """Return the column as a query writes it.
+
+        >>> Selected.of("v", VariantPath.parse("$.a['b c'][0][*]"), pa.int64()).as_sql()
+        "v:a['b c'][0][*]::array<bigint>"
+        """
+        from parquet_variant.query.path_dialect import with_steps
+        from parquet_variant.query.sql_dialect import sql_type_name
+
+        if self.path is None:
+            return self.stored_name
+        text = self.path.shorthand if self.column is None else with_steps(self.column, self.path.segments)
+        return text if self.output is None else f"{text}::{sql_type_name(self.output)}"
+
+
+def cast_warnings(failed: FailedCasts | None, cast: str | Selected) -> list[str]:
+    """Return a warning about values that could not be cast, and forget them."""
+    if not failed:
+        return []
+    number, example = sum(count for count, _ in failed), failed[0][1]
+    failed.clear()
+    where, are = cast if isinstance(cast, str) else cast.as_sql(), "is" if number == 1 else "are"
+    problem = f"{counted(number, 'value')} at {where} could not be cast and {are} NULL, such as {example}"
+    return [f"{problem}: read the path as string to convert such values, or write TRY_CAST if NULL is meant"]
 
 
 def arrow_type(kind: object) -> pa.DataType | None:
@@ -289,9 +318,10 @@ class PlannedQuery(ArrowResult):
         """Yield the result in parts."""
 
     def take_warnings(self) -> list[str]:
-        """Return warnings about values that the filter did not compare since the last call."""
+        """Return warnings about values that the filter did not compare, or that were not cast, since the last call."""
         conditions = () if self.predicate is None else conditions_of(self.predicate)
-        return [text for part in conditions if isinstance(part, Computed) for text in part.take_warnings()]
+        texts = [text for part in conditions if isinstance(part, Computed) for text in part.take_warnings()]
+        return texts + [text for c in self.question.columns for text in cast_warnings(c.failed, c)]
 
     def tasks(self, task_bytes: int) -> list[Any]:
         """Divide the work; see `pv.Scan.tasks`."""
@@ -394,6 +424,10 @@ class TableFacts:
         `nulls`: whether values may also be Variant null, which the typed column has as NULL.
         """
         return None
+
+    def json_nulls(self, name: str, path: VariantPath, inside: Sequence[Inside] = ()) -> int:
+        """Return the number of Variant nulls at a path, as far as few values are inspected; see `common_type`."""
+        return 0
 
     def leaf_of_elements(self, name: str, path: VariantPath) -> tuple[VariantPath, pa.DataType] | None:
         """Return a typed path inside the elements of the arrays at a path; None if the files do not prove there is one.

@@ -26,6 +26,7 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.storage_shape import DDL_NAMES
 from parquet_variant.ops.columns.arguments import as_variant_array
+from parquet_variant.ops.columns.slot_casts import FailedCasts
 from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes, equal_forms, sort_keys
 from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.parse_json import parse_json
@@ -43,7 +44,7 @@ from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.containment import contains_each
 from parquet_variant.query.duckdb_engine import engine_type, function_types
-from parquet_variant.query.selection import Selected, arrow_type
+from parquet_variant.query.selection import Selected, arrow_type, cast_warnings
 from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.options import Errors
 from parquet_variant.support.records import Record, shortened
@@ -212,14 +213,23 @@ class CallContext(Record):
     zone: str = "UTC"  # The session time zone of casts.
     # How many values of each class were compared, for each Variant and the classes that it is compared with.
     classes: dict[tuple[str, tuple[str, ...]], Counter[str]] = field(default_factory=dict)
+    failed: dict[str, FailedCasts] = field(default_factory=dict)  # The numbers of failed casts, by their text.
+
+    def counting(self, column: Selected) -> Selected:
+        """Return a column whose failed casts are counted here."""
+        counted = column.failed is not None and column.type is not None
+        return replace(column, failed=self.failed.setdefault(column.as_sql(), []) if counted else None)
 
     def add(self, contexts: Iterable[CallContext]) -> None:
         """Add what the calls of other tasks found."""
-        for key, counts in (item for context in contexts for item in context.classes.items()):
-            self.classes.setdefault(key, Counter()).update(counts)
+        for context in contexts:
+            for key, counts in context.classes.items():
+                self.classes.setdefault(key, Counter()).update(counts)
+            for text, failed in context.failed.items():
+                self.failed.setdefault(text, []).extend(failed)
 
     def take_warnings(self) -> list[str]:
-        """Return a warning for each Variant that was not always compared or has several types; forget the counts."""
+        """Return warnings about Variants that were not all compared or cast, or have several types; forget them."""
         warnings = {}
         for (text, compared), counts in self.classes.items():
             uncompared = {name: number for name, number in sorted(counts.items()) if number and name not in compared}
@@ -234,12 +244,16 @@ class CallContext(Record):
             elif len(uncompared) > 1:
                 warnings[text, ()] = f"values of several types at {text} ({shown}) were compared: {cast}"
         self.classes.clear()
-        return list(warnings.values())
+        failures = (text for cast, failed in self.failed.items() for text in cast_warnings(failed, cast))
+        return [*warnings.values(), *failures]
 
 
-def _value_at(values: VariantArray, path: str, type_name: str | None, tries: bool, context: CallContext) -> pa.Array:
-    """Return the values at a path, cast to a type; Variants without one."""
-    selected = Selected("", VariantPath.parse(path), arrow_type(type_name))
+def _value_at(
+    values: VariantArray, path: str, type_name: str | None, tries: bool, text: str | None, context: CallContext
+) -> pa.Array:
+    """Return the values at a path, cast to a type, or Variants; `text`: the cast, if failures are counted."""
+    failed = None if text is None else context.failed.setdefault(text, [])
+    selected = Selected("", VariantPath.parse(path), arrow_type(type_name), failed=failed)
     return selected.values_in(values.storage, safe=context.errors == "raise" and not tries, zone=context.zone)
 
 

@@ -26,11 +26,10 @@ from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.query.duckdb_engine import connect, interruptible
-from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.predicate import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, unique_names
-from parquet_variant.query.selection import PlannedQuery, Selected, late_time_hints
-from parquet_variant.query.sql_dialect import SqlError, sql_type_name
+from parquet_variant.query.selection import PlannedQuery, late_time_hints
+from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import ENGINE_STORAGE, engine_message
 from parquet_variant.query.variant_functions import CallContext, register_calls
 from parquet_variant.sql_query.binding import bind_table
@@ -233,7 +232,8 @@ class SqlQuery(Record, frozen=False):
                         yield part.set_column(1, "column_type", pa.array(kinds, pa.string()))
                     else:
                         yield with_json(part) if as_text else with_variants(part)
-                self.warnings += chain(context.take_warnings(), *(plan.take_warnings() for plan in self.plans.values()))
+                texts = chain(context.take_warnings(), *(plan.take_warnings() for plan in self.plans.values()))
+                self.warnings += dict.fromkeys(texts)
                 if not all(has_values):  # a column without values, or an empty result
                     uses = ((use.table, use.needed.values()) for use in self.rewritten.uses)
                     self.warnings += dict.fromkeys(h for table, columns in uses for h in table.path_hints(columns))
@@ -279,9 +279,9 @@ class SqlQuery(Record, frozen=False):
         for name, needed in sorted(needs, key=lambda item: -len(item[0])):
             if needed.path is None or name == needed.column:  # the user wrote the name
                 continue
-            shown = shown.replace(f'"{name}"', path_text(needed))
+            shown = shown.replace(f'"{name}"', needed.as_sql())
             if name.startswith(_NUMBERED):  # other names may also be words of the message
-                shown = shown.replace(name, path_text(needed))
+                shown = shown.replace(name, needed.as_sql())
         if "Unsupported Internal Arrow Type" in shown:
             fields = [field for plan in self.plans.values() for field in plan.schema]
             columns = ", ".join(
@@ -321,27 +321,13 @@ def _binder(tables: Mapping[str, Any], opens_paths: bool) -> Callable[[str], Bou
     return bind
 
 
-def path_text(need: Selected) -> str:
-    """Return a column as a query writes it.
-
-    >>> import pyarrow as pa
-    >>> from parquet_variant.types.path import VariantPath
-    >>> path_text(Selected.of("v", VariantPath.parse("$.a['b c'][0][*]"), pa.int64()))
-    "v:a['b c'][0][*]::array<bigint>"
-    """
-    if need.path is None:
-        return need.stored_name
-    text = with_steps(need.stored_name, need.path.segments)
-    return text if need.output is None else f"{text}::{sql_type_name(need.output)}"
-
-
 def columns_text(use: TableUse) -> list[str]:
     """Return the columns that a query needs of a table, as the query writes them."""
     made = use.table.parsed_columns  # text that is not JSON stands next to the Variants of its column
     columns = (column for column in use.needed.values() if column.path is not None or column.stored_name not in made)
-    return list(dict.fromkeys(map(path_text, columns)))
+    return list(dict.fromkeys(column.as_sql() for column in columns))
 
 
 def filter_text(use: TableUse) -> list[str]:
     """Return the conditions that are pushed down to a table, as the query writes them."""
-    return [predicate_text(condition, lambda name: path_text(use.needed[name])) for condition in use.filters]
+    return [predicate_text(condition, lambda name: use.needed[name].as_sql()) for condition in use.filters]

@@ -19,7 +19,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
-from parquet_variant.ops.value_types import variant_type
+from parquet_variant.ops.value_types import is_variant_null, variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Inside, PlannedQuery, Selected, TableColumns, TableFacts, is_variant
@@ -140,14 +140,23 @@ class BoundTable(TableFacts, Record):
                 proved = common_type(self.shredding_files(column), column, stored, nulls=nulls)
                 if proved is not None or (not nulls and self.json_keys is None):
                     return proved
-            steps = _steps_into_arrays(stored, inside)
-            is_direct = self.values is not None and column not in self.parsed_columns and len(steps) == 1
-            direct = (self.values, column, stored) if is_direct else None
-            read = lambda: types_of_values(*(direct or self._values_inside(column, steps)))  # noqa: E731
-            kind, has_null = self._once(("type", column, *steps), read)
-            return kind if nulls or not (has_null or len(steps) > 1) else None
+            steps = _steps(stored, inside)
+            kind, json_nulls = self._inspected(column, steps)
+            return kind if nulls or not (json_nulls or len(steps) > 1) else None
 
         return self._fact(name, path, find)
+
+    def json_nulls(self, name: str, path: VariantPath, inside: Sequence[Inside] = ()) -> int:
+        """See `TableFacts.json_nulls`."""
+        counted = self._fact(name, path, lambda column, stored: self._inspected(column, _steps(stored, inside))[1])
+        return counted or 0
+
+    def _inspected(self, column: str, steps: Sequence[Inside]) -> tuple[pa.DataType | None, int]:
+        """Return what `types_of_values` finds in the Variants that steps lead to; nothing in too many bytes."""
+        is_direct = self.values is not None and column not in self.parsed_columns and len(steps) == 1
+        direct = (self.values, column, steps[0][1]) if is_direct else None
+        read = lambda: types_of_values(*(direct or self._values_inside(column, steps)))  # noqa: E731
+        return self._once(("type", column, *steps), read)
 
     def _fact(self, name: str, path: VariantPath, find: Callable[..., Any]) -> Any:
         """Return what a function finds of a stored column and path; None for unreadable data."""
@@ -315,7 +324,7 @@ class BoundTable(TableFacts, Record):
         return types_of_paths((source, variant) for source in self.shredding_files(variant))
 
 
-def _steps_into_arrays(path: VariantPath, inside: Sequence[Inside]) -> list[Inside]:
+def _steps(path: VariantPath, inside: Sequence[Inside]) -> list[Inside]:
     """Return the steps into values, the first one the start of a path, in which each wildcard is a step to elements."""
     steps: list[Inside] = []
     for how, inner in (("elements", path), *inside):
@@ -341,8 +350,8 @@ def _opened(rows: pa.Table | None, name: str, path: VariantPath, how: str) -> pa
     return pa.table({"v": pa.chunked_array(arrays)}) if arrays else None
 
 
-def types_of_values(rows: pa.Table | None, name: str, path: VariantPath) -> tuple[pa.DataType | None, bool]:
-    """Return the type that every value at a path has, as a shredded column would, and whether some are Variant null.
+def types_of_values(rows: pa.Table | None, name: str, path: VariantPath) -> tuple[pa.DataType | None, int]:
+    """Return the type that every value at a path has, as a shredded column would, and the number of Variant nulls.
 
     The type is None if the values differ.
     Raises `MalformedVariantError` if the bytes of a value are malformed.
@@ -350,23 +359,23 @@ def types_of_values(rows: pa.Table | None, name: str, path: VariantPath) -> tupl
     >>> import parquet_variant as pv
     >>> rows = pa.table({"v": pv.parse_json(['{"a": 1, "b": 1}', '{"a": null, "b": "x"}']).storage})
     >>> types_of_values(rows, "v", VariantPath.parse("$.a")), types_of_values(rows, "v", VariantPath.parse("$.b"))
-    ((DataType(int64), True), (None, False))
+    ((DataType(int64), 1), (None, 0))
     """
     if rows is None or name not in rows.column_names:
-        return None, False
+        return None, 0
     column = rows[name]
     values = [extract_variant(VariantArray(chunk).storage, path) for chunk in column.chunks]
     names = {name for part in values for name in pc.unique(variant_type(part)).to_pylist()} - {None}
     types = {VariantType(name) for name in names} - {VariantType.NULL}
-    has_null = len(types) < len(names)
+    nulls = sum(pc.sum(is_variant_null(part)).as_py() or 0 for part in values) if len(types) < len(names) else 0
     if types <= set(INTEGERS):
-        return pa.int64() if types else None, has_null
+        return pa.int64() if types else None, nulls
     if not types <= set(EXACT_NUMERIC):
         only = next(iter(types)) if len(types) == 1 else VariantType.NULL
-        return None if only in _NOT_TYPED else TYPES[only].arrow, has_null
+        return None if only in _NOT_TYPED else TYPES[only].arrow, nulls
     from parquet_variant.inference.columns import best_column
     from parquet_variant.inference.profile import Profile
 
     profile = reduce(Profile.merge, map(Profile.of_array, values), Profile()).root
     best = None if profile is None else best_column(profile)  # decimals need the digits of all values
-    return None if best is None or best.share < 1 else best.arrow, has_null
+    return None if best is None or best.share < 1 else best.arrow, nulls

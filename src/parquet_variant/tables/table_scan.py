@@ -167,8 +167,6 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.question} over {self.current!r}>"
 
-    # ---- provided by the format
-
     @abstractmethod
     def _files(self) -> Iterable[File]:
         """Return the descriptions of the files that may hold a match."""
@@ -201,8 +199,6 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
     @abstractmethod
     def pruned(self) -> Pruned:
         """The files that may hold a match, according to the table's metadata."""
-
-    # ---- plans
 
     @cached_property
     def _places(self) -> dict[str, shared.Place]:
@@ -243,8 +239,6 @@ class TableScan(PlannedQuery, Generic[File], Record, repr=False):
     def __reduce__(self) -> tuple[Any, ...]:
         parts = self.question, self.skipping, self.zone, self.threads
         return type(self), (self.current.for_tasks(), *parts)
-
-    # ---- one file
 
     def _plan(self, file: File, opened: OpenFile) -> _FilePlan:
         """Return the scan of an open file, with the part of the query that the scan does not answer."""

@@ -157,8 +157,6 @@ class TableWritePlan(ABC, Generic[File], Record):
     def __post_init__(self) -> None:
         check_count("file_bytes", self.file_bytes, 1, None, TableError)
 
-    # ---- what a format defines
-
     @abstractmethod
     def split(self, rows: pa.Table) -> Iterable[tuple[Hashable, Any, pa.Table]]:
         """Split conformed rows by partition.
@@ -195,8 +193,6 @@ class TableWritePlan(ABC, Generic[File], Record):
     def codec(self) -> str:
         """The compression of files."""
         return str(self.options.get("compression", DEFAULT_COMPRESSION)).lower()
-
-    # ---- what all formats share
 
     def new_name(self) -> str:
         """Return a unique name of a new file, without its extension."""

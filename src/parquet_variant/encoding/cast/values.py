@@ -29,6 +29,7 @@ from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.encoding.variant import Variant, elements_of_array
 from parquet_variant.encoding.walk import Event
 from parquet_variant.errors import CastError
+from parquet_variant.support.records import shortened
 from parquet_variant.types import DECIMAL_TYPES, INSTANT_TYPES, INTEGERS, LOCAL_TYPES, NANOS_OF, VariantType
 from parquet_variant.types.forms import number_form, plain_form
 from parquet_variant.types.path import VariantPath
@@ -291,14 +292,15 @@ def cast_raw(variant: Variant, target: Target, zone: dt.tzinfo, safe: bool) -> A
     return raw
 
 
+def preview(variant: Variant) -> str:
+    """Return a value with its type, for messages."""
+    return f"{variant.type} {shortened(variant.to_json(), _PREVIEW_CHARACTERS)}"
+
+
 def no_cast(variant: Variant, target: Target) -> CastError:
     """Return the error for a value that cannot be cast to a target."""
-    text = variant.to_json()
-    preview = text if len(text) <= _PREVIEW_CHARACTERS else text[:_PREVIEW_CHARACTERS] + "…"
-    return CastError(
-        f'cannot cast {variant.type} {preview} to {target.arrow}: use errors="null" to get null instead',
-        reason="bad-cast",
-    )
+    problem = f'cannot cast {preview(variant)} to {target.arrow}: use errors="null" to get null instead'
+    return CastError(problem, reason="bad-cast")
 
 
 def json_text(variant: Variant, zone: dt.tzinfo) -> str:

@@ -117,8 +117,6 @@ def _similarity(fields: list[PathProfile]) -> float:
     return share * (common / values_by_name.total())
 
 
-# ---- the policy
-
 _READERS = ("duckdb", "spark")
 # Number of fields of an object for which columns are considered, per column of the budget, and at least.
 _CONSIDERED_PER_COLUMN, _LEAST_CONSIDERED = 4, 1000
@@ -385,8 +383,6 @@ def mix(column: ColumnType) -> str:
     parts = [(first, column.typed), *sorted(column.other_types.items(), key=lambda item: (-item[1], item[0]))]
     return ", ".join(f"{count / total:.1%} {name}" for name, count in parts)
 
-
-# ---- columns for rare keys
 
 # Minimum share of rows of a key. A row with a residual affects the 2,048 rows around it: at this share 2 % of the rows.
 LEAST_ROW_SHARE = 0.00001

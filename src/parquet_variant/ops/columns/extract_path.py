@@ -31,6 +31,7 @@ from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.layouts.type_grammar import result_type
 from parquet_variant.ops.columns.slot_casts import (
     CastOptions,
+    FailedCasts,
     Lossless,
     array_of_slots,
     list_array,
@@ -241,6 +242,7 @@ def extract_path(
     safe: bool = True,
     zone: str = "UTC",
     lossless: Lossless = False,
+    failed: FailedCasts | None = None,
 ) -> pa.Array:
     """Return the values at a path as an Arrow array, with a list for each ``[*]``.
 
@@ -248,13 +250,15 @@ def extract_path(
       of `columns_of_path` are read, and a missing ``value`` counts as null. Or its `storage_group`, for several paths.
     `safe`: whether a value that cannot be cast is an error; otherwise it becomes null.
     `lossless`: whether only values count that have the type already (see `get_variant_element`); nothing is cast.
+    `failed`: receives the number of values that cannot be cast and become null, with an example.
     Returns null where the row is null, the path is missing or the value is Variant null (unless the target is a
     Variant).
     Raises `CastError` with row and path, `MalformedVariantError`, or `SchemaError` for a struct that is not a storage.
     """
     parsed = VariantPath.parse(path)
     target_of(target)  # an error names the type itself, not its plain form
-    finish = _CastFinish(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
+    options = CastOptions(zone_of(zone), safe, str(parsed), lossless, failed)
+    finish = _CastFinish(target_of(plain_form(target)), options)
     group = storage_group(values) if isinstance(values, pa.Array) else values
     return in_target_form(follow(group, parsed.segments, finish), result_type(target, parsed))
 

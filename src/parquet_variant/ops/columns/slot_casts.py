@@ -48,6 +48,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
 
 _IN_MEMORY = (KIND.STRING, KIND.BINARY, KIND.UUID)
 Lossless: TypeAlias = bool | Literal["numbers"]
+FailedCasts: TypeAlias = list[tuple[int, str]]  # Numbers of values, with an example at the first.
 _NUMBERS = (*INTEGER_IDS, *DECIMAL_IDS, KIND.FLOAT, KIND.DOUBLE)
 # The kinds of the values that have the type of a target, by the target's family.
 _KINDS: defaultdict[str, tuple[int, ...]] = defaultdict(tuple)
@@ -86,6 +87,7 @@ class CastOptions(NamedTuple):
     path: str  # The path of the values, for errors.
     # Whether values that do not have the type already become null; "numbers" casts numbers to floats.
     lossless: Lossless = False
+    failed: FailedCasts | None = None  # Receives the number of values that become null.
 
 
 def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> pa.Array:
@@ -173,12 +175,13 @@ class _SlotCast(NamedTuple):
         kinds = self.slots.kinds[remaining]
         is_nested = (kinds == KIND.ARRAY) | (kinds == KIND.OBJECT)
         nested, scalars = remaining[is_nested], remaining[~is_nested]
-        if len(nested) and self.target.family == "string" and self.slots.value_positions is not None:
-            base = self._json_texts(self.slots.value_positions, nested, base)
-        elif len(nested) and self.options.safe:
-            raise self._no_cast(int(nested[0]))
         is_text = self.slots.kinds[scalars] == KIND.STRING
-        return self._scalars(scalars[~is_text], self._scalars(scalars[is_text], base, is_text=True), is_text=False)
+        base = self._scalars(scalars[~is_text], self._scalars(scalars[is_text], base, is_text=True), is_text=False)
+        if len(nested) and self.target.family == "string" and self.slots.value_positions is not None:
+            return self._json_texts(self.slots.value_positions, nested, base)
+        if len(nested):
+            self._refuse(nested)
+        return base
 
     def _scalars(self, positions: Int64s, base: pa.Array, *, is_text: bool) -> pa.Array:
         if not len(positions):
@@ -198,9 +201,8 @@ class _SlotCast(NamedTuple):
                 except MalformedVariantError as error:
                     slots.refuse(int(positions[np.argmax(indices == index)]), error.message, error.reason)
                 results[index] = cast_scalar(*scalar, target, self.options.zone)
-        if self.options.safe and None in results:
-            failed = np.array([result is None for result in results])[indices]
-            raise self._no_cast(int(positions[np.argmax(failed)]))
+        if None in results:
+            self._refuse(positions[np.array([result is None for result in results])[indices]])
         return patched(base, positions, array_of_raw(results, target).take(encoded.indices))
 
     def _json_texts(self, value_positions: ValuePositions, positions: Int64s, base: pa.Array) -> pa.Array:
@@ -218,12 +220,15 @@ class _SlotCast(NamedTuple):
         local_texts = [json_text(self.slots.variant(position), zone) for position in positions.tolist()]
         return patched(base, positions, pa.array(local_texts, self.target.arrow))
 
-    def _no_cast(self, position: int) -> CastError:
-        from parquet_variant.encoding.cast.values import no_cast
+    def _refuse(self, positions: Int64s) -> None:
+        """Raise `CastError` for the first of the values that cannot be cast, or count them."""
+        from parquet_variant.encoding.cast.values import no_cast, preview
 
-        error = no_cast(self.slots.variant(position), self.target)
-        error.at(row=self.slots.row(position), path=self.options.path)
-        return error
+        first, failed = int(positions[0]), self.options.failed
+        if self.options.safe:
+            raise no_cast(self.slots.variant(first), self.target).at(row=self.slots.row(first), path=self.options.path)
+        if failed is not None:
+            failed.append((len(positions), "" if failed else preview(self.slots.variant(first))))
 
 
 def _variants(slots: ScalarSlots) -> pa.Array:
@@ -242,9 +247,6 @@ def _variants(slots: ScalarSlots) -> pa.Array:
     if sum(piece.nbytes for piece in pieces) > MAX_OFFSET:
         raise CastError("the nested Variants take more than 2 GiB: cast fewer rows at a time", reason="too-large")
     return pa.concat_arrays(pieces or [pa.nulls(0, VARIANT_STORAGE)])
-
-
-# -- typed columns as slots
 
 
 def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:

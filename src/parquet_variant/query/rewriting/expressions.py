@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ from parquet_variant.query.variant_functions import (
     PARSERS,
     VARIANT,
 )
+from parquet_variant.support.records import counted
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Functions that return a value of their first argument.
@@ -54,6 +56,7 @@ _TYPES: dict[Any, pa.DataType] = {
 }
 _EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])
 _INDEX_BASES = {"variant_extract": 1, "get": 0}  # the index of the first element in DuckDB, and in Snowflake
+_NULL_TEST = re.compile("is_variant_null|is_null_value", re.IGNORECASE)
 _DATE = re.compile(r"\d{4} - \d\d - \d\d")
 _SIZES = frozenset(["array_size", "variant_array_length", "cardinality"])
 
@@ -89,8 +92,7 @@ class ExpressionRewriter(ComparisonRewriter):
         if rule.takes not in ("same", "inside"):
             of_keys = rule.takes == "presence" and any(isinstance(part, exp.Distinct) for part in arguments)
             forms: dict[str, Any] = {"text": self.as_text, "json": self.as_json, "moment": self.as_moment}
-            # Of a value of which only the presence counts, the only type means the same.
-            forms["presence"] = lambda value: (value.typed(nulls=False) or value).sql
+            forms["presence"] = partial(self._presence, node)
             return value_of(node, self.rebuild(node, self.by_key if of_keys else forms.get(rule.takes, self.by_key)))
         if not arguments:
             return value_of(node, self.rebuild(node))
@@ -101,6 +103,19 @@ class ExpressionRewriter(ComparisonRewriter):
         allowed = [] if key in UNNESTS and len(arguments) > 1 else values
         rebuilt = self.rebuild(node, lambda value: value.sql if value in allowed else self.only_typed(value))
         return value_of(node, rebuilt, rule.returns([value.kind for value in values], node))
+
+    def _presence(self, node: exp.Expr, value: Value) -> exp.Expr:
+        """Return a value of which only the presence counts: its only type means the same."""
+        typed, place = value.typed(nulls=False), value.place
+        if typed is None and place is not None and isinstance(node, exp.Is) and not self.context.is_condition:
+            nulls, text = place.table.json_nulls(place.column, place.path, place.inside), self.text(value.source)
+            hint = (
+                f"{counted(nulls, 'JSON null')} at {text}: IS NULL is false there, and is_variant_null({text}) is true"
+            )
+            query = node.find_ancestor(exp.Select)
+            if nulls and hint not in self.context.warnings and not (query and _NULL_TEST.search(self.text(query))):
+                self.context.warnings.append(hint)
+        return (typed or value).sql
 
     def as_moment(self, value: Value) -> exp.Expr:
         """Return a Variant as a point in time: of its only type, unless it is a string, or cast to timestamp."""

@@ -137,7 +137,8 @@ class NestedRewriter(PathRewriter):
             elif node.is_type(*exp.DataType.TEXT_TYPES):
                 rewritten = self.as_text(value)
             else:
-                target, cast = sql_type(node.to, self.engine), lambda v, part: self.cast_to(v, part or pa.string())
+                target = sql_type(node.to, self.engine)
+                cast = lambda v, part: self.cast_to(v, part or pa.string(), node.this)  # noqa: E731
                 rewritten = self.rebuild(node, this=_replace_variants(value.sql, value.kind, target, cast))
             return value_of(node, rewritten, _type_or_none(node.to))
         if node.args.get("format") is not None:

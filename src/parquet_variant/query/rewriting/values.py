@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.rewriting import scopes
 from parquet_variant.query.selection import Selected, field_of, is_variant
 from parquet_variant.query.sql_dialect import SqlError, from_template, sql_type_name, written
@@ -336,7 +337,7 @@ class PathRewriter(ABC):
         elif root.column is not None and use is not None:
             make = partial(self.table_column, root.column, use, term)
         elif term.path.segments or term.cast:
-            make = lambda: self.get(root.sql, term)  # noqa: E731
+            make = lambda: self.get(root.sql, term, root.source)  # noqa: E731
         else:
             make = root.make
         place = None if root.place is None or term.type is not None else root.place.extended(term.path)
@@ -350,17 +351,24 @@ class PathRewriter(ABC):
         typed = as_typed if has_place else None
         return Value(source, make, kind, term, root, place=place, as_typed=typed)
 
-    def get(self, variant: exp.Expr, term: VariantTerm) -> exp.Expr:
-        """Return the call that takes the value at a path out of a Variant."""
+    def get(self, variant: exp.Expr, term: VariantTerm, source: exp.Expr | None = None) -> exp.Expr:
+        """Return the call that takes the value at a path out of a Variant.
+
+        `source`: the Variant as the user wrote it, if values that cannot be cast are reported.
+        """
         kind = None if term.type is None else sql_type_name(term.type)
         if self.engine == "spark":
             arguments = [variant, exp.Literal.string(str(term.path)), exp.Literal.string(kind or "variant")]
             return exp.Anonymous(this="try_variant_get", expressions=arguments)
-        return self.call("variant_get", variant, constants=(str(term.path), kind, term.tries))
+        text = None if source is None or term.tries or kind is None else self.text(source)
+        text = None
+        if source is not None and kind is not None and not term.tries:
+            text = f"{with_steps(self.text(source), term.path.segments)}::{kind}"
+        return self.call("variant_get", variant, constants=(str(term.path), kind, term.tries, text))
 
-    def cast_to(self, variant: exp.Expr, kind: pa.DataType) -> exp.Expr:
-        """Return the cast of a rewritten Variant."""
-        return self.get(variant, VariantTerm(type=kind, cast=True))
+    def cast_to(self, variant: exp.Expr, kind: pa.DataType, source: exp.Expr | None = None) -> exp.Expr:
+        """Return the cast of a rewritten Variant; see `get`."""
+        return self.get(variant, VariantTerm(type=kind, cast=True), source)
 
     def table_column(self, hit: scopes.ResolvedColumn, use: scopes.TableUse, term: VariantTerm) -> exp.Expr:
         """Return the column of a scan for a path; the same path and type have the same name."""
@@ -374,7 +382,9 @@ class PathRewriter(ABC):
         else:
             name = use.name_of(column)
             use.named.add(name)
-        use.needed[name] = use.table.needs(column, term.path, term.type)
+        if not (term.tries and name in use.needed):
+            need = use.table.needs(column, term.path, term.type)
+            use.needed[name] = replace(need, failed=None) if term.tries else need
         reference = _reference(hit.relation, name, use, term.output)
         if hit.malformed is None:
             return reference

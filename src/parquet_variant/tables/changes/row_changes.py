@@ -148,7 +148,7 @@ class RowChange(Record):
         plan, zone = table.plan(options.files), options.zone
         facts_of = registered_method("Scan.facts")
         tables = {TARGET if join is None else join.target_alias: facts_of(table.current, table.uri)}
-        condition = None
+        condition, context = None, CallContext(zone=zone)
         if join is not None:
             tables[join.source_alias] = facts_of(join.source, "the source")
             condition = read_expression(join.condition, tables, zone=zone)
@@ -157,8 +157,8 @@ class RowChange(Record):
         columns: dict[str, dict[str, Selected]] = {name: {} for name in tables}
         for expression in [condition, *(clause.expression for clause in parsed)]:
             for name, needed in (expression.columns if expression is not None else {}).items():
-                columns[name].update(needed)
-        change = cls(plan, parsed, columns, CallContext(zone=zone), dry_run, next(iter(tables)))
+                columns[name] |= {key: context.counting(item) for key, item in needed.items()}
+        change = cls(plan, parsed, columns, context, dry_run, next(iter(tables)))
         if join is None:
             return change
         source, keys = join.source_alias, expressions.needed_table(join.source, columns[join.source_alias], zone)

@@ -121,8 +121,6 @@ class Scan(PlannedQuery, Record, repr=False):
             ]
         )
 
-    # ---- plans
-
     def _plan(self, file: OpenFile) -> FilePlan:
         # A skipped row cannot raise an error, so nothing is skipped with errors="raise".
         skipping = self.skipping and self.errors == "null"
@@ -188,8 +186,6 @@ class Scan(PlannedQuery, Record, repr=False):
                     tasks.append(ScanTask(source, numbers, file.facts.rows(numbers), sum(sizes[at] for at in part)))
         return tasks
 
-    # ---- rows
-
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in tables of at least one row, in the order of files and rows."""
         return self._read_all(list(filter(self._may_match_partition, self.sources)))
@@ -240,7 +236,7 @@ class Scan(PlannedQuery, Record, repr=False):
         # If the scan has fewer parts than threads, the columns of each part are read in threads.
         share = threads // max(len(self.sources) * len(together), 1) if file.metadata.num_rows >= _WORTH_PAGES else 1
         options = self.errors == "raise", self.zone, frozenset(dictionaries.union(self._outputs()[0])), max(share, 1)
-        return [FilePart(file, plan, part, part is together[-1], *options) for part in together]
+        return [FilePart(file, plan, part, part is together[-1], self.question.columns, *options) for part in together]
 
     def read_part(self, part: FilePart) -> pa.Table | None:
         """Return the matching rows of a part; None if no row matches."""

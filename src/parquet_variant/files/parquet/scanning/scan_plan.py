@@ -300,6 +300,7 @@ class FilePart(Record, frozen=False):
     plan: FilePlan
     groups: list[GroupPlan]
     is_last: bool  # Whether it is the last part of the file.
+    selected: Sequence[Selected]  # The columns of the query; a plan can be that of an earlier query.
     safe: bool  # Whether a value that cannot be cast is an error.
     zone: str  # The session time zone of casts.
     dictionaries: frozenset[int]  # Numbers of string columns that may be read as dictionaries.
@@ -362,7 +363,7 @@ class FilePart(Record, frozen=False):
         columns: dict[int, pa.Array] = {}
         for number in outputs:
             output = plan.outputs[number]
-            selected, constant = output.selected, output.constant
+            selected, constant = self.selected[number], output.constant
             if constant is not None:
                 columns[number] = pa.repeat(constant, rows)
             elif table is None or first.leaves[number] is None:
