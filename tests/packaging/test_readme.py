@@ -35,7 +35,9 @@ def test_the_python_tour_runs(tmp_path: Path) -> None:
     (tmp_path / "logs" / "a.ndjson.gz").write_text('{"a": 1}\n')
     (code,) = (block for block in blocks("python") if "local_session" not in block)
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    # The tour casts "two" to bigint.
+    messages = [line for line in done.stderr.splitlines() if "1 value at $.id::bigint could not be cast" not in line]
+    assert (done.returncode, messages) == (0, [])
     assert (tmp_path / "logs.parquet").is_dir()
 
 

@@ -65,7 +65,7 @@ def test_failed_casts_of_entries_and_of_scans_and_changes_are_counted(sources: d
 
 
 def test_json_nulls_that_is_null_does_not_find_are_counted(sources: dict[str, Any]) -> None:
-    hint = "2 JSON nulls at {0}: IS NULL is false there, and is_variant_null({0}) is true"
+    hint = "2 JSON nulls at {0}: IS NULL is false there, is_variant_null({0}) is true"
     for name, rows in sources.items():
         for query, texts in (
             ("SELECT count(*) AS n FROM t WHERE v:x IS NULL", ["v:x"]),

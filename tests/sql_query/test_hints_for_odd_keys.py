@@ -67,3 +67,9 @@ def test_a_path_through_an_array_is_completed() -> None:
     rows = pv.parse_json(['{"id": 1, "items": [{"id": 2}]}'])
     (warning,) = pv.sql("SELECT v:items.id FROM t", t=rows).warnings
     assert warning.endswith("did you mean v:items[*].id?")
+
+
+def test_a_key_in_single_quotes_is_a_step_of_a_path() -> None:
+    rows = pv.parse_json(['{"p": {"Plan Type": 1, "it\'s": 2}}'])
+    query = "SELECT v:p.'Plan Type'::int AS a, v:'p'.'it''s' AS b FROM t WHERE v:p.'Plan Type' = 1"
+    assert pv.sql(query, t=rows).to_pylist() == [{"a": 1, "b": 2}]

@@ -118,10 +118,23 @@ def test_copy_writes_a_file_and_counts_rows(tmp_path: Path) -> None:
     assert path.read_text() == '"id"\n' + '"<b>"\n' * 3
     assert pv.sql(f"copy (select 1 as a) to '{tmp_path}/x' (format ndjson);").to_pylist() == [{"Count": 1}]
     assert (tmp_path / "x").read_text() == '{"a":1}\n'
+    for options, text in {
+        "(HEADER, DELIMITER ';')": '"a";"b"\n1;"x;y"\n',
+        "WITH (FORMAT CSV, HEADER false, DELIM '|')": '1|"x;y"\n',
+        "(format 'csv', header 'true', sep '\\t')": '"a"\t"b"\n1\t"x;y"\n',
+        "(header off)": '1,"x;y"\n',
+    }.items():
+        pv.sql(f"COPY (SELECT 1 AS a, 'x;y' AS b) TO '{tmp_path}/y.csv' {options}")
+        assert (tmp_path / "y.csv").read_text() == text
+    assert pv.sql(f"COPY t TO '{tmp_path}/z.ndjson'", t=EVENTS).to_pylist() == [{"Count": 3}]
     for wrong in (
-        "COPY t TO 'a.csv'",
+        "COPY t TO",
         "COPY (SELECT 1) TO 'a.xyz'",
-        "COPY (SELECT 1) TO 'a.csv' (HEADER false)",
+        "COPY (SELECT 1) TO 'a.csv' (HEADER maybe)",
+        "COPY (SELECT 1) TO 'a.csv' (DELIMITER ';;')",
+        "COPY (SELECT 1) TO 'a.csv' (PARTITION_BY (a))",
+        "COPY (SELECT 1) TO 'a.csv' (DELIMITER 'é')",
+        "COPY (SELECT 1) TO 'a.parquet' (HEADER)",
         "COPY (DROP TABLE t) TO 'a.csv'",
     ):
         with pytest.raises(VariantError):

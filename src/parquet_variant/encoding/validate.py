@@ -52,8 +52,6 @@ class _Check:
     def error(self, part: Part, err: MalformedVariantError, offset: int = 0) -> None:
         self.fault(part, offset if err.offset is None else err.offset, err.reason, err.message)
 
-    # -- metadata
-
     def metadata(self, metadata: bytes) -> list[int] | None:
         """Check the metadata, and return the rank of each name by its UTF-8 bytes; None if the names cannot be read."""
         try:
@@ -99,8 +97,6 @@ class _Check:
             self.fault("metadata", dictionary.bytes_at + offsets[-1], "trailing-bytes", message)
             before += 1
         return len(self.faults) == before
-
-    # -- value
 
     def value(self, data: bytes, ranks: list[int] | None) -> None:
         """Check the value; keys are compared by the ranks of their names, if these are known."""

@@ -79,8 +79,6 @@ class Variant:
         child._stop = container.stop
         return child
 
-    # -- construction
-
     @classmethod
     def from_python(cls, obj: Any, *, max_depth: int = MAX_DEPTH) -> Variant:
         """Return the canonical Variant of a Python object (see `encoding.python_values` for the types).
@@ -142,8 +140,6 @@ class Variant:
     def may_be(self, basic: BasicType) -> bool:
         """Return whether the first byte allows a basic type; a step of a path checks no more of a value than that."""
         return self._start >= self._stop or self._data[self._start] & 3 == basic
-
-    # -- navigation
 
     def get(self, path: str | VariantPath, default: Variant | None = None) -> Variant | None:
         """Return the value at a path, or ``default`` if it does not exist.
@@ -227,8 +223,6 @@ class Variant:
         """Return the pairs of key and value of an object. Raises `TypeError` for other values."""
         return list(zip(self.keys(), self.values(), strict=True))
 
-    # -- conversions
-
     def to_python(self) -> Any:
         """Return the value as Python objects (see `encoding.python_values` for the types).
 
@@ -268,8 +262,6 @@ class Variant:
             raise MalformedVariantError(f"{fault.part}: {fault.message}", reason=fault.reason, offset=fault.offset)
         return self
 
-    # -- equality
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Variant):
             return NotImplemented
@@ -294,8 +286,6 @@ class Variant:
             elif kind != END:
                 parts.append(_scalar_meaning(VariantType(kind), raw))
         return tuple(parts)
-
-    # -- previews and pickling
 
     def preview(self, characters: int) -> str:
         """Return the start of `to_json`, for display; the rest of a long value is not read.

@@ -215,7 +215,7 @@ def _read_path(tokens: list[Token], number: int, text: str) -> tuple[list[Any], 
         elif token.text == "$" and following.start == token.end + 1:  # $oid of MongoDB
             steps.append(f"${following.text}")
             number += 1
-        elif text.startswith(('"', "`"), token.start) or _WORD.fullmatch(token.text):  # any word, also a keyword
+        elif text.startswith(('"', "`", "'"), token.start) or _WORD.fullmatch(token.text):  # any word, also a keyword
             steps.append(token.text)
         else:
             raise _invalid("a key is expected: write a.b, a[0], or a['b-c'] for keys with other signs", token, text)

@@ -51,17 +51,22 @@ _WRITTEN_BY_ARROW = (
     pa.types.is_null,
 )  # fmt: skip
 _COPY = re.compile(
-    r"\s*copy\s*\((?P<query>.*)\)\s*to\s*'(?P<file>(?:[^']|'')+)'\s*(?:(?:with\s*)?\((?P<options>[^()]*)\)\s*)?;?\s*",
+    r"\s*copy\s*(?:\((?P<query>.*)\)|\s(?P<table>[\w.]+|\"[^\"]+\"))\s*to\s*'(?P<file>(?:[^']|'')+)'\s*"
+    r"(?:with\s*)?(?P<options>\((?:[^()']|'[^']*')*\))?\s*;?\s*",
     re.IGNORECASE | re.DOTALL,
 )
+_COPY_OPTION = re.compile(r"\s*(?P<name>\w+)(?:\s+(?:'(?P<text>[^']*)'|(?P<word>\w+)))?\s*(?:,|$)")
+_FLAGS = dict.fromkeys(("", "true", "on", "1"), True) | dict.fromkeys(("false", "off", "0"), False)
 
 
 class CopyStatement(NamedTuple):
-    """``COPY (query) TO 'file' (FORMAT format)``."""
+    """``COPY (query) TO 'file' (FORMAT format, HEADER false, DELIMITER ';')``."""
 
     query: str
     file: str
     format: str
+    header: bool = True  # Whether a CSV file begins with the names of the columns.
+    delimiter: str | None = None  # Of a CSV file.
 
 
 def copy_statement(text: str) -> CopyStatement | None:
@@ -70,18 +75,37 @@ def copy_statement(text: str) -> CopyStatement | None:
     Raises `VariantError` for an unknown format or option.
 
     >>> copy_statement("COPY (SELECT 1) TO 'a.csv'")
-    CopyStatement(query='SELECT 1', file='a.csv', format='csv')
+    CopyStatement(query='SELECT 1', file='a.csv', format='csv', header=True, delimiter=None)
     """
     if not isinstance(text, str) or text.lstrip()[:4].lower() != "copy":
         return None
     match = _COPY.fullmatch(text)
     if match is None:
-        raise VariantError("invalid COPY: write COPY (SELECT …) TO 'file.csv'", reason="bad-sql")
-    file = match["file"].replace("''", "'")
-    words = (match["options"] or "").split()
-    if words and (len(words) != 2 or words[0].lower() != "format"):
-        raise VariantError(f"unsupported COPY option {' '.join(words)!r}: use (FORMAT csv)", reason="bad-sql")
-    return CopyStatement(match["query"], file, format_of(file, words[1].strip("'").lower() if words else None))
+        problem = "invalid COPY: write COPY (SELECT …) TO 'file.csv', or COPY (SELECT …) TO 'file.csv' (DELIMITER ';')"
+        raise VariantError(problem, reason="bad-sql")
+    file, options = match["file"].replace("''", "'"), _copy_options((match["options"] or "()")[1:-1].strip())
+    kind = format_of(file, options.get("format", "").lower())
+    if kind not in ("csv", "tsv") and options.keys() - {"format"}:
+        raise VariantError(f"a {kind} file has no HEADER or DELIMITER: write (FORMAT csv)", reason="bad-sql")
+    header, query = _FLAGS[options.get("header", "").lower()], match["query"] or f"FROM {match['table']}"
+    return CopyStatement(query, file, kind, header, options.get("delimiter"))
+
+
+def _copy_options(text: str) -> dict[str, str]:
+    """Return the options of a COPY statement by name."""
+    options, end = dict[str, str](), 0
+    while end < len(text):
+        option = _COPY_OPTION.match(text, end)
+        name = "" if option is None else option["name"].lower()
+        name = "delimiter" if name in ("delim", "sep") else name
+        value = "" if option is None else option["word"] or (option["text"] or "").replace("\\t", "\t")
+        is_sign = len(value) == 1 and value.isascii() and value not in '"\r\n'
+        is_valid = {"format": value, "delimiter": is_sign, "header": value.lower() in _FLAGS}.get(name)
+        if option is None or not is_valid:
+            problem = f"unsupported COPY option {text[end:]}: use FORMAT, HEADER and DELIMITER"
+            raise VariantError(f"{problem}, as in (FORMAT csv, HEADER false, DELIMITER ';')", reason="bad-sql")
+        options[name], end = value, option.end()
+    return options
 
 
 def format_of(file: str | os.PathLike[str], name: str | None = None) -> str:
@@ -100,15 +124,18 @@ def format_of(file: str | os.PathLike[str], name: str | None = None) -> str:
 
 
 def write_result(
-    file: str | os.PathLike[str], parts: Iterable[pa.Table], format: str | None = None, sources: Iterable[Any] = ()
+    file: str | os.PathLike[str],
+    parts: Iterable[pa.Table],
+    copy: CopyStatement | None = None,
+    sources: Iterable[Any] = (),
 ) -> int:
     """Write the parts of a result to a file, which appears only when it is complete; return the number of rows.
 
-    `file`: a local path; its extension is the format, unless `format` is given.
+    `file`: a local path; its extension is the format, unless `copy` has another one.
     `parts`: at least one table, with Variants marked as such.
     `sources`: the data that the query reads; a file of a table, or an existing file below a source, is not replaced.
     """
-    kind = format_of(file, format)
+    kind = format_of(file) if copy is None else copy.format
     _refuse_data_file(Path(file), sources)
     rows = 0
 
@@ -133,7 +160,8 @@ def write_result(
                 for part in tables:
                     writer.write_batch(part)
         else:
-            options = pa_csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
+            delimiter = (copy.delimiter if copy else None) or ("\t" if kind == "tsv" else ",")
+            options = pa_csv.WriteOptions(include_header=copy is None or copy.header, delimiter=delimiter)
             make: Any = pa.ipc.new_file if kind == "arrow" else partial(pa_csv.CSVWriter, write_options=options)
             with make(str(staged), first.schema) as writer:
                 for part in tables:

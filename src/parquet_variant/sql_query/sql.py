@@ -149,7 +149,7 @@ def sql(
     def run() -> SqlResult:
         planned = plan_sql(text, tables, params=params, errors=errors, zone=zone, threads=threads)
         if copy is not None:
-            rows = write_result(copy.file, planned.batches(as_text=False), copy.format, planned.sources(tables))
+            rows = write_result(copy.file, planned.batches(as_text=False), copy, planned.sources(tables))
             return SqlResult(pa.table({"Count": pa.array([rows], pa.int64())}), planned.warnings)
         return SqlResult(planned.run(), planned.warnings, planned.wide_integers)
 

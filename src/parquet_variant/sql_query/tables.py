@@ -148,8 +148,7 @@ class BoundTable(TableFacts, Record):
 
     def json_nulls(self, name: str, path: VariantPath, inside: Sequence[Inside] = ()) -> int:
         """See `TableFacts.json_nulls`."""
-        counted = self._fact(name, path, lambda column, stored: self._inspected(column, _steps(stored, inside))[1])
-        return counted or 0
+        return self._fact(name, path, lambda column, stored: self._inspected(column, _steps(stored, inside))[1]) or 0
 
     def _inspected(self, column: str, steps: Sequence[Inside]) -> tuple[pa.DataType | None, int]:
         """Return what `types_of_values` finds in the Variants that steps lead to; nothing in too many bytes."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from parquet_variant.spark.operations.read import ReadPlan
+    from parquet_variant.sql_query.result import CopyStatement
     from parquet_variant.sql_query.sql import SqlQuery
     from parquet_variant.tables.table.table import Table
 
@@ -140,17 +141,17 @@ def query(
             raise BadParameter(f"--{option} is not allowed with SQL: write {part} in the SQL")
     if engine == "spark" and (strict or allow_outside):
         raise BadParameter(f"--{'strict' if strict else 'allow-outside'} needs --engine local")
-    if sql is not None and (copy := copy_statement(sql)) is not None:
+    if (copy := None if sql is None else copy_statement(sql)) is not None:
         if output is not None:
             raise BadParameter("--output is not allowed with COPY: both name a file")
-        sql, output, force = copy.query, copy.file, True
-    if output is not None:
+        sql, output = copy.query, copy.file
+    if output is not None and copy is None:
         format_of(output)
         if not force and pathlib.Path(output).exists():
             raise VariantError(f"{output} exists: give --force to replace it", reason="exists", file=output)
     selects = read_selects(select or [])
     reading: dict[str, Any] = {"errors": "raise" if strict else "null", "threads": threads}
-    result = _Output(engine == "spark", explain, limit, as_json, output, [path] if path else [])
+    result = _Output(engine == "spark", explain, limit, as_json, output, [path] if path else [], copy)
     if not path and sql is not None:
         if version is not None or at is not None:
             raise BadParameter("--version and --at need a PATH before the SQL: FROM reads the newest version")
@@ -173,6 +174,7 @@ class _Output(Record):
     as_json: bool
     file: str | None
     sources: Sequence[str]
+    copy: CopyStatement | None = None
 
     def show(self, schema: pa.Schema, parts: Iterable[pa.Table]) -> None:
         """Print a result, or write it to the file of ``--output``."""
@@ -184,7 +186,7 @@ class _Output(Record):
         if self.file is not None:
             from parquet_variant.sql_query.result import write_result
 
-            count = write_result(self.file, chain([schema.empty_table()], parts), sources=self.sources)
+            count = write_result(self.file, chain([schema.empty_table()], parts), self.copy, self.sources)
             line = f"{counted(count, 'row')} in {self.file}"
             print_result({"file": self.file, "rows": count}, [line], as_json=self.as_json)
             return

@@ -253,9 +253,6 @@ def _without_empty_values(group: pa.Array, rows: pa.Array | None = None, *, keep
     return with_columns(group, {name: _without_empty_values(column) for name, column in columns.items()})
 
 
-# -- verification
-
-
 def first_difference(written: Any, stored: pa.Array) -> int | None:
     """Return the first row that was read back with another value; None if all rows are equal.
 

@@ -149,8 +149,6 @@ class RangeStatistics(Record, eq=False):
             lower = upper = None
         return ColumnStatistics(lower, upper, may_be_nan=nan.as_py())
 
-    # -- serialization
-
     def to_bytes(self) -> bytes:
         """Return the statistics as a compressed Arrow stream with a struct column per path and a row per range."""
         batch = pa.record_batch(list(self.paths.values()), names=list(map(str, self.paths)))
@@ -173,9 +171,6 @@ def _can_be(stored: pa.DataType, requested: pa.DataType) -> bool:
     """Return True if a value of a child's type can be a value of the requested type (see `ops.columns.slot_casts`)."""
     left, right = target_of(stored).family, target_of(requested).family
     return left == right or (left in _EXACT and right in _EXACT) or (left, right) == ("float32", "float64")
-
-
-# -- collection
 
 
 def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatistics:

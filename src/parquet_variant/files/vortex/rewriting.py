@@ -140,9 +140,6 @@ def _profile(task: int, attempt: int, file: SourceFile, *, column: str | None) -
     return Profile.of_array(reader.read(file.path, column))
 
 
-# -- one file
-
-
 class _Form(Record):
     """The new form of the files and their Variants; `rewrite` documents the options."""
 

@@ -171,8 +171,6 @@ def part_of(column: str, storage: pa.StructType, path: VariantPath, target: pa.D
 Part: TypeAlias = TypedPart | WholePart | StoragePart
 
 
-# -- filters
-
 _VORTEX_OPS = {"=": "eq", "<>": "not_eq", "<": "lt", "<=": "lt_eq", ">": "gt", ">=": "gt_eq"}
 _MOST_VALUES = 64  # A longer IN list is not pushed down: vortex would evaluate an expression per value.
 # Vortex orders NaN and -0.0 differently: comparisons of doubles that depend on this order are not pushed down.
@@ -357,8 +355,6 @@ class FileScan(Record):
         part = part_of(column, storage, selected.path, selected.type)
         return part if part.levels or part.only_value else WholePart((column,))
 
-    # -- skipping
-
     @cached_property
     def range_numbers(self) -> list[int]:
         """The ranges in which a row can match; without statistics the file is one range."""
@@ -392,8 +388,6 @@ class FileScan(Record):
         """Return the part of the filter that Vortex applies, which may skip zones of the file; None without one."""
         by_name = {selected.name: selected for selected in self.question.columns}
         return None if self.skips_by is None else pushed_filter(self.skips_by, by_name, self.storage_of)
-
-    # -- the result
 
     def tables(self, bytes_read: list[int]) -> Iterator[pa.Table]:
         """Yield the rows of the file that match the filter, and add the bytes of their columns to a counter."""

@@ -156,9 +156,6 @@ def check_options(**options: Any) -> None:
     check_choice("layout", options.get("layout", "auto"), ("auto", *LAYOUTS))
 
 
-# -- input
-
-
 def _columns(data: Any, column: str) -> dict[str, VortexColumn]:
     if isinstance(data, (VariantArray, ChunkedVariantArray, JsonColumn)):
         data = {column: data}
@@ -250,9 +247,6 @@ def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, V
         }
         attempts += [attempt] if any(attempt[name].layout != columns[name].layout for name in columns) else []
     return attempts
-
-
-# -- the file
 
 
 def _write_first_that_fits(

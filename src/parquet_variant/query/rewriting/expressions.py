@@ -109,9 +109,7 @@ class ExpressionRewriter(ComparisonRewriter):
         typed, place = value.typed(nulls=False), value.place
         if typed is None and place is not None and isinstance(node, exp.Is) and not self.context.is_condition:
             nulls, text = place.table.json_nulls(place.column, place.path, place.inside), self.text(value.source)
-            hint = (
-                f"{counted(nulls, 'JSON null')} at {text}: IS NULL is false there, and is_variant_null({text}) is true"
-            )
+            hint = f"{counted(nulls, 'JSON null')} at {text}: IS NULL is false there, is_variant_null({text}) is true"
             query = node.find_ancestor(exp.Select)
             if nulls and hint not in self.context.warnings and not (query and _NULL_TEST.search(self.text(query))):
                 self.context.warnings.append(hint)

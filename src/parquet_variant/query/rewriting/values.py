@@ -352,10 +352,7 @@ class PathRewriter(ABC):
         return Value(source, make, kind, term, root, place=place, as_typed=typed)
 
     def get(self, variant: exp.Expr, term: VariantTerm, source: exp.Expr | None = None) -> exp.Expr:
-        """Return the call that takes the value at a path out of a Variant.
-
-        `source`: the Variant as the user wrote it, if values that cannot be cast are reported.
-        """
+        """Return the call that takes the value at a path out of `source`, whose failed casts are reported."""
         kind = None if term.type is None else sql_type_name(term.type)
         if self.engine == "spark":
             arguments = [variant, exp.Literal.string(str(term.path)), exp.Literal.string(kind or "variant")]

@@ -224,9 +224,6 @@ def _path_expression(needed: Selected) -> Column:
     return try_variant_get(column, "$" + "".join(steps), type_name)
 
 
-# ---- Variants that the JVM reads as structs
-
-
 def readers(
     table: Table, columns: Mapping[str, Any], where: str | None = None, *, column: str | None = None
 ) -> ReadPlan:

@@ -195,8 +195,6 @@ class VariantWriter:
         self._target = linked_file(self.filesystem, self.path)
         self._temporary = temporary_beside(self._target)
 
-    # ---- batches
-
     def write_batch(self, columns: Columns) -> None:
         """Add rows, as columns by name (`VariantArray` or Arrow); every batch must have the same columns and types.
 
@@ -308,8 +306,6 @@ class VariantWriter:
             self.rows += self._group_rows
             self._groups += 1
         self._group_rows = self._group_bytes = 0
-
-    # ---- end of the file
 
     def close(self) -> FileInfo:
         """Write pending rows and the footer, and rename the file to its path.
