@@ -338,6 +338,27 @@ def test_where_skips_row_groups_and_filters_rows(source, events):
     assert frame.where("n < 100").count() == 1
 
 
+def test_scans_take_the_conditions_and_wildcards_of_scans_without_spark(source, tmp_path):
+    texts = ['{"n": 1, "s": "ab", "l": [1, 2]}', '{"n": 2, "s": "AB", "l": []}', '{"n": "3"}']
+    pv.write(tmp_path, {"id": [1, 2, 3], "v": pv.parse_json(texts)}, format="delta")
+    plain, in_spark = pv.open(tmp_path), pv.open(tmp_path, engine=source)
+    for columns, where in (
+        ({"n": "$.n:int"}, "upper(v:s::string) = 'AB'"),
+        ({"n": "$.n:int", "id": "id"}, "n + id > 3"),
+        ({"l": "$.l[*]:int", "m": "$.none[*]:int"}, None),
+        ({"l": "$.l[*]:array<int>"}, "length($.s:string) = 2"),
+    ):
+        rows = in_spark.scan(columns, where).to_spark().toArrow().to_pylist()
+        assert sorted(map(str, rows)) == sorted(map(str, plain.scan(columns, where).to_pylist()))
+    for columns, where, message in (
+        ({"n": "$.n:int"}, "uper(v:s::string) = 'AB'", "unknown function uper"),
+        ({"n": "$.n:int"}, "upper(v:s::string", "invalid filter"),
+        ({}, None, "columns"),
+    ):
+        with pytest.raises(pv.VariantError, match=message):
+            in_spark.scan(columns, where).to_spark()
+
+
 @pytest.mark.parametrize("options", [{}, {"paths": '{"n": "$.n"}'}])
 @pytest.mark.parametrize(("files", "most"), [(20, 20), (100, 50)])
 def test_many_small_files_share_tasks(tmp_path, options, files, most):

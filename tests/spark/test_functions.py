@@ -118,3 +118,15 @@ def test_variants_are_changed_as_in_python(sql):
     assert [first[0], first[2]] == ['{"a":{"b":1.5},"s":"x","t":"2024-02-03","x":5}', '{"s":"x","t":"2024-02-03"}']
     assert first[1] is None  # the field exists
     assert list(second) == ['{"a":{"b":true},"x":5}', None, "{}", '{"a":{"b":true}}']
+
+
+def test_invalid_arguments_are_named(spark):
+    for arguments, message in (
+        ((spark, None), "prefix is None"),
+        ((spark, "a b."), "prefix is 'a b.'"),
+        ((None,), "SparkSession"),
+    ):
+        with pytest.raises(pv.VariantError, match=message):
+            pv.spark.register_functions(*arguments)
+    with pytest.raises(pv.VariantError, match="invalid table name None"):
+        pv.spark.register_table(spark, None, "p")

@@ -182,14 +182,18 @@ def parse_predicate(text: str) -> Predicate:
     ...
     parquet_variant.errors.PredicateError: invalid filter: an operand is missing (near '>')
     """
+    predicate = _Filter(_column_of_filter, "UTC").exact(parsed_filter(text))
+    assert predicate is not None
+    return predicate
+
+
+def parsed_filter(text: str) -> exp.Expr:
+    """Return the tree of a filter, which may call functions. Raises `PredicateError` for invalid SQL."""
     try:
-        sql = FILTER_NAMES.sub(_quoted_name, text)
-        predicate = _Filter(_column_of_filter, "UTC").exact(parse_sql(sql, what="expression"))
+        return parse_sql(FILTER_NAMES.sub(_quoted_name, text), what="expression")
     except SqlError as error:
         message = re.sub(r"^invalid SQL( at line \d+, column \d+)?", "invalid filter", str(error))
         raise PredicateError(message.replace("the SQL", "the filter")) from None
-    assert predicate is not None
-    return predicate
 
 
 def _quoted_name(match: re.Match[str]) -> str:

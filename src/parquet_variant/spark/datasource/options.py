@@ -18,7 +18,8 @@ from parquet_variant.errors import VariantError, bad_option, choice_of
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.query.selection import read_filter, read_selects
+from parquet_variant.query.selection import read_selects
+from parquet_variant.query.sql_pushdown import parsed_filter
 from parquet_variant.support.options import OutputFormat
 from parquet_variant.support.records import Record
 from parquet_variant.tables.opening import format_of_table
@@ -82,8 +83,8 @@ def _projection(text: str) -> dict[str, tuple[str, str | None]] | None:
     if not text:
         return None
     columns = json.loads(text) if text.lstrip().startswith(("{", "[")) else read_selects(_names(text))
-    if not isinstance(columns, dict):
-        raise ValueError("not an object")
+    if not isinstance(columns, dict) or not columns:
+        raise ValueError("not an object with columns")
     paths = {}
     for name, column in columns.items():
         path, type_name = split_type(column) if isinstance(column, str) else column
@@ -226,7 +227,8 @@ class ReadOptions(Record, kw_only=True):
             raise _bad_value(names[1], named.value(names[1]), hint)
         values = named.values(_parsers(cls))
         zone_of(values.get("zone", "UTC"))  # raises in the driver
-        read_filter(values.get("where"))  # raises before the query runs
+        if (where := values.get("where")) is not None:
+            parsed_filter(where)  # raises before the query runs
         return cls(sources=sources, format=format_name, catalog=named.catalog, **values)
 
 

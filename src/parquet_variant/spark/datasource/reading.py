@@ -28,7 +28,7 @@ from parquet_variant.files.parquet.format.files import ParquetSource, locate, op
 from parquet_variant.files.parquet.reading.read import read_rows
 from parquet_variant.files.parquet.scanning.scan import Scan, types_in_files
 from parquet_variant.io.parallel import grouped
-from parquet_variant.query.selection import Question, Selected, arrow_type, holds_variants
+from parquet_variant.query.selection import Question, Selected, holds_variants, read_selection
 from parquet_variant.spark import arrow_variant
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
@@ -96,7 +96,7 @@ def read_schema(options: ReadOptions) -> StructType:
 def _path_type(name: str, path: str, type_name: str | None) -> DataType:
     if type_name is None:
         raise bad_option(f"column {name} has no type: set one in the option columns, as [path, type], or in schema()")
-    arrow = arrow_type(type_name)
+    arrow = read_selection({name: (path, type_name)})[0].output
     if arrow is not None and holds_variants(arrow):
         raise VariantError(
             f"Spark cannot cast {path} to {type_name}, a type that contains VARIANTs: use a type without variant, cast "

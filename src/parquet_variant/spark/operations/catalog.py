@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_marked_by_spark
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, bad_option
+from parquet_variant.errors import VariantError, bad_option, check_session
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.variant_functions import VariantColumns
 from parquet_variant.spark.arrow_variant import SPARK_VARIANT, from_spark, to_spark
@@ -54,6 +54,10 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     from pyspark.sql.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import VariantType
+
+    check_session(spark)
+    if not isinstance(prefix, str) or not f"{prefix}a".isidentifier():
+        raise bad_option(f"prefix is {prefix!r}: use letters, digits and _, not beginning with a digit")
 
     def checked(work: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
         expected = len(signature(work).parameters)
@@ -122,8 +126,9 @@ def register_table(spark: SparkSession, name: str, path: str | os.PathLike[str],
         ``"exists"`` if the name is in use, ``"no-such-database"``, ``"no-delta"`` and ``"no-iceberg"`` if the session
         cannot read the format, ``"bad-option"`` for a path that is not a directory.
     """
+    check_session(spark)
     source = absolute(path)
-    parts = name.split(".")
+    parts = name.split(".") if isinstance(name, str) else []
     if not 1 <= len(parts) <= 3 or not all(parts):
         raise bad_option(f"invalid table name {name!r}: use table, database.table or catalog.database.table")
     parts = [part.strip("`") for part in parts]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import VariantError, bad_option, check_choice
+from parquet_variant.errors import PredicateError, VariantError, bad_option, check_choice
 from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, locate, open_file
@@ -79,9 +79,16 @@ def read(
     from parquet_variant.spark.datasource.source import VariantDataSource
 
     check_choice("engine", engine, ("auto", "python", "jvm"))
-    predicate = read_filter(where)  # raises before Spark plans the read
-    where = where if predicate is None or isinstance(where, str) else predicate_text(predicate)
     spark: SparkSession = table.options.engine
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    try:
+        predicate = read_filter(where)
+        where = where if predicate is None or isinstance(where, str) else predicate_text(predicate)
+    except PredicateError:
+        if not isinstance(where, str):
+            raise
+        # Another condition in SQL: raises before Spark plans the read.
+        type(table)(table.source, replace(table.options, engine=None)).scan(columns, where, column=column, zone=zone)
     spark.dataSource.register(VariantDataSource)
     source, options = _data_source_options(table)
     if columns is not None:  # a path without a type is the Variant
@@ -91,7 +98,7 @@ def read(
         }
     options |= {"columns": None if columns is None else json.dumps(columns, default=str), "where": where}
     options |= {"column": column, "partitionBytes": partition_bytes, "mergeSchema": "true" if merge_schema else None}
-    options |= {"timeZone": spark.conf.get("spark.sql.session.timeZone")}
+    options |= {"timeZone": zone}
     options = {name: value for name, value in options.items() if value is not None}
     ReadOptions.of({**options, "path": source}, stream=False)  # raises before Spark plans the read
     plan = None
@@ -271,7 +278,7 @@ def _typed_column(file: OpenFile, selected: Selected, column: str | None) -> _Ty
     """Return the typed column that contains every value of an output. Raises `_NeedsPython` if none does."""
     if selected.path is None:
         raise _NeedsPython(f"{selected.name} is an ordinary column")
-    if selected.type is None or pa.types.is_nested(selected.type):
+    if selected.output is None or pa.types.is_nested(selected.output):
         raise _NeedsPython(f"{selected.name} is not a scalar")
     variant = choose_column(file.schema, column, file.name)
     if variant.repeated or variant.layout != "final":
