@@ -35,6 +35,7 @@ def test_a_regular_expression_that_is_not_valid_is_named(pattern: str) -> None:
         ("SELECT max(v:123) FROM t", r"a key of digits is written in brackets and quotes: v:\['123'\]"),
         ("SELECT is_variant_null(js) FROM t", "is_variant_null takes a Variant, such as v:a"),
         ("SELECT variant_sett(v, '$.a', 1) FROM t", "unknown function variant_sett: did you mean variant_set"),
+        ("SELECT js FROM t WHERE js IN 'a', 'b'", r"IN takes its values in parentheses: write x IN \('a', 'b'\)$"),
         ("SELECT js FROM t WHERE count(*) > 1", "cannot contain aggregates: write the condition in HAVING"),
         ("SELECT js, count(*) FROM t", "add it to GROUP BY, or write GROUP BY ALL$"),
         ("SELECT row_number() FROM t", r"write OVER \(…\) after the function$"),

@@ -89,6 +89,16 @@ def test_lists_rows_and_correlated_paths_have_one_type() -> None:
         "SELECT v:n FROM t WHERE (v:n, v:k) IN (SELECT u.v:n, u.v:k FROM t u WHERE u.v:n > 1)": [2],
         "SELECT [{'a': v:n, 'b': v:k}, {'a': 7, 'b': 'z'}][1].a + 1 FROM t": [2, 3],
         "SELECT [0] || [v:n] || [9] FROM t": [[0, 1, 9], [0, 2, 9]],
+        "SELECT list_concat([0], [v:n], [9]) FROM t": [[0, 1, 9], [0, 2, 9]],
+        "SELECT map_concat(MAP {'a': v:n}, MAP {'b': v:n})['b'] + 1 FROM t": [2, 3],
+        "SELECT list_reverse(list_append([v:n], 9)) FROM t": [[9, 1], [9, 2]],
+        "SELECT flatten([list_prepend(v:n, [v:n]), [v:n]]) FROM t": [[1, 1, 1], [2, 2, 2]],
+        "SELECT struct_insert({'a': v:n}, b := v:k).b || '!' FROM t": ["a!", "b!"],
+        "SELECT unnest([{'a': v:n}, {'a': 7}]) FROM t": [{"a": 1}, {"a": 2}, {"a": 7}, {"a": 7}],
+        "SELECT unnest([v:n, 7], recursive := true) + 1 FROM t": [2, 3, 8, 8],
+        "SELECT x + 1 FROM t, unnest([v:n, 7]) e(x)": [2, 3, 8, 8],
+        "SELECT x.a + 1 FROM t, unnest([{'a': v:n}]) e(x)": [2, 3],
+        "SELECT (v:l::array<variant> || [v:k])[1]:x IS NULL FROM t": [True, True],
     }.items():
         assert sorted(pv.sql(query, t=rows).to_arrow().column(0).to_pylist(), key=str) == sorted(expected, key=str)
 

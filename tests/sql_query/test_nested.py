@@ -123,6 +123,7 @@ HOLDS = "holds Variants"
         ("SELECT e FROM t, unnest(v:items) q(e)", "not a list: write v:items::array<variant>"),
         ("SELECT 1 FROM t WHERE exists(v:l::array<int>, x -> x = 1)", "write len"),
         ("SELECT e:p FROM t, variant_explode(v:items) e", "e is a table, not a column: .* or write e.value:p"),
+        ("SELECT e->>'p' FROM t, variant_explode(v:items) e", "e is a table, not a column: .* or write e.value:p"),
         ("SELECT t:p FROM t", "t is a table, not a column: .* or write t.v:p"),
         ("SELECT v:items[0:1] FROM t", "only arrays have slices"),
         ("SELECT v:items[:1] FROM t", "only arrays have slices"),

@@ -76,6 +76,7 @@ FIRST = '{"day":"x","items":[{"n":1},{"n":2}],"kind":"a","n":1,"o":{"p":1}}'
         ("SELECT x.v:n::int FROM (t JOIN (SELECT 2 AS d) ON day = d) x", [5]),
         ("SELECT v:n::int FROM (t) WHERE day = 2", [5]),
         ("SELECT v:n::int FROM ((t)) x WHERE day = 2", [5]),
+        ("SELECT count(*) FROM ((t) TABLESAMPLE 0%), (u)", [0]),
         ("SELECT day FROM ((t) JOIN (SELECT 2 AS day) USING (day)), (u) WHERE t.v:n::int = 5 AND u.v:w::int = 20", [2]),
         ("SELECT a.day FROM ((t a JOIN t b ON a.v:n::int = b.v:n::int) JOIN u ON u.v:w::int = a.v:n::int)", [3]),
         # subqueries

@@ -215,6 +215,8 @@ def _refuse_lost(tree: exp.Expr, engine: SqlEngine) -> None:
         pattern = like.expression
         if isinstance(pattern, exp.Literal) and pattern.is_string and not isinstance(like.parent, exp.Escape):
             check_like(pattern.name, SqlError)
+    if any(isinstance(node.args.get("field"), exp.Literal) for node in tree.find_all(exp.In)):
+        raise SqlError("IN takes its values in parentheses: write x IN ('a', 'b')")
     if any(not isinstance(cast.to, exp.DataType) for cast in tree.find_all(exp.Cast)):  # as in array<int>[0]
         raise SqlError("a subscript after a type needs parentheses around the cast: write (v:a::array<int>)[…]")
     for table in tree.find_all(exp.Table) if engine == "duckdb" else ():

@@ -99,10 +99,11 @@ class ExpressionRewriter(ComparisonRewriter):
         values = [self.expression(part) for part in (arguments[:1] if rule.only_first else arguments)]
         if rule.takes == "inside":
             self.refuse_as_list(values[0])
-        # With further arguments, such as recursive := true, unnest would split Variants into their bytes.
-        allowed = [] if key in UNNESTS and len(arguments) > 1 else values
-        rebuilt = self.rebuild(node, lambda value: value.sql if value in allowed else self.only_typed(value))
-        return value_of(node, rebuilt, rule.returns([value.kind for value in values], node))
+        rest = [self.plain(part) for part in arguments[len(values) :]]
+        if rest and key in UNNESTS:  # such as recursive := true, which would split Variants into their bytes
+            values = [value_of(values[0].source, self.plain(arguments[0]))]
+        around = lambda parts: self.with_arguments(node, [*parts, *copies(rest)])  # noqa: E731
+        return made_of(values, node, around, lambda kinds: rule.returns(kinds, node))
 
     def _presence(self, node: exp.Expr, value: Value) -> exp.Expr:
         """Return a value of which only the presence counts: its only type means the same."""
@@ -418,7 +419,7 @@ _READERS: dict[Any, _Reader] = {
     **assign(_R.read_struct, " ".join(STRUCTS), [exp.Struct, exp.Tuple]),
     **assign(_R.read_list, " ".join(LISTS), [exp.Array]),
     **assign(_R.read_map, nodes=[exp.ToMap, exp.Map]),
-    exp.DPipe: _R.read_joined_lists,
+    **assign(_R.read_joined_lists, "list_concat array_concat list_cat array_cat map_concat", [exp.DPipe]),
 }
 # Readers of what the engine alone computes.
 _DUCKDB_READERS: dict[Any, _Reader] = {

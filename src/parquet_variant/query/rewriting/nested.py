@@ -148,12 +148,12 @@ class NestedRewriter(PathRewriter):
         return self.path(root, replace(typed, tries=isinstance(node, exp.TryCast)), node)
 
     def read_joined_lists(self, node: exp.Expr, _: str) -> Value | None:
-        """Rewrite ``list || list``; None for text."""
-        kinds = [self.expression(side).kind for side in (node.this, node.expression)]
+        """Rewrite ``list || list`` and ``list_concat(list, …)``; None for text."""
+        sides = arguments_of(node)
+        kinds = [self.expression(side).kind for side in sides]
         if not any(kind is not None and (pa.types.is_list(kind) or pa.types.is_map(kind)) for kind in kinds):
             return None
-        around = lambda sides: self.rebuild(node, this=sides[0], expression=sides[1])  # noqa: E731
-        return made_of(self.unify(node, [node.this, node.expression]), node, around, common_type)
+        return made_of(self.unify(node, sides), node, lambda parts: self.with_arguments(node, parts), common_type)
 
     def read_map(self, node: exp.Expr, _: str) -> Value:
         """Rewrite ``MAP {…}`` and ``MAP(keys, values)``."""

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.selection import Kind, element_of, field_of
+from parquet_variant.query.selection import Kind, element_of, field_of, only_variants
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.support.records import Record
 from parquet_variant.types import DECIMAL_TYPES, INSTANT_TYPES, INTEGERS, LOCAL_TYPES, VariantType
@@ -47,7 +47,7 @@ def _with_fields(kinds: list[Kind], node: exp.Expr) -> Kind:
     added = [(name, kind) for name, kind in zip(names, kinds[1:], strict=True) if name]
     if kinds[0] is not None:
         return pa.struct([*kinds[0], *(pa.field(name, pa.null() if kind is None else kind) for name, kind in added)])
-    if any(kind is not None for _, kind in added):
+    if any(only_variants(kind) for _, kind in added):
         raise SqlError(f"{written(node)}: build the struct with struct_pack, so that its fields are known")
     return None
 
@@ -83,8 +83,8 @@ RULES: dict[Any, Rule] = {
     # ---- lists, maps and structs with Variants inside
     **assign(
         Rule("inside", lambda kinds, _: kinds[0]),
-        """list_slice array_slice list_reverse array_reverse reverse list_concat array_concat list_cat array_cat
-        list_append array_append array_push_back list_where list_select list_resize array_resize map_concat""",
+        """list_slice array_slice list_reverse array_reverse reverse list_append array_append array_push_back list_where
+        list_select list_resize array_resize""",
     ),
     **assign(Rule("same", lambda kinds, _: kinds[-1]), PREPENDS),
     **assign(

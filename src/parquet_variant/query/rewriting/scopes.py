@@ -304,8 +304,10 @@ def refuse_table(node: exp.Column, table: Relation) -> None:
     """Raise `SqlError` if the name of a relation stands for a Variant; of others than tables, DuckDB makes a struct."""
     variants = [column.name for column in table.columns if column.is_variant]
     parent, shown = node.parent, None if table.use is None else f"{node.name}.*"
-    if variants and isinstance(parent, exp.JSONExtract) and parent.args.get("variant_extract"):
-        shown = with_steps(f"{node.name}.{variants[0]}", steps_of(parent))
+    is_extraction = isinstance(parent, (exp.JSONExtract, exp.JSONExtractScalar))
+    if variants and is_extraction and parent is not None and isinstance(parent.expression, exp.JSONPath):
+        steps, names = steps_of(parent), [column.name for column in table.columns]
+        shown = shown if steps[0] in names else with_steps(f"{node.name}.{variants[0]}", steps)
     if shown is not None:
         raise SqlError(f"{node.name} is a table, not a column: name a column, or write {shown}")
 

@@ -129,8 +129,9 @@ def copies(part: Any) -> Any:
 
 
 def arguments_of(node: exp.Expr) -> list[exp.Expr]:
-    """Return the arguments of a function, whether sqlglot has a class for it or not."""
-    return [*([node.this] if isinstance(node.this, exp.Expr) else []), *node.expressions]
+    """Return the arguments of a function, whether sqlglot has a class for it or not, or the operands of an operator."""
+    further = [node.expression] if isinstance(node, exp.Binary) else node.expressions
+    return [*([node.this] if isinstance(node.this, exp.Expr) else []), *further]
 
 
 def value_of(source: exp.Expr, sql: exp.Expr, type: pa.DataType | None = None) -> Value:
@@ -152,8 +153,9 @@ def classes_of(values: Sequence[Value | None]) -> set[Any]:
 
 def common_type(types: Iterable[pa.DataType | None]) -> pa.DataType | None:
     """Return the type that the engine gives values of some types, as far as it is simple; None is a NULL."""
-    found = set(types) - {None}
-    return next(iter(found), None) if len(found) < 2 else pa.float64() if pa.float64() in found else None
+    found = [kind for kind in types if kind is not None]  # no set: the hashes of equal types of lists may differ
+    is_same = all(kind == found[0] for kind in found)
+    return next(iter(found), None) if is_same else pa.float64() if pa.float64() in found else None
 
 
 def list_of(types: Iterable[pa.DataType | None]) -> pa.DataType | None:
@@ -247,10 +249,10 @@ class PathRewriter(ABC):
         return self.plain(part, convert)
 
     def with_arguments(self, node: exp.Expr, arguments: list[exp.Expr], convert: Convert | None = None) -> exp.Expr:
-        """Return a function with other arguments."""
+        """Return a function or operator with other arguments."""
         if isinstance(node.this, exp.Expr):
-            other_parts = {"expressions": arguments[1:]} if arguments[1:] else {}
-            return self.rebuild(node, convert, this=arguments[0], **other_parts)
+            last = {"expression": arguments[-1]} if isinstance(node, exp.Binary) else {"expressions": arguments[1:]}
+            return self.rebuild(node, convert, this=arguments[0], **last)
         return self.rebuild(node, convert, expressions=arguments)
 
     def plain(self, node: exp.Expr, convert: Convert | None = None) -> exp.Expr:

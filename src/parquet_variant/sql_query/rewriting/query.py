@@ -248,6 +248,9 @@ class Rewritten(QueryContext):
             return self._typed_relation(node, scope)
         if isinstance(node, exp.Table) and not isinstance(node.this, (exp.Anonymous, exp.Func)):
             return self._table(node, scope)
+        if grouped and not node.this.args.get("joins"):  # DuckDB 2.0.1 refuses parentheses, as in FROM (t)
+            sample = node.args.get("sample") or node.this.args.get("sample")
+            return self._relation_alone(_with_parts(node.this, sample=sample), scope)
         if grouped:  # (a JOIN b ON …): both names are visible outside
             return _with_parts(node, this=self._relation(node.this, scope))
         if isinstance(node, exp.Subquery):
@@ -339,7 +342,9 @@ class Rewritten(QueryContext):
         rewritten = value.sql if call is node else values.rebuild(node, this=value.sql, **joins)
         lists = [part for part in call.expressions if isinstance(part, exp.Cast)] if is_variant(value.type) else []
         place = values.expression(lists[0].this).place if len(lists) == len(call.expressions) == 1 else None
-        columns = [OutputColumn(name, value.type, place=place and place.opened()) for name in ("unnest", node.alias)]
+        common = None if value.kind is None or (typed := value.typed()) is None else typed.type
+        elements = place and place.opened()
+        columns = [OutputColumn(name, value.type, (), common, elements) for name in ("unnest", node.alias)]
         if call.name.lower().startswith("variant_explode"):
             columns = [OutputColumn("pos"), OutputColumn("key"), OutputColumn("value", VARIANT_STORAGE)]
         outputs = rename_outputs(columns, node.args.get("alias"))

@@ -38,7 +38,6 @@ class SelectList(ExpressionRewriter):
         self.items: dict[int, Value] = {}  # By the position of the output, counted from 0.
         self.item_of_alias: dict[str, Value] = {}
         self.grouped: list[tuple[exp.Expr, exp.Expr]] = []  # Rewritten Variants that GROUP BY names, and their keys.
-        self.has_grouping_sets = False
         self.outputs: Outputs = []  # None if only the engine knows them.
 
     def select_list(self, node: exp.Select) -> list[exp.Expr]:
@@ -135,7 +134,6 @@ class SelectList(ExpressionRewriter):
             if not isinstance(part, exp.Expr) or isinstance(part, exp.Var):
                 return part
             if isinstance(part, _GROUPING_SETS):
-                self.has_grouping_sets = True
                 return self._keys_of(clause, part)
             if isinstance(node, _GROUPING_SETS) and isinstance(part, (exp.Tuple, exp.Paren)):
                 return self._keys_of(clause, part)
@@ -202,11 +200,9 @@ class SelectList(ExpressionRewriter):
             if tree == key:
                 return tree
             if tree == variant:
-                value = exp.Anonymous(this="arg_min", expressions=[variant.copy(), self.key_of(variant.copy())])
-                if not self.has_grouping_sets:
-                    return value  # NULL for the group of nulls, in which Variant nulls are, too
-                is_grouped = exp.EQ(this=exp.Grouping(expressions=[key.copy()]), expression=exp.Literal.number(0))
-                return exp.Case(ifs=[exp.If(this=is_grouped, true=value)])
+                # NULL for the group of nulls, in which Variant nulls are, too, and where a grouping set lacks the key.
+                template = "CASE WHEN grouping(_0) = 0 THEN arg_min(_1, _2) END"
+                return from_template(template, [key, variant, self.key_of(variant)])
         if self.grouped and not _is_aggregate(tree):
             for child in list(tree.iter_expressions()):
                 if (new := self.of_group(child)) is not child:

@@ -58,7 +58,6 @@ def asks_for_bounds(tree: exp.Expr) -> bool:
 
 def prepared(tree: exp.Expr, engine: SqlEngine) -> exp.Expr:
     """Return a parsed query with forms in place of those that the engine does not take."""
-    tree = tree.transform(_without_parentheses, copy=False)
     for exists in tree.find_all(exp.Exists):  # a literal in place of all columns, so that none is read
         query = exists.this
         if isinstance(query, exp.Select) and not query.args.get("group") and query.args.get("from_"):
@@ -76,19 +75,6 @@ def prepared(tree: exp.Expr, engine: SqlEngine) -> exp.Expr:
             if isinstance(call, exp.Explode):
                 join.set("this", exp.Unnest(expressions=[call.this], alias=join.this.args.get("alias")))
     return tree
-
-
-def _without_parentheses(node: exp.Expr) -> exp.Expr:
-    """Remove parentheses around a relation: DuckDB 2.0.1 refuses ``FROM (t)``."""
-    while (
-        isinstance(node, exp.Subquery)
-        and isinstance(node.unnest(), exp.Table)
-        and not (node.alias or node.args.get("pivots") or node.this.args.get("joins"))
-    ):
-        inner = node.this
-        inner.set("joins", node.args.get("joins"))
-        node = inner
-    return node
 
 
 _VARIANT = exp.DataType.build(VARIANT, dialect="duckdb")
