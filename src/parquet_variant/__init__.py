@@ -76,7 +76,7 @@ register_methods(
                 "json:JsonTable memory:MemoryTable parquet:ParquetTable spark:SparkTable vortex:VortexTable"
             ),
             "ingestion.formats.csv_rows": "is_csv",
-            "ingestion.ingest": "rows_with_columns",
+            "ingestion.ingest": "rows_of_json",
             "ingestion.table_sources": "read_csv with_json_columns",
             "ingestion.json_files": "is_json",
             "quality.check": "check",
@@ -126,11 +126,12 @@ register_methods(
             "tables.delta.log.snapshot": "checkpoint",
             "ingestion.destinations.delta": "loads:recorded_loads",
             "tables.delta.reading.read": (
-                "added changes data_files read:DeltaScan.read_column scan:DeltaScan.plan to_arrow:DeltaScan.read_table"
+                "added changes data_files parquet_files read:DeltaScan.read_column scan:DeltaScan.plan "
+                "to_arrow:DeltaScan.read_table"
             ),
         },
         "IcebergTable": {
-            "tables.iceberg.reading.planning": "data_files",
+            "tables.iceberg.reading.planning": "data_files parquet_files",
             "ingestion.destinations.iceberg": "loads:recorded_loads",
             "tables.iceberg.maintenance.evolution": (
                 "add_columns drop_column drop_reference fast_forward make_reference move_column "

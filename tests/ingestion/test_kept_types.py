@@ -56,6 +56,24 @@ def test_the_types_of_the_file_are_used_on_request(first: Path, tmp_path: Path, 
         pv.ingest(more, tmp_path / "t", mode="append", schema_of="row")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("format", FORMATS[1:])
+def test_a_merge_of_json_keeps_the_types_of_the_table(first: Path, tmp_path: Path, format: Any) -> None:
+    rows = [{"id": n, "at": f"2026-03-{n + 1:02}T00:00:00Z", "n": n, "d": "2026-01-01"} for n in range(15, 25)]
+    more, table, keyed = _lines(tmp_path / "more.ndjson", rows), tmp_path / "t", tmp_path / "k"
+    pv.ingest(first, table, format=format, types={"$.at": "timestamp!", "$.d": "date"})
+    pv.ingest(first, keyed, format=format, types={"$.at": "timestamp!", "$.d": "date"}, columns=["id"])
+    for dest, on, columns in ((table, "v:id", ()), (keyed, "id", ["id"])):
+        merge = pv.open(dest).merge(more, on, columns=columns).when_matched_update_all().when_not_matched_insert_all()
+        assert merge.execute().rows_updated == 5
+        kinds = pv.sql("SELECT DISTINCT variant_type(v:at) AS at, variant_type(v:d) AS d FROM t", t=dest).to_pylist()
+        assert kinds == [{"at": "timestamp", "d": "date"}]
+        late = pv.sql("SELECT count(*) AS c FROM t WHERE v:at >= '2026-03-01'", t=dest).to_pylist()
+        assert late == [{"c": 10}]
+    as_text = pv.open(more, types={"$.d": "string"})
+    pv.open(table).merge(as_text, "v:id").when_matched_update_all().execute()
+    assert pv.sql("SELECT count(*) AS c FROM t WHERE variant_type(v:at) = 'string'", t=table).to_pylist() == [{"c": 10}]
+
+
 def test_single_values_that_the_sample_does_not_show_are_counted(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"a": {"n": n}, "b": [n], "ok": True} for n in range(50)]
     table = tmp_path / "t"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
+from itertools import chain
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Unpack
 
@@ -17,7 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import check_names, check_session
-from parquet_variant.files.parquet.format.files import locate
+from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.infer import infer as infer_from_profile
 from parquet_variant.inference.policies.decision import InferenceResult
@@ -33,6 +35,7 @@ from parquet_variant.io.parallel import Progress, ThreadEngine
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.options import InputFormat, OutputFormat, with_keywords
+from parquet_variant.tables.row_input import kept_types
 from parquet_variant.tables.table.base import TextKeywords
 
 
@@ -216,13 +219,21 @@ def ingest(
     return IngestJob(request).run(ThreadEngine(threads, progress))
 
 
-def rows_with_columns(sources: Any, table: pa.Schema, keys: Sequence[str]) -> pa.Table:
-    """Return rows of JSON for a table: some of its columns hold the values of keys, and a Variant column the rest."""
-    variant = next((field.name for field in table if is_variant_field(field) and field.name not in keys), "v")
-    types = string_types(KeyColumns.of_columns(table, keys).typed.items())
+def rows_of_json(sources: Any, table: pa.Schema, keys: Sequence[str], files: Sequence[ParquetSource]) -> pa.Table:
+    """Return rows of JSON for a table: some of its columns hold the values of keys, and a Variant column the rest.
+
+    Strings get the types that their paths have in files of the table, unless the JSON was opened with other types.
+    """
+    variants = [field.name for field in table if is_variant_field(field) and field.name not in keys]
+    rest = variants[0] if len(variants) == 1 or (variants and keys) else "v"
+    kept = kept_types(files, [rest]).values()
+    types = string_types(chain(KeyColumns.of_columns(table, keys).typed.items(), *(node.leaves() for node in kept)))
+    source, text = (sources.source, sources.options.text) if hasattr(sources, "source") else (sources, {})
+    text = {"types": types, **text}
+    if not keys:
+        return type(sources)(source, replace(sources.options, text=text)).to_arrow().rename_columns([rest])
     with TemporaryDirectory() as folder:
-        source, text = (sources.source, sources.options.text) if hasattr(sources, "source") else (sources, {})
-        ingest(source, folder, columns=keys, rest=variant, types=types, **text)
+        ingest(source, folder, columns=keys, rest=rest, **text)
         return registered_method("Table.open")(folder).to_arrow()
 
 

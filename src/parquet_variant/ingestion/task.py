@@ -44,7 +44,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.similar_paths import similar_path
 from parquet_variant.query.selection import read_selection
 from parquet_variant.support.records import Record, counted
-from parquet_variant.tables.partitions import rows_by_key
+from parquet_variant.tables.partitions import MANY_PARTITIONS, rows_by_key
 from parquet_variant.types import (
     DECIMAL_IDS,
     EXACT_NUMERIC,
@@ -311,7 +311,6 @@ def root_hints(profile: Profile, text: TextOptions, files: int) -> Iterator[str]
         )
 
 
-MANY_PARTITIONS = 1000
 # The sample: the first lines of some splits, which are spread over the input.
 _SAMPLE_SPLITS = 16
 _SAMPLE_BYTES = 256 << 10

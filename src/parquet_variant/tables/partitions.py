@@ -31,7 +31,7 @@ from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
 from parquet_variant.types.path import VariantPath
 
 _MAX_NAME_BYTES = 255
-_MANY_PARTITIONS = 1000
+MANY_PARTITIONS = 1000
 # Processes may have 1,024 files open by default, and an open file holds a row group in memory.
 MAX_OPEN_FILES = 800
 _TASKS: WeakSet[OpenFiles[Any, Any]] = WeakSet()
@@ -149,16 +149,14 @@ def rows_by_partition(columns: Mapping[str, Any]) -> list[tuple[dict[str, str | 
     strings = {name: partition_texts(column) for name, column in columns.items()}
     rows = rows_by_key([pa.array(column, pa.string()) for column in strings.values()])
     # Warn, before anything is written, of partition values that are probably not meant.
-    if len(rows) > _MANY_PARTITIONS:
+    if len(rows) > MANY_PARTITIONS:
         warnings.warn(
             f"the rows belong to {len(rows):,} partitions, each with files of its own: partition by fewer values, "
             "such as a date instead of a time",
             stacklevel=3,
         )
     for name, column in strings.items():
-        kind = columns[name].type
-        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-        if is_text and None in column and columns[name].null_count < column.count(None):
+        if columns[name].null_count < column.count(None):
             warnings.warn(
                 f"empty strings in the partition column {name!r} become null, because partitions cannot hold them",
                 stacklevel=3,

@@ -85,12 +85,10 @@ def _projection(text: str) -> dict[str, tuple[str, str | None]] | None:
     columns = json.loads(text) if text.lstrip().startswith(("{", "[")) else read_selects(_names(text))
     if not isinstance(columns, dict) or not columns:
         raise ValueError("not an object with columns")
-    paths = {}
-    for name, column in columns.items():
-        path, type_name = split_type(column) if isinstance(column, str) else column
+    paths = {name: split_type(kind) if isinstance(kind, str) else tuple(kind) for name, kind in columns.items()}
+    for name, (path, type_name) in paths.items():
         if not isinstance(path, str) or not isinstance(type_name, str | None):
             raise ValueError(f"column {name}")
-        paths[name] = (path, type_name)
     return paths
 
 

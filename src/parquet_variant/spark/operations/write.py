@@ -118,6 +118,7 @@ def write(
     **options: Any,
 ) -> None:
     """Write a DataFrame as a directory of shredded Parquet files, or as a Delta or Iceberg table; see `pv.write`."""
+    from parquet_variant.inference.infer import infer
     from parquet_variant.spark.datasource.options import WriteOptions
     from parquet_variant.spark.datasource.source import VariantDataSource, make_active
 
@@ -131,14 +132,8 @@ def write(
     if destination is None:  # it has data, and the mode is "ignore"
         return
     column, _ = choose_column(df.schema, column)
-    try:
-        schema = (
-            infer_schema(df, column, policy) if schema is None or str(schema) == "infer" else ShreddingSchema.of(schema)
-        )
-    except VariantError as error:
-        if error.reason != "no-rows":
-            raise
-        schema = ShreddingSchema.variant()
+    schema = None if str(schema) == "infer" else schema
+    schema = infer(profile(df, column), policy).schema if schema is None else ShreddingSchema.of(schema)
     df.sparkSession.dataSource.register(VariantDataSource)
     make_active(df.sparkSession)
     if batch is not None:

@@ -15,7 +15,7 @@ from parquet_variant.errors import bad_option, check_choice, strings_of
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.io.parallel import Progress
 from parquet_variant.support.lazy_names import registered_method
-from parquet_variant.tables.row_input import Batch, ChangeOptions, SchemaOption, rows_by_column
+from parquet_variant.tables.row_input import FILES_WITH_TYPES, Batch, ChangeOptions, SchemaOption, rows_by_column
 from parquet_variant.tables.table.reporting import ReportingMethods
 
 if TYPE_CHECKING:
@@ -292,8 +292,8 @@ class ChangingMethods(ReportingMethods):
         source
             Rows: a pyarrow table, columns by name, a list of dicts as for `append`, any object with Arrow's C stream,
             an open table or its path, such as that of NDJSON, whose values are in a column of the name of this table's
-            only Variant column, or of CSV, which has JSON in Variant columns; with a Spark session also a DataFrame,
-            which is collected in the driver.
+            only Variant column (strings become dates, timestamps and UUIDs as in an append), or of CSV, which has JSON
+            in Variant columns; with a Spark session also a DataFrame, which is collected in the driver.
         on
             SQL over both: ``"target.id = source.v:id::bigint"``; or a column or path that is equal in both: ``"v:id"``.
         columns
@@ -315,17 +315,15 @@ class ChangingMethods(ReportingMethods):
         ...     (result.rows_updated, result.rows_inserted), pv.open(folder).read().to_pylist()
         ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
         """
-        if keys := strings_of("columns", columns):
-            source = registered_method("Table.rows_with_columns")(source, self.schema, keys)
-        elif isinstance(source, str | os.PathLike):
+        if not (keys := strings_of("columns", columns)) and isinstance(source, str | os.PathLike):
             options = {name: getattr(self._options, name) for name in ("catalog", "storage_options", "filesystem")}
             source = registered_method("Table.open")(source, **options)
-        if isinstance(source, ReportingMethods):
+        if keys or getattr(source, "format", None) == "json":
+            rows_of_json = registered_method("Table.rows_of_json")
+            source = rows_of_json(source, self.schema, keys, self._run("parquet_files", FILES_WITH_TYPES))
+        elif isinstance(source, ReportingMethods):
             variants = [field.name for field in self.schema if is_variant_field(field)]
-            # Values of JSON files are in the column of this table's only Variants.
-            is_renamed = source.format == "json" and len(variants) == 1
             is_csv, source = source.options.text.get("input_format") == "csv", source.to_arrow()
-            source = source.rename_columns(variants) if is_renamed else source
             source = registered_method("Table.with_json_columns")(source, variants) if is_csv else source
         elif hasattr(source, "toArrow"):
             source = source.toArrow()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from parquet_variant.tables.iceberg.maintenance.expiration import ExpireResult
 
 # Operations on the rows of one snapshot.
-_OF_SNAPSHOTS = ("read", "to_arrow", "scan", "data_files")
+_OF_SNAPSHOTS = ("read", "to_arrow", "scan", "data_files", "parquet_files")
 # Operations on the newest snapshot of a branch.
 _OF_BRANCHES = ("changeable", "append", "overwrite", "commit_files", "plan", "rewrite_manifests")
 # Operations that take the path or name of the table.
