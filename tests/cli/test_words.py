@@ -123,3 +123,19 @@ def test_hints_of_an_ingest_are_options(variant: Run, tmp_path: Path) -> None:
     rows.write_text('{"id": 1, "a b": 2}\n')
     assert variant("ingest", rows, table, "--columns", "id,a b").err == ""
     assert "use --columns 'id,a b'" in variant("ingest", rows, table, "--mode", "append").err
+
+
+def test_a_command_of_other_tools_names_the_one_here(variant: Run) -> None:
+    assert "No such command 'export': use variant query PATH SQL -o out.csv" in variant("export", "t", "x.csv").error
+
+
+def test_a_merge_on_a_key_of_json_names_the_path(variant: Run, tmp_path: Path) -> None:
+    rows, keys, table = tmp_path / "a.ndjson", tmp_path / "a.csv", tmp_path / "t"
+    rows.write_text('{"id": 1}\n')
+    keys.write_text("id\n1\n")
+    variant("ingest", rows, table, "--format", "delta")
+    words = [keys, "--matched", "update", "--on", "id"]
+    error = variant("merge", table, rows, *words[1:]).error
+    assert "no column id: write the path, --on 'v:id', or fill it with" in error
+    error = variant("merge", table, *words, "--columns", "id").error
+    assert "--columns fills columns from keys of JSON: leave it out for a source that has columns" in error

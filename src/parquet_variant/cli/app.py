@@ -38,6 +38,7 @@ _CHANGES = frozenset(
     ("ingest", "explore", "rewrite", "delete", "erase", "update", "merge", "optimize", "vacuum", "restore", "publish")
 ).union(("annotate", "table", "warmup"))
 _SHOWN_OPTIONS = 20  # An unknown option is answered with the names of at most this many options.
+_OF_OTHER_TOOLS = {"export": "query PATH SQL -o out.csv", "sql": "query PATH SQL", "head": "cat PATH"}
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}
 
@@ -90,6 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
                 message = f"write {' '.join(argument.human_readable_name for argument in named)}"
         command = getattr(context, "command_path", "variant")
         message = message.replace("is not a valid float range", "is not a number")
+        if meant := _OF_OTHER_TOOLS.get(words[0]):
+            message = f"No such command '{words[0]}': use variant {meant}"
         options = [] if context is None else [name for param in context.command.params for name in param.opts[:1]]
         if message.startswith("No such option") and "Possible" not in message and len(options) <= _SHOWN_OPTIONS:
             message += f": choose from {', '.join(name for name in options if name.startswith('-'))}"

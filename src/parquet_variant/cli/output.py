@@ -137,7 +137,7 @@ _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _PARAMETER = re.compile(
     r"\b(allow_outside|bloom_filters|columns?|format|infer_types|input_format|json_column|on_conflict|on_error"
     r"|on_inexact|on_violation|exclude|errors|file_column|force"
-    r"|only_new|partition_by|rest|root|row_group_bytes|schema|schema_of|mode|preview|exact|layout|sort_by|types|version)"
+    r"|on|only_new|partition_by|rest|root|row_group_bytes|schema|schema_of|mode|preview|exact|layout|sort_by|types|version)"
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2|('[^']+')|\[('[^]]+')\])"
 )
 _RENAMED = {"bloom_filters": "bloom-filter", "types": "type", "errors": "strict"}

@@ -163,13 +163,9 @@ def is_variant_null(array: Any, path: AnyPath = "$", *, errors: Errors = "raise"
     """
     parsed = VariantPath.parse(path)
     if isinstance(array, Variant):
-        return or_none(partial(_is_null, array, parsed), errors, MalformedVariantError)
+        test = lambda: (value := array.get(parsed)) is not None and type_of(value) == VariantType.NULL  # noqa: E731
+        return or_none(test, errors, MalformedVariantError)
     return or_null(array, partial(_nulls, segments=parsed.segments), errors)
-
-
-def _is_null(variant: Variant, path: VariantPath) -> bool:
-    value = variant.get(path)
-    return value is not None and type_of(value) == VariantType.NULL
 
 
 def _nulls(column: VariantArray, segments: tuple[Segment, ...]) -> pa.BooleanArray:

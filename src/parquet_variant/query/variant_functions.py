@@ -217,8 +217,7 @@ class CallContext(Record):
 
     def counting(self, column: Selected) -> Selected:
         """Return a column whose failed casts are counted here."""
-        counted = column.failed is not None and column.type is not None
-        return replace(column, failed=self.failed.setdefault(column.as_sql(), []) if counted else None)
+        return column if column.failed is None else replace(column, failed=self.failed.setdefault(column.as_sql(), []))
 
     def add(self, contexts: Iterable[CallContext]) -> None:
         """Add what the calls of other tasks found."""

@@ -56,7 +56,8 @@ _COPY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _COPY_OPTION = re.compile(r"\s*(?P<name>\w+)(?:\s+(?:'(?P<text>[^']*)'|(?P<word>\w+)))?\s*(?:,|$)")
-_FLAGS = dict.fromkeys(("", "true", "on", "1"), True) | dict.fromkeys(("false", "off", "0"), False)
+_COPY_OPTIONS = {"format": r"\w+", "header": "(?i)|true|on|1|false|off|0"}  # Patterns of their values.
+_COPY_OPTIONS |= dict.fromkeys(("delimiter", "delim", "sep"), r"[\t !#-~]")
 
 
 class CopyStatement(NamedTuple):
@@ -87,8 +88,8 @@ def copy_statement(text: str) -> CopyStatement | None:
     kind = format_of(file, options.get("format", "").lower())
     if kind not in ("csv", "tsv") and options.keys() - {"format"}:
         raise VariantError(f"a {kind} file has no HEADER or DELIMITER: write (FORMAT csv)", reason="bad-sql")
-    header, query = _FLAGS[options.get("header", "").lower()], match["query"] or f"FROM {match['table']}"
-    return CopyStatement(query, file, kind, header, options.get("delimiter"))
+    header = options.get("header", "").lower() not in ("false", "off", "0")
+    return CopyStatement(match["query"] or f"FROM {match['table']}", file, kind, header, options.get("delimiter"))
 
 
 def _copy_options(text: str) -> dict[str, str]:
@@ -97,14 +98,11 @@ def _copy_options(text: str) -> dict[str, str]:
     while end < len(text):
         option = _COPY_OPTION.match(text, end)
         name = "" if option is None else option["name"].lower()
-        name = "delimiter" if name in ("delim", "sep") else name
         value = "" if option is None else option["word"] or (option["text"] or "").replace("\\t", "\t")
-        is_sign = len(value) == 1 and value.isascii() and value not in '"\r\n'
-        is_valid = {"format": value, "delimiter": is_sign, "header": value.lower() in _FLAGS}.get(name)
-        if option is None or not is_valid:
+        if option is None or name not in _COPY_OPTIONS or not re.fullmatch(_COPY_OPTIONS[name], value):
             problem = f"unsupported COPY option {text[end:]}: use FORMAT, HEADER and DELIMITER"
             raise VariantError(f"{problem}, as in (FORMAT csv, HEADER false, DELIMITER ';')", reason="bad-sql")
-        options[name], end = value, option.end()
+        options["delimiter" if name in ("delim", "sep") else name], end = value, option.end()
     return options
 
 

@@ -214,6 +214,8 @@ def merge(
     with with_stdin([source]) as (file,):
         target, keys = open_table(table, catalog), [] if columns is None else list(map(str.strip, columns.split(",")))
         rows = open_table(file, **({} if root is None else {"root": root}))
+        if keys and rows.format != "json":
+            raise BadParameter("--columns fills columns from keys of JSON: leave it out for a source that has columns")
         ordinary = [field.name for field in target.schema if not is_variant_field(field)]
         if insert and ordinary and not keys and rows.format == "json":
             report_warning(f"inserted rows of JSON have NULL in {', '.join(ordinary)}: use --columns", "hint")

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.ops.interop.tables import rows_of
+from parquet_variant.query.selection import TableColumns
 from parquet_variant.support.records import Record, Report, counted
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, TableChange
 from parquet_variant.tables.changes.row_changes import TARGET, Clause, Join, RowChange, change_rows
@@ -189,10 +190,14 @@ def merge(
     target_alias: str = "target",
 ) -> Merge:
     """Begin a merge of rows into a table: its methods add clauses, and ``execute`` commits; see `Table.merge`."""
-    aliases = (f"{source_alias}.", f"{target_alias}.")
+    aliases, rows = (f"{source_alias}.", f"{target_alias}."), rows_of(source)
     if isinstance(condition, str) and _KEY.fullmatch(condition) and not condition.startswith(aliases):
+        columns = TableColumns.of(rows.schema)
+        if condition.isidentifier() and len(columns.variants) == 1 and columns.find(condition) is None:
+            path = f"write the path, on='{columns.variants[0]}:{condition}', or fill it with columns=['{condition}']"
+            raise TableError(f"the source has no column {condition}: {path}", reason="unknown-column")
         condition = f"{target_alias}.{condition} = {source_alias}.{condition}"
-    return Merge(target, Join(rows_of(source), condition, source_alias, target_alias), options)
+    return Merge(target, Join(rows, condition, source_alias, target_alias), options)
 
 
 class Merge(Record):
