@@ -80,3 +80,24 @@ def test_bytes_are_written_in_hexadecimal_digits() -> None:
             pv.sql(f"SELECT {text}")
         with pytest.raises(pv.VariantError, match="two hexadecimal digits per byte"):
             pv.open(rows).scan(["x"], f"b = {text}")
+
+
+def test_decimals_of_38_digits_and_nanoseconds_are_not_rounded() -> None:
+    big = Decimal("-12345678901234567890123456789012345678")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    time = pandas.Timestamp(1704067200000000001)
+    rows = {
+        "d": pa.array([big, Decimal(1)], pa.decimal128(38, 0)),
+        "t": pa.array([time.value, time.value - 1], pa.timestamp("ns")),
+        "z": pa.array([time.value, time.value - 1], pa.timestamp("ns", "UTC")),
+        "v": pv.parse_json([f'{{"d": {big}}}', '{"d": 1}']),
+        "id": [0, 1],
+    }
+    for value, condition in ((big, "d = ?"), (big, "v:d::decimal(38,0) = ?"), (time, "t = ?")):
+        assert pv.sql(f"SELECT id FROM t WHERE {condition}", t=rows, params=[value]).to_pylist() == [{"id": 0}]
+    opened = pv.open(rows)
+    for where in (("d", "=", big), ("$.d", "=", big), ("t", "=", time), ("t", ">=", time), ("z", "=", time)):
+        assert opened.scan(["id"], [where]).to_pylist() == [{"id": 0}], where
+    for value in (Decimal("NaN"), time.tz_localize("UTC")):
+        with pytest.raises(VariantError, match="a parameter is"):
+            pv.sql("SELECT ?", params=[value])

@@ -393,7 +393,7 @@ def _nanoseconds(literal: Any, kind: pa.DataType, zone: str) -> int:
 
     Raises `TypeError` or `ValueError` if the literal is not a timestamp or time, or has a zone and the column has none.
     """
-    nanoseconds = 0
+    nanoseconds = getattr(literal, "nanosecond", 0)  # of pandas
     if isinstance(literal, str):
         if digits := _BELOW_MICROSECONDS.search(literal):  # Python drops the digits after microseconds.
             nanoseconds = int(digits[1].ljust(3, "0"))

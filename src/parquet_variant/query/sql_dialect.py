@@ -84,13 +84,19 @@ def literal_text(value: Any, engine: SqlEngine = "duckdb") -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f"CAST('{value}' AS DOUBLE)"
     if isinstance(value, (int, float, Decimal)):
-        number = f"{abs(value):f}" if isinstance(value, Decimal) else repr(abs(value))
+        if isinstance(value, Decimal) and not value.is_finite():
+            raise _error(f"a parameter is Decimal({str(value)!r}): decimals are finite, so give a float")
+        number = f"{value.copy_abs():f}" if isinstance(value, Decimal) else repr(abs(value))  # abs() would round
         number += "e0" if isinstance(value, float) and "e" not in number else ""
         return f"(-{number})" if value < 0 else number
     if isinstance(value, str):
         return exp.Literal.string(value).sql(_dialect(engine))
     if isinstance(value, bytes):
         return f"unhex('{value.hex()}')"
+    if getattr(value, "nanosecond", 0):  # of pandas; the other types of SQL end at microseconds
+        if engine == "spark" or value.tzinfo:
+            raise _error(f"a parameter is {value}: only DuckDB's times without a zone have nanoseconds, so round it")
+        return f"CAST('{value}' AS TIMESTAMP_NS)"
     for kind, name in ((dt.datetime, "TIMESTAMP"), (dt.date, "DATE"), (dt.time, "TIME"), (uuid.UUID, "UUID")):
         if isinstance(value, kind):
             is_local = isinstance(value, dt.datetime) and not value.tzinfo

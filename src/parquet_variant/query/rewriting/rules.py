@@ -62,7 +62,6 @@ PREPENDS = "list_prepend array_prepend array_push_front"
 _LENGTHS = "len length array_length array_size size cardinality"
 UNNESTS = frozenset(["unnest", "explode", "explode_outer", exp.Explode, exp.Unnest])
 RULES: dict[Any, Rule] = {
-    # ---- values of all types
     **assign(Rule("key"), "approx_count_distinct entropy grouping grouping_id", [exp.Ordered]),
     **assign(Rule("presence"), "count", [exp.Is, exp.Exists]),
     **assign(
@@ -80,7 +79,6 @@ RULES: dict[Any, Rule] = {
         json_extract_string json_value json_contains json_exists""",
         [exp.JSONObject, exp.JSONArray, exp.JSONObjectAgg, exp.JSONArrayAgg, exp.JSONKeyValue],
     ),
-    # ---- lists, maps and structs with Variants inside
     **assign(
         Rule("inside", lambda kinds, _: kinds[0]),
         """list_slice array_slice list_reverse array_reverse reverse list_append array_append array_push_back list_where
