@@ -125,7 +125,10 @@ def test_hints_of_an_ingest_are_options(variant: Run, tmp_path: Path) -> None:
     assert "use --columns 'id,a b'" in variant("ingest", rows, table, "--mode", "append").err
 
 
-def test_a_command_of_other_tools_names_the_one_here(variant: Run) -> None:
+def test_options_and_commands_of_other_tools_name_those_here(variant: Run) -> None:
+    assert "(id = 1): choose from --where, --all" in variant("delete", "t", "id = 1").error
+    assert "'x' is not an integer" in variant("cat", "t", "--limit", "x").error
+    assert "--parse 'delimiter=;'" in variant("ingest", "a.csv", "t", "--delimiter", ";").error
     assert "No such command 'export': use variant query PATH SQL -o out.csv" in variant("export", "t", "x.csv").error
 
 

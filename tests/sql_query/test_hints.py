@@ -43,6 +43,7 @@ def test_a_regular_expression_that_is_not_valid_is_named(pattern: str) -> None:
         ("SELECT date_trunc(now(), 'day') FROM t", r"the unit comes first, as in date_trunc\('month', x\)$"),
         ("SELECT datediff(today(), today()) FROM t", r"the unit comes first, as in date_diff\('day', start, end\)$"),
         ("SELECT percentile(v:a, 0.5) FROM t", r"did you mean quantile_cont\?$"),
+        ("SELECT to_timestamp(js) FROM t", r"text becomes a time with a cast, as in x::timestamp$"),
     ],
 )
 def test_a_wrong_path_names_the_remedy(query: str, message: str) -> None:

@@ -37,7 +37,7 @@ COMMANDS = tuple(_MODULES)
 _CHANGES = frozenset(
     ("ingest", "explore", "rewrite", "delete", "erase", "update", "merge", "optimize", "vacuum", "restore", "publish")
 ).union(("annotate", "table", "warmup"))
-_SHOWN_OPTIONS = 20  # An unknown option is answered with the names of at most this many options.
+_MAX_OPTIONS = 20  # An unknown option is answered with the names of at most this many options.
 _OF_OTHER_TOOLS = {"export": "query PATH SQL -o out.csv", "sql": "query PATH SQL", "head": "cat PATH"}
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}
@@ -90,11 +90,13 @@ def main(arguments: list[str] | None = None) -> int:
             if len(named) > 1:
                 message = f"write {' '.join(argument.human_readable_name for argument in named)}"
         command = getattr(context, "command_path", "variant")
-        message = message.replace("is not a valid float range", "is not a number")
+        message = message.replace("a valid float range", "a number").replace("a valid int range", "an integer")
         if meant := _OF_OTHER_TOOLS.get(words[0]):
             message = f"No such command '{words[0]}': use variant {meant}"
         options = [] if context is None else [name for param in context.command.params for name in param.opts[:1]]
-        if message.startswith("No such option") and "Possible" not in message and len(options) <= _SHOWN_OPTIONS:
+        if message.startswith(("No such option: --delimiter", "No such option: --header")) and "--parse" in options:
+            message = "options of CSV are written --parse 'delimiter=;' and --parse header=false"
+        if message.startswith(("No such option", "Got")) and "Possible" not in message and len(options) <= _MAX_OPTIONS:
             message += f": choose from {', '.join(name for name in options if name.startswith('-'))}"
         return output.report_failure(f"{message} (see {command} --help)", output.USAGE_PROBLEM, as_json=as_json)
     except output.ReaderLeftError:

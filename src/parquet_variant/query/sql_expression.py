@@ -168,6 +168,7 @@ _REMEDIES = {
     "extract specifier": "use year, quarter, month, week, day, hour, minute, second or dow",
     r"^date_?(trunc|part) does not accept (?!VARCHAR)": "the unit comes first, as in date_trunc('month', x)",
     r"^date_?(diff|sub) does not accept (?!VARCHAR|.*,.*,)": "the unit comes first, as in date_diff('day', start, end)",
+    "^to_timestamp does not accept VARCHAR": "text becomes a time with a cast, as in x::timestamp",
     # RE2's messages.
     r"Invalid Input Error: (missing|no argument for repetition|unexpected|trailing|invalid (repetition|perl|escape|"
     r"character class|UTF-8|named))": r"the regular expression is not valid; write \( for a bracket itself, or search "
