@@ -96,8 +96,17 @@ def test_decimals_of_38_digits_and_nanoseconds_are_not_rounded() -> None:
     for value, condition in ((big, "d = ?"), (big, "v:d::decimal(38,0) = ?"), (time, "t = ?")):
         assert pv.sql(f"SELECT id FROM t WHERE {condition}", t=rows, params=[value]).to_pylist() == [{"id": 0}]
     opened = pv.open(rows)
-    for where in (("d", "=", big), ("$.d", "=", big), ("t", "=", time), ("t", ">=", time), ("z", "=", time)):
+    for where in (
+        ("d", "=", big),
+        ("$.d", "=", big),
+        ("t", "=", time),
+        ("t", ">=", time),
+        ("z", "=", time),
+        ("d", "<", Decimal(0)),
+    ):
         assert opened.scan(["id"], [where]).to_pylist() == [{"id": 0}], where
     for value in (Decimal("NaN"), time.tz_localize("UTC")):
         with pytest.raises(VariantError, match="a parameter is"):
             pv.sql("SELECT ?", params=[value])
+    assert opened.scan(["id"], [("d", "=", Decimal("NaN"))]).to_pylist() == []
+    assert pv.open({"t": [time, None]}).to_arrow()["t"].cast("int64").to_pylist() == [time.value, None]

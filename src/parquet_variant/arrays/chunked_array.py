@@ -131,7 +131,7 @@ def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Tabl
             if not isinstance(column, (pa.Array, pa.ChunkedArray)):
                 is_capsule = capsules.is_arrow(column) and not hasattr(column, "iloc")  # pandas has Python values
                 try:
-                    column = capsules.imported(column) if is_capsule else pa.array(column)
+                    column = capsules.imported(column) if is_capsule else array_of(column)
                 except (pa.ArrowException, OverflowError, TypeError) as error:
                     raise SchemaError(
                         f"cannot convert column {name!r} to Arrow data: {error}; for values of several types make "
@@ -141,3 +141,11 @@ def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Tabl
             arrays.append(column)
             fields.append(pa.field(name, column.type))
     return pa.table(arrays, schema=pa.schema(fields))
+
+
+def array_of(values: Any) -> pa.Array:
+    """Return Python values as an Arrow array. Of a list, pyarrow would drop the nanoseconds of pandas' times."""
+    array = pa.array(values)
+    if getattr(array.type, "unit", "") != "us" or not any(getattr(value, "nanosecond", 0) for value in values):
+        return array
+    return pa.array(values, pa.timestamp("ns", array.type.tz))

@@ -340,7 +340,7 @@ def _bind_exact(compare: Compare, kind: pa.DataType) -> Predicate:
     """Compare an integer or decimal column with a number, in units of the column's last digit."""
     column, op, literal = compare.column, compare.op, compare.literal
     if not math.isfinite(literal):  # NaN is greater than every number.
-        is_greater = not literal < 0
+        is_greater = not float(literal) < 0
         return Constant(column, {"=": False, "<>": True, "<": is_greater, "<=": is_greater}.get(op, not is_greater))
     sign, digits, exponent = Decimal(literal).as_tuple()
     scale = kind.scale if pa.types.is_decimal(kind) else 0

@@ -202,9 +202,7 @@ def _quoted_name(match: re.Match[str]) -> str:
     if text[1:2] == "$" and sign in '"`':
         name = text[1:-1].replace(sign * 2, sign)
         return quoted(name if split_type(name)[1] is not None else column_request(name))
-    if match["path"]:
-        return quoted(text)
-    return text if match["kept"] else quoted(column_request(text))
+    return text if match["kept"] else quoted(text if match["path"] else column_request(text))
 
 
 def _column_of_filter(node: exp.Expr) -> tuple[str, None] | None:

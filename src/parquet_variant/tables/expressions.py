@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.chunked_array import array_of
 from parquet_variant.arrays.parts import column_at, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
@@ -305,13 +306,11 @@ def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -
     place = (field.name,)
     try:
         if assignment.value is None:
-            inferred = pa.infer_type([value])
-            check_known(inferred, field.type, by_logical_name, place)
-            if pa.types.is_timestamp(inferred) and pa.types.is_timestamp(kind):
+            literal = array_of([value])
+            check_known(literal.type, field.type, by_logical_name, place)
+            if pa.types.is_timestamp(literal.type) and pa.types.is_timestamp(kind):
                 # `pa.scalar` would drop the time zone, and nanoseconds, without an error.
-                is_nanosecond = bool(getattr(value, "nanosecond", 0))
-                literal = pa.array([value], pa.timestamp("ns", inferred.tz) if is_nanosecond else inferred)
-                if inferred.tz is None and kind.tz is not None:
+                if literal.type.tz is None and kind.tz is not None:
                     literal = _instants(literal, zone)
                 return Alignment(by_logical_name, exact=True).column(literal, field.type, place)[0]
             return pa.scalar(value, kind)

@@ -126,7 +126,6 @@ def register_table(spark: SparkSession, name: str, path: str | os.PathLike[str],
         ``"exists"`` if the name is in use, ``"no-such-database"``, ``"no-delta"`` and ``"no-iceberg"`` if the session
         cannot read the format, ``"bad-option"`` for a path that is not a directory.
     """
-    check_session(spark)
     source = absolute(path)
     parts = name.split(".") if isinstance(name, str) else []
     if not 1 <= len(parts) <= 3 or not all(parts):

@@ -108,8 +108,6 @@ class Rewritten(QueryContext):
                 if name.startswith(use.prefix) or name in use.table.columns.variants:
                     del use.needed[name]
 
-    # ---- queries: each method returns the rewritten query and its outputs
-
     def query(self, node: exp.Expr, around: Scope, recursive: exp.CTE | None = None) -> tuple[exp.Expr, Outputs]:
         """Rewrite a query, or a query inside it."""
         scope = Scope(dict(around.ctes), around.outer)
@@ -223,8 +221,6 @@ class Rewritten(QueryContext):
         rewritten = _with_parts(node, joins=joins or None, **parts)
         self._push_down(rewritten, scope)
         return rewritten, values.outputs
-
-    # ---- FROM: each method returns the rewritten relation, and adds it to the scope
 
     def _relation(self, node: exp.Expr, scope: Scope) -> exp.Expr:
         rewritten = self._relation_alone(node, scope)
