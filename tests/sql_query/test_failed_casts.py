@@ -75,3 +75,17 @@ def test_json_nulls_that_is_null_does_not_find_are_counted(sources: dict[str, An
             ("SELECT count(*) AS n FROM t WHERE v:l IS NULL", []),
         ):
             assert pv.sql(query, t=rows).warnings == tuple(map(hint.format, texts)), (name, query)
+
+
+def test_typed_columns_count_values_of_other_types(tmp_path: Path) -> None:
+    values = [*map(str, range(9)), '"1,234"', '{"y": 1}', "null", '"7"']
+    (tmp_path / "a.ndjson").write_text("{}\n" + "".join(f'{{"x": {value}}}\n' for value in values))
+    for format in ("parquet", "delta", "iceberg"):
+        pv.ingest(tmp_path / "a.ndjson", tmp_path / format, format=format, schema="x bigint")
+    for name in ("a.ndjson", "parquet", "delta", "iceberg"):
+        result = pv.sql("SELECT sum(x) AS s, count(x) AS n FROM typed(t)", t=tmp_path / name)
+        assert result.to_pylist() == [{"s": 36, "n": 9}], name
+        (warning,) = result.warnings
+        assert warning.startswith('3 values at v:x::bigint could not be cast and are NULL, such as string "1,234"'), (
+            name
+        )

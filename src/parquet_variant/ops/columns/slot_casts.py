@@ -58,23 +58,23 @@ for _info in TYPES.values():
 _KINDS |= {"float64": (KIND.FLOAT, KIND.DOUBLE), "list": (KIND.ARRAY,), "struct": (KIND.OBJECT,), "map": (KIND.OBJECT,)}
 
 
-def only_lossless(slots: ScalarSlots, target: Target, numbers: bool = False) -> ScalarSlots:
-    """Return the slots without those of another type, or whose value the target would change.
-
-    `numbers`: whether all numbers are kept if the target is a float.
-    """
+def only_lossless(slots: ScalarSlots, target: Target, options: CastOptions) -> ScalarSlots:
+    """Return the slots without those of another type, or whose value the target would change."""
     if target.family == "variant":
         return slots
     if target.family in ("integer", "decimal"):
         precision, scale = (target.precision, target.scale) if target.family == "decimal" else (38, 0)
         _, same = slots.as_decimals(min(precision, 38), min(scale, 38), rounds=False)
     else:
-        is_float = target.family.startswith("float")
-        same = np.isin(slots.kinds, _NUMBERS if numbers and is_float else _KINDS[target.family])
+        takes_numbers = options.lossless == "numbers" and target.family.startswith("float")
+        same = np.isin(slots.kinds, _NUMBERS if takes_numbers else _KINDS[target.family])
         for kind in _KINDS[target.family] if target.family in ("time", "timestamp", "timestamp_ntz") else ():
             nanos = NANOS_OF[TYPE_OF_ID[PrimitiveId(kind)].type]
             if nanos < target.tick:
                 same &= (slots.kinds != kind) | (slots.a % (target.tick // nanos) == 0)
+    lost = np.flatnonzero(~same & (slots.kinds != get.MISSING) & (slots.kinds != KIND.NULL))
+    if len(lost) and options.lossless == "numbers":
+        _SlotCast(slots, target, options._replace(safe=False))._refuse(lost)
     kinds = np.where(same, slots.kinds, get.MISSING).astype(np.uint8)
     return dataclasses.replace(slots, kinds=kinds)
 
@@ -97,7 +97,7 @@ def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> 
     `MalformedVariantError` if a string is not UTF-8.
     """
     if options.lossless:
-        slots = only_lossless(slots, target, options.lossless == "numbers")
+        slots = only_lossless(slots, target, options)
     if target.family == "variant":
         return _variants(slots)
     cast = _SlotCast(slots, target, options)
