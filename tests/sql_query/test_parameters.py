@@ -109,4 +109,5 @@ def test_decimals_of_38_digits_and_nanoseconds_are_not_rounded() -> None:
         with pytest.raises(VariantError, match="a parameter is"):
             pv.sql("SELECT ?", params=[value])
     assert opened.scan(["id"], [("d", "=", Decimal("NaN"))]).to_pylist() == []
-    assert pv.open({"t": [time, None]}).to_arrow()["t"].cast("int64").to_pylist() == [time.value, None]
+    for times in ([time, None], pandas.Series([time, None], dtype=object), pandas.Series([time, None])):
+        assert pv.open({"t": times}).to_arrow()["t"].cast("int64").to_pylist() == [time.value, None]

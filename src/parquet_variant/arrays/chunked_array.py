@@ -144,8 +144,8 @@ def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Tabl
 
 
 def array_of(values: Any) -> pa.Array:
-    """Return Python values as an Arrow array. Of a list, pyarrow would drop the nanoseconds of pandas' times."""
-    array = pa.array(values)
-    if getattr(array.type, "unit", "") != "us" or not any(getattr(value, "nanosecond", 0) for value in values):
+    """Return Python values as an Arrow array. Of objects, pyarrow would drop the nanoseconds of pandas' times."""
+    array, objects = pa.array(values), values if str(getattr(values, "dtype", "object")) == "object" else ()
+    if getattr(array.type, "unit", "") != "us" or not any(getattr(value, "nanosecond", 0) for value in objects):
         return array
     return pa.array(values, pa.timestamp("ns", array.type.tz))
