@@ -218,8 +218,8 @@ class NestedRewriter(PathRewriter):
         clauses = {key: part for key in ("expressions", "expression", "position") if (part := node.args.get(key))}
         parameters = [part for value in clauses.values() for part in (value if isinstance(value, list) else [value])]
         if (iterator := node.args.get("iterator")) is not None:
-            clauses["iterator"] = self.expression(iterator).sql
-            element = element_of(self.expression(iterator).kind)
+            elements = self.expression(iterator).typed() or self.expression(iterator)
+            clauses["iterator"], element = elements.sql, element_of(elements.type)
         before = self.scope.locals
         names = [parameter.name.lower() for parameter in parameters]
         self.scope.locals = before | dict.fromkeys(names) | {names[0]: element}
@@ -235,10 +235,10 @@ class NestedRewriter(PathRewriter):
         arguments = [node.this, node.expression] if isinstance(node, exp.Transform) else node.expressions
         if len(arguments) < 2:
             return value_of(node, self.rebuild(node))
-        elements, function = self.expression(arguments[0]), arguments[1]
+        elements, function = self.expression(arguments[0]).typed() or self.expression(arguments[0]), arguments[1]
         is_lambda = isinstance(function, exp.Lambda)
-        result = self.read_lambda(function, "", element_of(elements.kind)) if is_lambda else self.expression(function)
-        kind = elements.kind
+        result = self.read_lambda(function, "", element_of(elements.type)) if is_lambda else self.expression(function)
+        kind = elements.type
         if is_lambda and name not in FILTERS:
             kind = None if result.kind is None or name in TESTS else pa.list_(result.kind)
         if isinstance(node, exp.Transform):
@@ -284,9 +284,7 @@ class NestedRewriter(PathRewriter):
         """
         values = self.unify(node, parts)
         values = [*map(self.without_nulls, values[:-1]), *values[-1:]] if skips_nulls else values
-        types = {value.type for value in values}
-        result = made_of(values, node, around, common_type, alike=True)
-        return replace(result, type=types.pop()) if result.type is None and len(types) == 1 else result
+        return made_of(values, node, around, common_type, alike=True)
 
     def unify(self, node: exp.Expr, parts: Sequence[exp.Expr]) -> list[Value]:
         """Rewrite the parts of which an expression returns one: in one type, or else as the same Variants."""

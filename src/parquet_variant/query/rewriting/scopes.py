@@ -208,7 +208,7 @@ class Scope(Record, frozen=False):
     aliases: dict[str, OutputColumn] = field(default_factory=dict)  # Outputs of the SELECT by name in lower case.
     # Two outputs whose names differ only in letter case, by name in lower case.
     twins: dict[str, tuple[str, str]] = field(default_factory=dict)
-    # Lambda parameters by name in lower case: the Variants in them.
+    # Lambda parameters by name in lower case: their types, as far as they are known.
     locals: dict[str, Kind] = field(default_factory=dict)
     merged: set[str] = field(default_factory=set)  # Columns that USING or NATURAL merges.
 

@@ -187,7 +187,9 @@ def made_of(
 
     typed = as_typed if any(value.as_typed is not None for value in values) else None
     sql = around([value.sql for value in values])
-    return Value(source, sql.copy, type_of([value.kind for value in values]), as_typed=typed)
+    is_known = all(value.type is not None for value in values)  # literals have no type
+    types = [value.type if is_known else value.kind for value in values]
+    return Value(source, sql.copy, type_of(types), as_typed=typed)
 
 
 @dataclass(slots=True)
