@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
 from typing import Generic, TypeVar
@@ -29,6 +30,22 @@ class Named(Point, Generic[Value]):
 
 class Identity(Record, eq=False, kw_only=True):
     x: int
+
+
+class ById(Record, frozen=False):
+    id: int
+    note: str = field(default="", repr=False)
+    seen: list[int] = field(init=False, default_factory=list, compare=False)
+
+    def __hash__(self) -> int:
+        return self.id
+
+
+class Folded(Record):  # noqa: PLW1641 - Record hashes it
+    text: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Folded) and self.text.lower() == other.text.lower()
 
 
 class Counter(Record, frozen=False):
@@ -75,6 +92,28 @@ def test_a_record_inherits_fields_and_has_its_own_options() -> None:
         hash(counter)
     with pytest.raises(TypeError):
         Identity(1)  # type: ignore[call-arg,misc]
+
+
+def test_a_record_keeps_the_methods_of_its_class() -> None:
+    assert hash(ById(3, "a")) == 3
+    assert ById(3, "a") != ById(3, "b")
+    assert repr(ById(3, "a")) == "ById(id=3, seen=[])"
+    with pytest.raises(TypeError, match="seen"):
+        ById(3, seen=[1])  # type: ignore[call-arg]
+    assert Folded("A") == Folded("a")
+    assert hash(Folded("A")) == hash(Folded("A"))
+
+
+def test_the_signature_of_a_record_is_that_of_a_data_class() -> None:
+    def shown(of: type) -> str:
+        return str(inspect.signature(of)).removesuffix(" -> None")
+
+    assert shown(Point) == shown(Plain)
+    assert shown(Named) == shown(Point).replace(")", ", name: 'str' = '')")
+    assert shown(Identity) == "(*, x: 'int')"
+    Named(1)  # a class made after an object of its base has an __init__ of its own
+    Later = type("Later", (Named,), {"__annotations__": {"last": "int"}, "last": 2, "__module__": __name__})
+    assert Later(1, last=4).last == 4
 
 
 def test_a_record_is_pickled_without_cached_properties() -> None:

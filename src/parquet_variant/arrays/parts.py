@@ -308,9 +308,12 @@ def storage_of(metadata: pa.Array, value: pa.Array, missing: pa.Array | None = N
 def storage_of_variants(variants: Iterable[Variant | None]) -> pa.StructArray:
     """Return the storage of values with their bytes unchanged; None is SQL NULL."""
     values = list(variants)
-    metadata = from_bytes([EMPTY_METADATA if v is None else v.metadata for v in values], pa.binary())
+    numbers: dict[bytes, int] = {}  # Of the distinct metadata: `dictionary_encode` imports pyarrow.compute.
+    of_rows = [numbers.setdefault(EMPTY_METADATA if v is None else v.metadata, len(numbers)) for v in values]
+    metadata = metadata_array(from_numpy(np.array(of_rows, np.int32)), from_bytes(list(numbers), pa.binary()))
     value = from_bytes([b"" if v is None else v.value for v in values], pa.binary())
-    return storage_of(metadata.dictionary_encode(), value, from_numpy(np.array([v is None for v in values], np.bool_)))
+    missing = np.array([v is None for v in values], np.bool_)
+    return storage_of(metadata, value, from_numpy(missing) if missing.any() else None)
 
 
 def metadata_of_all(names: Iterable[str], rows: int) -> pa.DictionaryArray:

@@ -122,7 +122,7 @@ class SchemaOrigin(Record):
         return f"compared with the schema of {self.rows:,} of {self.total_rows:,} rows{since}"
 
 
-class DriftReport(Record, repr=False):
+class DriftReport(Record):
     """The differences between a schema and new data, those that save most first, and the recommended schema.
 
     `schema`: the schema that fits the new data, by the policy.

@@ -210,7 +210,7 @@ class StringTypes(Record):
 
     def with_types(self, types: Mapping[str, str]) -> StringTypes:
         """Return the types with further ones for paths that have none yet."""
-        return replace(self, types={**self.types, **{path: types[path] for path in types if path not in self.types}})
+        return replace(self, types={**self.types, **types, **self.types}) if types.keys() - self.types.keys() else self
 
     def resolved(self, profile: Profile) -> StringTypes:
         """Return the types with those that a profile suggests instead of ``auto``; explicit types come first.

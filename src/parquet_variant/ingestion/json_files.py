@@ -90,7 +90,7 @@ class JsonFiles(Record):
         return chain.from_iterable(batch.results for batch in batches)
 
 
-class JsonScan(MemoryScan, kw_only=True, repr=False):
+class JsonScan(MemoryScan, kw_only=True):
     """A planned query over JSON files, of which only the fields of its paths are kept, one part after the other."""
 
     files: JsonFiles

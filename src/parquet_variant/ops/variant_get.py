@@ -9,7 +9,6 @@ that have the type already, and casts only on request; `VariantScalar` distingui
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from parquet_variant.ops.columns.arguments import as_variant_array, check_errors
 from parquet_variant.ops.columns.extract_path import array_group, extract_path, extract_variant
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.support.options import Errors
+from parquet_variant.support.records import Record
 from parquet_variant.types import BasicType, VariantType
 from parquet_variant.types.forms import in_target_form, is_json_type
 from parquet_variant.types.path import AnyPath, Segment, VariantPath, Wildcard
@@ -201,8 +201,7 @@ def get_variant_element(
     return _extracted(column, VariantPath.parse(path), as_target(dtype), safe=False, zone=zone, lossless=not cast)
 
 
-@dataclass(frozen=True, slots=True)
-class VariantScalar:
+class VariantScalar(Record):
     """The value at a path of one row, or the reason why it has none.
 
     Parameters

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from functools import partial
 from operator import call
@@ -36,6 +36,7 @@ from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.quality.footers import PathFacts, VariantFacts, variant_facts
 from parquet_variant.quality.sources import DataFile, DataSet, RowBatch, data_of
 from parquet_variant.quality.value_figures import RANGE_KINDS
+from parquet_variant.support.records import Record
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath, is_within
 
@@ -232,8 +233,7 @@ def check_data(data: DataSet, rules: ContractCheck, threads: int | None) -> Cont
     return replace(rules.report(data.name, rules.merge(result.parts)), evidence=evidence, bytes_read=result.bytes_read)
 
 
-@dataclass(slots=True)
-class _Result:
+class _Result(Record, frozen=False):
     """The counts of parts of the data, the bytes that were read, and the most expensive way that decided each rule."""
 
     parts: list[ContractCounts] = field(default_factory=list)

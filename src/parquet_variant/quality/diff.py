@@ -317,7 +317,7 @@ def _length(old: PathSummary, new: PathSummary, factor: float) -> Finding | None
     return None
 
 
-class DataDiff(Report, Record, repr=False):
+class DataDiff(Report, Record):
     """The differences between two data sets.
 
     Parameters

@@ -174,7 +174,7 @@ _RESIDUALS = 0.7
 _NOT_ALL = 1 - 1e-9
 
 
-class Summary(Record, eq=False, repr=False):
+class Summary(Record, eq=False):
     """The figures of a data set."""
 
     data: DataSet

@@ -47,7 +47,7 @@ def has_casts(needed: Mapping[str, Selected], *, in_zone: bool = False) -> bool:
     return any(not (in_zone and any(test(kind) for test in _WITHOUT_ZONE)) for kind in types)
 
 
-class TextScan(PlannedQuery, Record, repr=False):
+class TextScan(PlannedQuery, Record):
     """A scan with columns of JSON text, or of Variants, and the query over each part of its result."""
 
     stored: PlannedQuery  # The scan of the columns as they are stored.

@@ -103,7 +103,7 @@ class _Part(NamedTuple):
     missing: Mapping[str, ColumnOfRows]
 
 
-class TableScan(PlannedQuery, Generic[File], Record, repr=False):
+class TableScan(PlannedQuery, Generic[File], Record):
     """A query over a table; it reads only metadata until rows are requested."""
 
     file_columns: ClassVar[type[DataFileColumns]]

@@ -7,11 +7,12 @@ to know about Arrow types. Leaves byte layouts to `encoding` and casts to `encod
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TypeVar
 
 import pyarrow as pa
+
+from parquet_variant.support.records import Record
 
 Entry = TypeVar("Entry")
 # The largest 32-bit offset: the bytes of a string column, or the elements of a list column.
@@ -86,8 +87,7 @@ class VariantType(StrEnum):
     OBJECT = "object"
 
 
-@dataclass(frozen=True, slots=True)
-class TypeInfo:
+class TypeInfo(Record):
     """The facts about one Variant type."""
 
     type: VariantType

@@ -233,7 +233,7 @@ def _compare(compare: Compare, selected: Selected, storage: pa.StructType) -> An
 _UNCAST_TYPES = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 
-class VortexScan(PlannedQuery, Record, repr=False):
+class VortexScan(PlannedQuery, Record):
     """A planned query over Vortex files; see `scan`."""
 
     question: Question  # The request, bound to the types of all files.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from parquet_variant.errors import VariantError, VariantFileError
@@ -16,12 +16,11 @@ from parquet_variant.inference.contracts import standards, yaml_format
 from parquet_variant.inference.contracts.path_rules import ANY, PathRules, bad_contract, checked_path, checked_rules
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.support.lazy_names import registered_method
-from parquet_variant.support.records import Printed
+from parquet_variant.support.records import Printed, Record
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Contract(Printed):
+class Contract(Printed, Record):
     """The rules that the values of a Variant column satisfy, by path.
 
     Parameters

@@ -142,7 +142,7 @@ class ContractCounts(Record):
         return tuple(violations)
 
 
-class ContractReport(Report, Record, repr=False):
+class ContractReport(Report, Record):
     """The violations of a contract in some data. An empty report is true.
 
     Parameters

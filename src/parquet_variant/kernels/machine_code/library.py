@@ -21,11 +21,11 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from parquet_variant.errors import KernelsError
+from parquet_variant.support.records import Record
 
 # Directory of the package, or its path in a zip file.
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
@@ -72,8 +72,7 @@ def file_name(level: str, source_hash: str) -> str:
     return f"kernels-{level}-{source_hash[:16]}.so"
 
 
-@dataclass(frozen=True)
-class Library:
+class Library(Record):
     """A loaded library."""
 
     level: str

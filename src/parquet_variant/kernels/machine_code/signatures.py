@@ -10,18 +10,16 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import VariantError
-from parquet_variant.support.records import cached_property
+from parquet_variant.support.records import Record, cached_property
 
 
-@dataclass(frozen=True)
-class ArrayType:
+class ArrayType(Record):
     """A C-contiguous array of one dtype; arrays that are read-only must be declared so."""
 
     dtype: str
@@ -58,8 +56,7 @@ class Allocations:
     """The blocks that a kernel has allocated in one call, inside the kernel."""
 
 
-@dataclass(frozen=True)
-class OwnerType:
+class OwnerType(Record):
     """The first parameter of a kernel that allocates: an empty list of blocks, which the entry point makes.
 
     `release`: the helper that frees every block of the list; the entry point calls it when the kernel has ended.
@@ -72,8 +69,7 @@ class OwnerType:
 Type = Any
 
 
-@dataclass(frozen=True)
-class RecordType:
+class RecordType(Record):
     """A named tuple, whose fields are passed one after the other.
 
     Fields annotated as `object` are not passed: they only keep memory alive. They are the last fields.
@@ -173,8 +169,7 @@ def _put(words: list[Any], plan: _Plan, values: tuple[Any, ...], where: str = ""
             _put(words, _plan([(name, part) for part in kind]), value, where)
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(Record):
     """The parameters that Python passes by name, the result (None if there is no result), and the owner of memory.
 
     Examples

@@ -7,7 +7,7 @@ again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from itertools import starmap
 from math import isfinite
@@ -30,6 +30,7 @@ from parquet_variant.kernels.tapes.dictionaries import metadata_column
 from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, TextSpans, parse_rows
 from parquet_variant.kernels.tapes.tape import Tape, without_dropped
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.records import Record
 from parquet_variant.types import MAX_OFFSET
 
 Int64s = npt.NDArray[np.int64]
@@ -41,8 +42,7 @@ _SHORT_BYTES = 512 << 10  # More bytes of text are worth several threads.
 _parse_rows, _shred_nodes = cast("tuple[Any, Any]", (parse_rows, shred_nodes))  # which take the memory of a kernel
 
 
-@dataclass(eq=False)
-class ParsedRows:
+class ParsedRows(Record, frozen=False, eq=False):
     """A tape, and the errors of rows that could not be parsed (null on the tape)."""
 
     tape: Tape

@@ -7,7 +7,6 @@ or as columns of which `files.parquet.pages` makes pages. Leaves filling the buf
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from parquet_variant.kernels.machine_code.functions import numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.support.records import cached_property
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.types import MAX_OFFSET, TYPE_OF_ARROW, TYPES, decimal_type_for_precision
 from parquet_variant.types.path import WILDCARD
 
@@ -59,8 +58,7 @@ class NamedNodes(NamedTuple):
     owner: object  # Keeps the names alive.
 
 
-@dataclass(frozen=True, eq=False)
-class SchemaTable:
+class SchemaTable(Record, eq=False):
     """The nodes of a schema."""
 
     schema: ShreddingSchema  # The schema itself.

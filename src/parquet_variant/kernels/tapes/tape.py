@@ -10,7 +10,7 @@ and `profile`.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import starmap
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from parquet_variant.kernels.native_vectors import (
     refilled_vector,
     reserve_rows,
 )
-from parquet_variant.support.records import cached_property
+from parquet_variant.support.records import Record, cached_property
 from parquet_variant.types.path import VariantPath
 
 # Flag bits of a node's tag.
@@ -73,8 +73,7 @@ def path_ids(tags: Int64s) -> Int64s:
     return tags >> 16 & 0xFFFFFFFF
 
 
-@dataclass(eq=False)
-class Tape:
+class Tape(Record, frozen=False, eq=False):
     """A batch of parsed values."""
 
     nodes: Int64s  # ``int64[n, 4]``: tag, a, b, end.

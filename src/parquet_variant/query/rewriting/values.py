@@ -361,7 +361,6 @@ class PathRewriter(ABC):
         if self.engine == "spark":
             arguments = [variant, exp.Literal.string(str(term.path)), exp.Literal.string(kind or "variant")]
             return exp.Anonymous(this="try_variant_get", expressions=arguments)
-        text = None if source is None or term.tries or kind is None else self.text(source)
         text = None
         if source is not None and kind is not None and not term.tries:
             text = f"{with_steps(self.text(source), term.path.segments)}::{kind}"

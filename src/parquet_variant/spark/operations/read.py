@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +31,7 @@ from parquet_variant.query.sql_dialect import sql_type_name
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.task_errors import from_spark_errors
 from parquet_variant.sql_query.sql import SqlQuery, plan_sql
+from parquet_variant.support.records import Record
 from parquet_variant.tables.delta.log.snapshot import Snapshot as DeltaSnapshot
 from parquet_variant.tables.iceberg.catalogs.opening import catalog_properties
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
@@ -47,8 +48,7 @@ _GLOB = frozenset("*?[]{}\\")
 _TypedColumn = tuple[tuple[str, ...], pa.DataType] | None
 
 
-@dataclass
-class ReadPlan:
+class ReadPlan(Record, frozen=False):
     """The reader of each file."""
 
     columns: dict[str, pa.DataType | None]  # Names and types of the output columns.

@@ -33,7 +33,7 @@ _BATCH_ROWS = 1 << 16
 _SHREDDED = {pa.string(): pa.string(), pa.bool_(): pa.bool_()} | dict.fromkeys((pa.int32(), pa.int64()), pa.int64())
 
 
-class MemoryScan(PlannedQuery, Record, repr=False):
+class MemoryScan(PlannedQuery, Record):
     """A planned query over an Arrow table; `errors` and `zone` are as for `Table.scan`."""
 
     table: pa.Table

@@ -213,7 +213,7 @@ def new_storage(
 DEFAULT_FILE_BYTES = 256 << 20
 
 
-class OptimizeResult(Record, repr=False):
+class OptimizeResult(Record):
     """The result of `optimize`.
 
     Parameters

@@ -91,7 +91,7 @@ def tables_of_parts(
             part.file.close()
 
 
-class Scan(PlannedQuery, Record, repr=False):
+class Scan(PlannedQuery, Record):
     """A query over Parquet files, made by `scan`: only footers are read until rows are requested."""
 
     sources: tuple[ParquetSource, ...]

@@ -40,7 +40,7 @@ class EngineNote(Report, Record):
         return f"{self.engine}: {self.why} ({counted(self.files, 'file')}, such as {self.example}; {self.source})"
 
 
-class ValidationReport(Report, Record, frozen=False, repr=False):
+class ValidationReport(Report, Record, frozen=False):
     """The result of a validation.
 
     Parameters

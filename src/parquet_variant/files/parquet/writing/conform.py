@@ -8,7 +8,7 @@ and errors of options, so that a job can check them before its first task. Leave
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ from parquet_variant.ops.validate import refuse_malformed
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support.lazy_names import arrow_compute as pc
 from parquet_variant.support.options import DEFAULT_COMPRESSION, Effort
+from parquet_variant.support.records import Record
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form, in_form, plain_form, without_encoding
 from parquet_variant.types.path import VariantPath
@@ -68,8 +69,7 @@ class WriterKeywords(FileKeywords, total=False):
     encodings: ColumnEncodings | None
 
 
-@dataclass(frozen=True, slots=True)
-class WriterOptions:
+class WriterOptions(Record):
     """Options of the writer; see `VariantWriter`.
 
     Raises `VariantFileError` with reason ``"bad-option"`` for an invalid value, and `PathError` for an invalid path.

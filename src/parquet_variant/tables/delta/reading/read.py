@@ -200,7 +200,7 @@ class FileColumns(DataFileColumns):
         return f.name.lower() in {name.lower() for name in self.current.partition_columns}
 
 
-class DeltaScan(TableScan[Add], repr=False):
+class DeltaScan(TableScan[Add]):
     """A query over a table, made by `scan`; it reads only the log until rows are requested."""
 
     current: Snapshot

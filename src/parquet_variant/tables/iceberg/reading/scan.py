@@ -187,7 +187,7 @@ def _comparable_array(array: pa.Array) -> pa.Array:
 METADATA_IDS = {f.id for f in schemas.METADATA_COLUMNS.values()}
 
 
-class IcebergScan(TableScan[TableFile], repr=False):
+class IcebergScan(TableScan[TableFile]):
     """A query over a table, made by `scan`; it reads only metadata until rows are requested."""
 
     current: Snapshot
