@@ -140,6 +140,7 @@ def test_json_in_and_out_with_exact_numbers_or_the_nearest_doubles(text: str) ->
         ('"a', "unexpected-end", 2, "closing"),
         ('"a\tb"', "control-character", 2, r"\\u0009"),
         ('"\x00"', "control-character", 1, r"\\u0000"),
+        ('"a\n', "control-character", 2, "the line ends inside a string: it is cut off"),
         (r'"\a"', "bad-escape", 1, "one of"),
         (r'"\u12g4"', "bad-escape", 1, "four hexadecimal"),
         (r'"\u12', "unexpected-end", 5, "four hexadecimal"),

@@ -54,3 +54,21 @@ def test_variants_inside_lists_and_structs_are_objects_in_pandas(tmp_path: Path)
     scan = pv.open(tmp_path / "n.parquet").scan(["i", "s"])
     assert scan.to_pandas().to_dict("list") == {"i": [1, 2, 3], "s": [row["s"] for row in scan.to_pylist()]}
     assert scan.to_pylist()[0]["s"] == {"x": {"a": 1}}
+
+
+def test_variants_of_a_query_are_stored_as_variants(tmp_path: Path) -> None:
+    rows = pv.from_python([{"k": n, "a": {"b": n}} for n in range(3)])
+    result = pv.sql("SELECT v:k::int AS k, v:a AS a, [v:a] AS l FROM t", t=rows)
+    assert result.to_arrow()["a"].to_pylist()[1] == '{"b":1}'  # for people, Variants are JSON
+    expected = [{"k": n, "a": {"b": n}, "l": [{"b": n}]} for n in range(3)]
+    for format in ("parquet", "delta", "iceberg"):
+        path = tmp_path / format
+        pv.write(path, result, format=format)
+        assert pv.open(path).scan(["k", "a", "l"]).to_pylist() == expected, format
+        if format != "parquet":
+            pv.open(path).append(pv.sql("SELECT v:k::int + 3 AS k, v:a AS a, [v:a] AS l FROM t", t=rows))
+            merged = pv.open(path).merge(pv.sql("SELECT 0::int AS k, v:k AS a, [v:a] AS l FROM t LIMIT 1", t=rows), "k")
+            assert merged.when_matched_update_all().execute().rows_updated == 1
+            assert pv.open(path).scan({"a": "$"}, "k = 0", column="a").to_pylist() == [{"a": 0}], format
+    total = pv.sql("SELECT sum(a:b::int) AS b FROM r", r=result)
+    assert total.to_pylist() == [{"b": 3}]

@@ -381,3 +381,23 @@ def test_a_column_of_a_fixed_number_of_bytes_is_compared_with_bytes():
     assert table.scan(["u"], [("u", ">", b"\x01\x7f")]).to_arrow()["u"].to_pylist() == [b"\x01\x80"]
     with pytest.raises(pv.PredicateError, match="cannot compare u"):
         table.scan(["u"], [("u", "=", b"\x01")])
+
+
+def test_filters_take_scalars_of_numpy_and_arrow() -> None:
+    at = dt.datetime(2024, 1, 2, 3, 4, 5, 6)
+    rows = pa.table(
+        {"n": [1, 2], "x": [0.5, 1.5], "s": ["a", "b"], "at": [at, at + dt.timedelta(days=1)], "b": [True, False]}
+    )
+    table = pv.open(rows)
+    for condition in (
+        ("n", "=", np.int64(1)),
+        ("n", "in", np.array([1, 7])),
+        ("x", "<", np.float32(1)),
+        ("s", "=", np.str_("a")),
+        ("b", "=", np.bool_(True)),
+        ("at", "=", np.datetime64(at)),
+        ("at", "<", np.datetime64("2024-01-03")),
+        ("at", "=", pa.scalar(at)),
+        ("n", "not in", [pa.scalar(2)]),
+    ):
+        assert table.scan(["n"], [condition]).to_pylist() == [{"n": 1}], condition

@@ -42,7 +42,7 @@ def table(tmp_path):
             "timestampAsOf is .2026-01-01.: it applies to Delta and Iceberg tables",
         ),
         ({}, None, "no path: name one in load"),
-        ({"where": "n % 2 = 0", "columns": '{"n": ["$.n", "int"]}'}, "table", "PredicateError"),
+        ({"where": "lower(n", "columns": '{"n": ["$.n", "int"]}'}, "table", "PredicateError"),
     ],
 )
 def test_a_wrong_read_is_reported_in_one_line(reader, table, options, path, message):

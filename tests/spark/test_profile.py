@@ -52,11 +52,11 @@ def test_a_bad_row_and_a_missing_column_are_errors(spark):
 
 
 @pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
-def test_a_day_without_rows_is_written_to_what_exists(spark, tmp_path, format):
+def test_a_day_without_rows_is_written(spark, tmp_path, format):
     rows = spark.createDataFrame([('{"a": 1}',)], "v string").selectExpr("parse_json(v) AS v")
     target = str(tmp_path / "t")
-    with pytest.raises(VariantError, match="has no rows"):
-        pv.write(target, rows.where("false"), format=format)
+    pv.write(str(tmp_path / "new"), rows.where("false"), format=format)
+    assert len(pv.open(tmp_path / "new")) == 0
     pv.write(target, rows, format=format)
     pv.write(target, rows.where("false"), format=format, mode="append")
     assert pv.open(target).read().to_pylist() == [{"a": 1}]

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.sql_query.result import SqlResult
 from parquet_variant.sql_query.sql import plan_sql
 
 BROKEN = {
@@ -270,7 +271,7 @@ def test_paths_into_two_variants_are_read_by_one_scan_which_skips_files(tmp_path
             pv.open(str(tmp_path / "t")).append(both)
     source = str(tmp_path / (f"*.{form}" if form in ("parquet", "vortex") else "t"))
     planned = plan_sql("SELECT w:k::array<int> AS k, v:b.c::string AS c, w FROM t WHERE v:a::int > 2", {"t": source})
-    rows = sorted(planned.run().to_pylist(), key=str)
+    rows = sorted(SqlResult(planned.run()).to_pylist(), key=str)
     assert rows == [{"k": None, "c": "x", "w": '{"k":"p"}'}, {"k": [3], "c": None, "w": '{"k":[3]}'}]
     (plan,) = planned.plans.values()
     report = plan.explain()

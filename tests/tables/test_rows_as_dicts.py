@@ -184,5 +184,6 @@ def test_rows_with_another_column_or_json_text_name_the_remedy(table: pv.Table) 
         table.append([{"id": 1, "v": {}, "extra": 2}])
     answer = pv.sql("SELECT id, v FROM t", t=table)
     with pytest.raises(pv.VariantError, match="use parse_json or cast_to_variant"):
-        table.append(answer)
+        table.append(answer.to_arrow())
+    table.append(answer)  # with its Variants
     table.append(pa.table({"id": answer.to_arrow()["id"], "v": pv.parse_json(answer.to_arrow()["v"]).to_arrow()}))

@@ -248,10 +248,11 @@ class _Reader:
                 case -1:
                     self.unexpected("the closing '\"' of a string")
                 case control:
-                    self.fail(
-                        f"control character 0x{control:02X} in a string: expected the escape \\u{control:04x}",
-                        "control-character",
-                    )
+                    if control in b"\n\r":
+                        problem = "the line ends inside a string: it is cut off, or a line break is not written as \\n"
+                    else:
+                        problem = f"control character 0x{control:02X} in a string: expected the escape \\u{control:04x}"
+                    self.fail(problem, "control-character")
 
     def escape(self) -> str:
         start = self.at

@@ -17,6 +17,7 @@ from decimal import Decimal
 from functools import reduce
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.encoding.cast.strings import zone_of
@@ -172,6 +173,15 @@ def all_of(conditions: Iterable[object]) -> Predicate:
     return joined(And, map(_condition, conditions))
 
 
+def _python_value(value: Any) -> Any:
+    """Return a scalar of NumPy or Arrow as a Python object, a time of NumPy as text."""
+    if isinstance(value, pa.Scalar):
+        return value.as_py()
+    if isinstance(value, np.generic):
+        return str(value) if isinstance(value, np.datetime64) else value.item()
+    return value
+
+
 def _condition(condition: object) -> Predicate:
     if isinstance(condition, (Compare, In, Like, IsNull, Constant, Computed, Not, And, Or)):
         return condition
@@ -181,9 +191,9 @@ def _condition(condition: object) -> Predicate:
     op = " ".join(str(op).lower().split())
     op = {"==": "=", "!=": "<>"}.get(op, op)
     if op in OPERATORS:
-        return Compare(column, op, value)
+        return Compare(column, op, _python_value(value))
     if op == "in":
-        return is_in(column, value)
+        return is_in(column, map(_python_value, value))
     if op == "like":
         return Like(column, value)
     if op == "is null":

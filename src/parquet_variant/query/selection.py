@@ -109,6 +109,9 @@ def cast_warnings(failed: FailedCasts | None, cast: str | Selected) -> list[str]
     number, example = sum(count for count, _ in failed), failed[0][1]
     failed.clear()
     where, are = cast if isinstance(cast, str) else cast.as_sql(), "is" if number == 1 else "are"
+    if isinstance(cast, Selected) and cast.exact:
+        problem = f"{counted(number, 'value')} of another type {are} NULL in the typed column {cast.name}"
+        return [f"{problem}, such as {example}: query {where} of the Variant column to convert them"]
     problem = f"{counted(number, 'value')} at {where} could not be cast and {are} NULL, such as {example}"
     return [f"{problem}: read the path as string to convert such values, or write TRY_CAST if NULL is meant"]
 

@@ -339,6 +339,17 @@ EXPLODES = {
 }
 
 
+# Functions of other engines, and the function that does this here, where their names differ much.
+_OF_OTHER_ENGINES = {
+    **dict.fromkeys(("posexplode", "jsonb_each", "json_array_elements", "jsonb_array_elements"), "variant_explode"),
+    "percentile": "quantile_cont",
+    "percentile_approx": "approx_quantile",
+    "object_construct": "struct_pack",
+    "try_to_number": "try_cast",
+    "stack": "unnest",
+}
+
+
 def unknown_function(name: str) -> str | None:
     """Return the message for a function that does not exist, with the most similar name; None for a known function."""
     from difflib import get_close_matches
@@ -350,7 +361,7 @@ def unknown_function(name: str) -> str | None:
     if (built_in := function_types()).keys() | names >= {name.lower()}:
         takes_variant = name.lower() in (FUNCTIONS.keys() & names) - built_in.keys()
         return f"{name} takes a Variant, such as v:a or parse_json(text)" if takes_variant else None
-    similar = {"percentile": ["quantile_cont"], "percentile_approx": ["approx_quantile"]}.get(name.lower())
+    similar = [_OF_OTHER_ENGINES[name.lower()]] if name.lower() in _OF_OTHER_ENGINES else []
     similar = similar or get_close_matches(name.lower(), names, 1, 0.7)
     similar = similar or get_close_matches(name.lower(), built_in, 1, 0.6)
     return f"unknown function {name}" + (f": did you mean {similar[0]}?" if similar else "")

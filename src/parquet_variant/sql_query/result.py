@@ -38,7 +38,7 @@ from parquet_variant.ops.interop.display import (
 )
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import holds_variants, is_variant
-from parquet_variant.support.records import grid
+from parquet_variant.support.records import cached_property, grid
 from parquet_variant.types.forms import chunks_in_form, with_fields
 
 FORMATS = {
@@ -212,14 +212,22 @@ class SqlResult(ArrowResult):
     ({'a': [1, 2]}, [{'a': 1}, {'a': 2}], 2)
     """
 
-    def __init__(self, table: pa.Table, warnings: Sequence[str] = (), wide_integers: Sequence[int] = ()) -> None:
-        self._table = table
+    def __init__(self, rows: pa.Table, warnings: Sequence[str] = (), wide_integers: Sequence[int] = ()) -> None:
+        self._rows = rows
         self._wide_integers = wide_integers  # The numbers of the columns of HUGEINT, which Arrow has as decimals.
         self.warnings = tuple(warnings)  # Hints about paths that no row has.
 
+    @cached_property
+    def _table(self) -> pa.Table:
+        return with_json(self._rows)
+
     def to_arrow(self) -> pa.Table:
-        """Return the result as a pyarrow table."""
+        """Return the result as a pyarrow table, in which Variants are JSON text."""
         return self._table
+
+    def with_variants(self) -> pa.Table:
+        """Return the result as a pyarrow table, in which Variants are Variants, as `pv.write` stores them."""
+        return self._rows
 
     def to_pandas(self) -> Any:
         """Return the result as a pandas data frame; sums of integers are integers where all of a column fit bigint."""

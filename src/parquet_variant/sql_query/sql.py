@@ -193,8 +193,8 @@ class SqlQuery(Record, frozen=False):
     wide_integers: list[int] = field(default_factory=list)  # After the run, the numbers of the columns of HUGEINT.
 
     def run(self) -> pa.Table:
-        """Run the query in DuckDB, and return the result with Variants as JSON."""
-        return pa.concat_tables(self.batches())
+        """Run the query in DuckDB, and return the result."""
+        return pa.concat_tables(self.batches(as_text=False))
 
     def batches(self, *, as_text: bool = True, seconds: float | None = None) -> Generator[pa.Table]:
         """Yield the result in parts, at least one, as the engine produces it.

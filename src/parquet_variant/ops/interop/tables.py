@@ -38,6 +38,8 @@ def table_of(data: Any) -> pa.Table:
     """
     if isinstance(data, VariantArray | ChunkedVariantArray):
         data = {"v": data}
+    if isinstance(data, ArrowResult):
+        data = data.with_variants()
     if is_list_of_objects(data):
         data = {"v": VariantArray.from_pylist(data)}
     try:
@@ -224,6 +226,10 @@ class ArrowResult(ABC):
     @abstractmethod
     def to_arrow(self) -> pa.Table:
         """Return the rows as a pyarrow table."""
+
+    def with_variants(self) -> pa.Table:
+        """Return the rows for tables and queries: a result that shows Variants as JSON has them as Variants here."""
+        return self.to_arrow()
 
     @property
     @abstractmethod
