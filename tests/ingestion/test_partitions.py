@@ -311,13 +311,18 @@ def test_nothing_is_partitioned_by_nothing():
 def test_many_partitions_and_null_partitions_warn_before_anything_is_written(tmp_path: Path, format: str) -> None:
     source = tmp_path / "a.ndjson"
     source.write_text(
-        "".join(f'{{"id": {n}, "day": "2026-01-{n % 28 + 1:02d}", "k": {n % 200}}}\n' for n in range(3000))
+        "".join(
+            f'{{"id": {n}, "day": "2026-01-{n % 28 + 1:02d}", "k": {n % 200}, "ts": "2026-01-02T03:04:{n % 7:02d}Z"}}\n'
+            for n in range(3000)
+        )
     )
     for by, words in [
         (["id=$.id:int"], r"3,000 partitions"),
         (["day=$.day:date", "k=$.k:int"], r"1,400 partitions"),
         (["day=$.dya:date"], r"dya.* has no value of type date32"),
         (["day=$.day:int"], r"day.* has no value of type int32"),
+        (["day=$.ts"], r"points in time, .* write day=\$\.ts:date for a partition per day"),
+        (["day=$.ts:timestamp"], r"points in time, .* write day=\$\.ts:date"),
     ]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -326,7 +331,7 @@ def test_many_partitions_and_null_partitions_warn_before_anything_is_written(tmp
         assert not (tmp_path / "out").exists()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pv.ingest(source, tmp_path / "out", format=format, partition_by=["k=$.k:int"])
+        pv.ingest(source, tmp_path / "out", format=format, partition_by=["k=$.k:int", "day=$.ts:date"])
 
 
 def test_the_number_of_partitions_is_estimated_from_a_sample(tmp_path: Path) -> None:

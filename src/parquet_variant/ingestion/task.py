@@ -12,6 +12,7 @@ are counted.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -311,6 +312,7 @@ def root_hints(profile: Profile, text: TextOptions, files: int) -> Iterator[str]
         )
 
 
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")
 # The sample: the first lines of some splits, which are spread over the input.
 _SAMPLE_SPLITS = 16
 _SAMPLE_BYTES = 256 << 10
@@ -334,11 +336,18 @@ def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]])
     rows = len(sample)
     values = request.partition_by.values(sample)
     for column in request.partition_by.columns:
-        if values[column.name].null_count == rows:
+        path = column.name if column.path is None else column.path.shorthand
+        texts = set(map(str, values[column.name].drop_null().to_pylist()))
+        if not texts:
             yield (
-                f"partition_by={column.name}: {column.path} has no value of type {column.type} in {rows:,} sampled "
+                f"partition_by={column.name}: {path} has no value of type {column.type} in {rows:,} sampled "
                 "rows, so that these rows are in the null partition; check the path and the type; types= makes numbers "
                 "that count milliseconds timestamp_ms!, and strings such as 20260131 date!"
+            )
+        elif all(map(_TIME.match, texts)) and len(texts) > len({text[:13] for text in texts}):  # several of an hour
+            yield (
+                f"partition_by={column.name}: {path} holds points in time, and each is a partition of its own: "
+                f"write {column.name}={path}:date for a partition per day"
             )
     read_bytes = sum(min(_text_bytes(split), _SAMPLE_BYTES) for split in sample_splits)
     total_rows = rows * max(1.0, sum(map(_text_bytes, splits)) / max(read_bytes, 1))
