@@ -49,36 +49,36 @@ class Record:
         super().__init_subclass__()
         dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
         cls._frozen = frozen
-        compared = [each for each in fields(cls) if each.compare]
-        cls._compared = _getter([each.name for each in compared])
-        cls._hashed = _getter([each.name for each in compared if each.hash is not False])
-        made: Any = cls
-        made.__init__ = Record.__init__
-        own = vars(cls)
+        compared = [member for member in fields(cls) if member.compare]
+        cls._compared = _getter([member.name for member in compared])
+        cls._hashed = _getter([member.name for member in compared if member.hash is not False])
+        record: Any = cls
+        record.__init__ = Record.__init__
+        attributes = vars(cls)
         for name, is_ours in {"__eq__": eq, "__setattr__": frozen, "__delattr__": frozen}.items():
-            if name not in own:
+            if name not in attributes:
                 setattr(cls, name, getattr(Record if is_ours else object, name))
-        if own.get("__hash__") is None:  # Python sets None beside an `__eq__` of the class.
-            made.__hash__ = object.__hash__ if not eq else Record.__hash__ if frozen else None
+        if attributes.get("__hash__") is None:  # Python sets None beside an `__eq__` of the class.
+            record.__hash__ = object.__hash__ if not eq else Record.__hash__ if frozen else None
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        made: Any = type(self)
-        made.__init__ = made._with_init().__init__
-        made.__init__(self, *values, **named)
+        record: Any = type(self)
+        record.__init__ = record._with_init().__init__
+        record.__init__(self, *values, **named)
 
     @classmethod
     def _with_init(cls) -> type:
         """Return a data class with the ``__init__`` of this class."""
-        own = [(each.name, each.type, each) for each in fields(cls)]
+        members = [(member.name, member.type, member) for member in fields(cls)]
         # Without a docstring, `make_dataclass` makes one of the signature, which takes a third of its time.
         names: dict[str, Any] = {"__doc__": "See the record."}
         if hasattr(cls, "__post_init__"):
             names["__post_init__"] = cls.__post_init__
-        return make_dataclass(cls.__name__, own, namespace=names, repr=False, eq=False, frozen=cls._frozen)
+        return make_dataclass(cls.__name__, members, namespace=names, repr=False, eq=False, frozen=cls._frozen)
 
     @recursive_repr()
     def __repr__(self) -> str:
-        shown = (each.name for each in fields(self) if each.repr)
+        shown = (member.name for member in fields(self) if member.repr)
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def __eq__(self, other: object) -> bool:
