@@ -337,7 +337,7 @@ def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]])
     values = request.partition_by.values(sample)
     for column in request.partition_by.columns:
         path = column.name if column.path is None else column.path.shorthand
-        texts = set(map(str, values[column.name].drop_null().to_pylist()))
+        texts = set(map(str, values[column.name].drop_null().unique().to_pylist()))
         if not texts:
             yield (
                 f"partition_by={column.name}: {path} has no value of type {column.type} in {rows:,} sampled "

@@ -344,6 +344,13 @@ class PlannedQuery(ArrowResult):
 _FIRST_LATE, _LAST_LATE = 631_152 * 10**12, 4_102_445 * 10**12  # Milliseconds of 1990 to 2100, taken as seconds.
 
 
+def with_late_time_hints(parts: Iterable[pa.Table], hints: dict[str, None]) -> Iterator[pa.Table]:
+    """Yield tables, and add the hints of each one to `hints`."""
+    for part in parts:
+        hints.update(dict.fromkeys(late_time_hints(part)))
+        yield part
+
+
 def late_time_hints(table: pa.Table) -> list[str]:
     """Return warnings about columns with times that are probably numbers of another unit, not the end of all time."""
     return [

@@ -361,10 +361,9 @@ def unknown_function(name: str) -> str | None:
     if (built_in := function_types()).keys() | names >= {name.lower()}:
         takes_variant = name.lower() in (FUNCTIONS.keys() & names) - built_in.keys()
         return f"{name} takes a Variant, such as v:a or parse_json(text)" if takes_variant else None
-    similar = [_OF_OTHER_ENGINES[name.lower()]] if name.lower() in _OF_OTHER_ENGINES else []
-    similar = similar or get_close_matches(name.lower(), names, 1, 0.7)
-    similar = similar or get_close_matches(name.lower(), built_in, 1, 0.6)
-    return f"unknown function {name}" + (f": did you mean {similar[0]}?" if similar else "")
+    close = get_close_matches(name.lower(), names, 1, 0.7) or get_close_matches(name.lower(), built_in, 1, 0.6)
+    similar = _OF_OTHER_ENGINES.get(name.lower(), next(iter(close), None))
+    return f"unknown function {name}" + (f": did you mean {similar}?" if similar else "")
 
 
 _CALL = re.compile(r"_pv_(\w+?)__([0-9a-f]*)__", re.IGNORECASE)

@@ -58,7 +58,7 @@ class Record:
         for name, is_ours in {"__eq__": eq, "__setattr__": frozen, "__delattr__": frozen}.items():
             if name not in attributes:
                 setattr(cls, name, getattr(Record if is_ours else object, name))
-        if attributes.get("__hash__") is None:  # Python sets None beside an `__eq__` of the class.
+        if attributes.get("__hash__") is None:  # Python sets None where a class has an `__eq__`.
             record.__hash__ = object.__hash__ if not eq else Record.__hash__ if frozen else None
 
     def __init__(self, *values: Any, **named: Any) -> None:

@@ -224,7 +224,7 @@ def _answer_paths(
     table: Table, selects: dict[str, str], where: str | None, reading: dict[str, Any], output: _Output
 ) -> None:
     """Run or explain a query by paths; `reading` has options of `Table.scan`."""
-    from parquet_variant.query.selection import late_time_hints
+    from parquet_variant.query.selection import with_late_time_hints
 
     query = table.scan(selects, where, **reading)
     if output.explain:
@@ -248,8 +248,7 @@ def _answer_paths(
     empty, late_times = set(schema.names), dict[str, None]()
 
     def watched() -> Iterator[pa.Table]:
-        for part in parts:
-            late_times.update(dict.fromkeys(late_time_hints(part)))
+        for part in with_late_time_hints(parts, late_times):
             empty.difference_update(name for name in schema.names if part[name].null_count < len(part))
             yield part
 

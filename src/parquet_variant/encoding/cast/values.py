@@ -29,7 +29,6 @@ from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.encoding.variant import Variant, elements_of_array
 from parquet_variant.encoding.walk import Event
 from parquet_variant.errors import CastError
-from parquet_variant.support.records import shortened
 from parquet_variant.types import DECIMAL_TYPES, INSTANT_TYPES, INTEGERS, LOCAL_TYPES, NANOS_OF, VariantType
 from parquet_variant.types.forms import number_form, plain_form
 from parquet_variant.types.path import VariantPath
@@ -294,7 +293,7 @@ def cast_raw(variant: Variant, target: Target, zone: dt.tzinfo, safe: bool) -> A
 
 def preview(variant: Variant) -> str:
     """Return a value with its type, for messages."""
-    return f"{variant.type} {shortened(variant.to_json(), _PREVIEW_CHARACTERS)}"
+    return f"{variant.type} {variant.preview(_PREVIEW_CHARACTERS)}"
 
 
 def no_cast(variant: Variant, target: Target) -> CastError:

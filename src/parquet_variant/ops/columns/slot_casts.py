@@ -72,9 +72,10 @@ def only_lossless(slots: ScalarSlots, target: Target, options: CastOptions) -> S
             nanos = NANOS_OF[TYPE_OF_ID[PrimitiveId(kind)].type]
             if nanos < target.tick:
                 same &= (slots.kinds != kind) | (slots.a % (target.tick // nanos) == 0)
-    lost = np.flatnonzero(~same & (slots.kinds != get.MISSING) & (slots.kinds != KIND.NULL))
-    if len(lost) and options.lossless == "numbers":
-        _SlotCast(slots, target, options._replace(safe=False))._refuse(lost)
+    if options.lossless == "numbers" and options.failed is not None:
+        lost = np.flatnonzero(~same & (slots.kinds != get.MISSING) & (slots.kinds != KIND.NULL))
+        if len(lost):
+            _SlotCast(slots, target, options._replace(safe=False))._refuse(lost)
     kinds = np.where(same, slots.kinds, get.MISSING).astype(np.uint8)
     return dataclasses.replace(slots, kinds=kinds)
 

@@ -195,7 +195,7 @@ class Rewritten(QueryContext):
         inner = Scope(scope.ctes, scope.outer)
         inner.relations.append(Relation("", outputs or (), is_open=True))
         values = SelectList(self, inner)
-        values.outputs = outputs
+        values.outputs = None if outputs is None else list(outputs)
         for key in ("order", "limit", "offset"):
             if isinstance(clause := node.args.get(key), exp.Expr):
                 rewritten.set(key, values.clause(clause))

@@ -38,7 +38,7 @@ class SelectList(ExpressionRewriter):
         self.items: dict[int, Value] = {}  # By the position of the output, counted from 0.
         self.item_of_alias: dict[str, Value] = {}
         self.grouped: list[tuple[exp.Expr, exp.Expr]] = []  # Rewritten Variants that GROUP BY names, and their keys.
-        self.outputs: Outputs = []  # None if only the engine knows them.
+        self.outputs: list[OutputColumn] | None = []  # None if only the engine knows them.
 
     def select_list(self, node: exp.Select) -> list[exp.Expr]:
         """Rewrite the select list, and collect its outputs."""
@@ -76,7 +76,7 @@ class SelectList(ExpressionRewriter):
             if self.outputs is not None:
                 typed = None if value.kind is None else value.typed()
                 common = None if typed is None else typed.type
-                self.outputs = [*self.outputs, OutputColumn(shown, value.type, common=common, place=value.place)]
+                self.outputs.append(OutputColumn(shown, value.type, common=common, place=value.place))
         return items
 
     def _name(self, item: exp.Expr, inner: exp.Expr, value: Value) -> str | None:

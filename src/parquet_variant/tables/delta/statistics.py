@@ -234,7 +234,7 @@ class StatsTable(Record):
     json: pa.Array
     parsed: pa.ChunkedArray | None = None  # The `stats_parsed` column, for files without JSON.
 
-    @property
+    @cached_property
     def num_records(self) -> pa.ChunkedArray:
         """The rows of each file, deleted ones included; null if unknown, or negative in the log."""
         counts = self.get("numRecords", ())

@@ -18,7 +18,7 @@ from parquet_variant.io.commit_journal import of_current_files
 from parquet_variant.ops.interop.display import html_table, shown_columns
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import columns_of
-from parquet_variant.query.selection import PlannedQuery, late_time_hints
+from parquet_variant.query.selection import PlannedQuery, late_time_hints, with_late_time_hints
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.support.records import cached_property
 
@@ -83,9 +83,7 @@ class Scan(ArrowResult):
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result in tables of at least one row, in the order of files and rows; warns as `to_arrow`."""
         hints = dict[str, None]()
-        for part in self.begun():
-            hints.update(dict.fromkeys(late_time_hints(part)))
-            yield part
+        yield from with_late_time_hints(self.begun(), hints)
         self._warn(hints)
 
     def begun(self) -> Iterator[pa.Table]:
